@@ -1,0 +1,1 @@
+"""Steelyard's recorder for OpenTelemetry."""

@@ -1,0 +1,1 @@
+"""Steelyard: weigh RAG answers while the application runs."""

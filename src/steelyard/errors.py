@@ -1,0 +1,93 @@
+"""Every error Steelyard raises, in one tree.
+
+```
+SteelyardError
+├── ConfigurationError      a wrong option, found when it is given (also a ValueError)
+│   └── MissingDependency   an optional package is not installed; the message names the extra
+├── InvalidRecord           a line or object that holds no record (also a ValueError)
+└── JudgeError              a judge gave no usable reply; `cause` is the word that ends up on the Score
+    ├── JudgeUnavailable    may pass: unreachable, timeout, 5xx
+    │   └── RateLimited     429, with the server's Retry-After where it sent one
+    ├── JudgeRejected       will not pass: wrong key, unknown model, bad request
+    └── MalformedReply      the judge replied with something that is not an answer
+```
+
+Nothing in this tree ever reaches the application whose turns are recorded; it is for people who
+configure Steelyard or call its engine themselves.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigurationError",
+    "InvalidRecord",
+    "JudgeError",
+    "JudgeRejected",
+    "JudgeUnavailable",
+    "MalformedReply",
+    "MissingDependency",
+    "RateLimited",
+    "SteelyardError",
+]
+
+
+class SteelyardError(Exception):
+    """The root of every error this package raises."""
+
+
+class ConfigurationError(SteelyardError, ValueError):
+    """An option cannot mean what was given; raised where it is given."""
+
+
+class MissingDependency(ConfigurationError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, package: str, *, extra: str) -> None:
+        super().__init__(f"{package!r} is not installed; run: pip install 'steelyard[{extra}]'")
+        self.package = package
+        self.extra = extra
+
+
+class InvalidRecord(SteelyardError, ValueError):
+    """Some input holds no record; the message says why."""
+
+
+class JudgeError(SteelyardError):
+    """A judge gave no usable reply.
+
+    Attributes:
+        cause: A short stable word for it (`"timeout"`, `"unauthorized"`), used on Scores and in counts.
+        requests: How many requests it took to find out; retries add to it, so that the bill stays whole.
+    """
+
+    def __init__(self, message: str, *, cause: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.requests = 1
+
+
+class JudgeUnavailable(JudgeError):
+    """The judge could not be reached or failed in a way that may pass."""
+
+
+class RateLimited(JudgeUnavailable):
+    """The judge asked us to slow down.
+
+    Attributes:
+        retry_after: Seconds the server asked us to wait, or None where it did not say.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message, cause="rate_limited")
+        self.retry_after = retry_after
+
+
+class JudgeRejected(JudgeError):
+    """The judge refuses in a way that trying again will not change."""
+
+
+class MalformedReply(JudgeError):
+    """The judge replied, but with nothing that can be read as answers."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, cause="malformed_reply")

@@ -1,0 +1,60 @@
+"""The judge room: questions, the judges that answer them, and the docket that fuses them."""
+
+from steelyard.judge._answers import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
+from steelyard.judge._docket import Asker, Asking, Docket, Unanswerable, require
+from steelyard.judge._judge import Capabilities, Embedder, Judge, Reply, Request, View
+from steelyard.judge._questions import (
+    Claims,
+    Contradicted,
+    Embed,
+    Entities,
+    Noncommittal,
+    Part,
+    Pick,
+    Predicate,
+    Question,
+    Questions,
+    Rating,
+    Relevant,
+    Same,
+    Supported,
+    Useful,
+)
+from steelyard.judge._views import Fuse
+
+__all__ = [
+    "Answer",
+    "Asker",
+    "Asking",
+    "Capabilities",
+    "Choice",
+    "Claims",
+    "Contradicted",
+    "Docket",
+    "Embed",
+    "Embedder",
+    "Entities",
+    "Fuse",
+    "Judge",
+    "Level",
+    "Noncommittal",
+    "Part",
+    "Pick",
+    "Predicate",
+    "Question",
+    "Questions",
+    "Rating",
+    "Relevant",
+    "Reply",
+    "Request",
+    "Same",
+    "Supported",
+    "Texts",
+    "Unanswerable",
+    "Unanswered",
+    "Useful",
+    "Vector",
+    "View",
+    "YesNo",
+    "require",
+]

@@ -1,0 +1,69 @@
+"""Holding every answer against its question: what does not fit is named, never repaired or averaged in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeVar
+
+from steelyard.judge._answers import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
+from steelyard.judge._questions import Pick, Question, Rating
+
+__all__ = ["check"]
+
+_Key = TypeVar("_Key", str, float)
+
+
+def check(question: Question, answer: Answer | None) -> Answer:
+    """The answer if it fits the question, else an `Unanswered` that says what is wrong with it."""
+    if answer is None:
+        return Unanswered(cause="missing_answer", detail="the judge left the question out")
+    if isinstance(answer, Unanswered):
+        return answer
+    if not isinstance(answer, question.form):
+        return _malformed(f"a {type(answer).__name__} where a {question.form.__name__} was asked for")
+    fault = _fault(question, answer)
+    return _malformed(fault) if fault else answer
+
+
+def _malformed(fault: str) -> Unanswered:
+    return Unanswered(cause="malformed_answer", detail=fault)
+
+
+def _fault(question: Question, answer: Answer) -> str | None:
+    match answer:
+        case YesNo(probability=float() as p) if not 0 <= p <= 1:
+            return f"probability {p!r} outside 0..1"
+        case Level():
+            return _level_fault(question, answer)
+        case Choice():
+            return _choice_fault(question, answer)
+        case Texts(items=items) if not all(item.strip() for item in items):
+            return "an empty item in the list"
+        case Vector(values=values) if not values or not all(map(math.isfinite, values)):
+            return "a vector that is empty or not finite"
+        case _:
+            return None
+
+
+def _level_fault(question: Question, answer: Level) -> str | None:
+    assert isinstance(question, Rating)
+    scale = {value for value, _ in question.levels}
+    if answer.value not in scale:
+        return f"level {answer.value!r} is not on the scale {sorted(scale)!r}"
+    return _weights_fault(answer.probabilities, scale)
+
+
+def _choice_fault(question: Question, answer: Choice) -> str | None:
+    assert isinstance(question, Pick)
+    if answer.value not in question.options:
+        return f"option {answer.value!r} is not among {list(question.options)!r}"
+    return _weights_fault(answer.probabilities, set(question.options))
+
+
+def _weights_fault(weights: Mapping[_Key, float], known: set[_Key]) -> str | None:
+    if not set(weights) <= known:
+        return "probabilities for something that was not offered"
+    if not all(0 <= p <= 1 for p in weights.values()):
+        return "a probability outside 0..1"
+    return None

@@ -1,0 +1,62 @@
+"""The small pieces of arithmetic that several metrics share. Each formula lives here once, with its source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+__all__ = ["average_precision", "cosine", "share", "share_error"]
+
+
+def share(hits: Iterable[bool]) -> float:
+    """Hits over all, in 0..1; not defined for nothing.
+
+    >>> share([True, False])
+    0.5
+    """
+    marks = list(hits)
+    return sum(marks) / len(marks)
+
+
+def share_error(probabilities: Sequence[float | None]) -> float | None:
+    """Standard error of a share of yes-verdicts whose probabilities a judge gave.
+
+    Verdicts are taken as independent Bernoulli draws: sqrt(sum p(1-p)) / n. None where any is unknown.
+
+    >>> share_error([0.5, 0.5, 0.5, 0.5])
+    0.25
+    """
+    known = [p for p in probabilities if p is not None]
+    if not known or len(known) < len(probabilities):
+        return None
+    return math.sqrt(sum(p * (1 - p) for p in known)) / len(known)
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """Mean of precision@k over the ranks k that hold something useful; 0 where none does.
+
+    Source: Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), section 8.4; used for
+    context precision by Ragas (Es et al. 2024, arXiv:2309.15217, documentation of `ContextPrecision`).
+
+    >>> average_precision([False, True])
+    0.5
+    """
+    found, total = 0, 0.0
+    for rank, hit in enumerate(useful, start=1):
+        if hit:
+            found += 1
+            total += found / rank
+    return total / found if found else 0.0
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Cosine of two vectors, in -1..1; 0 where one of them is null.
+
+    >>> cosine([1.0, 0.0], [1.0, 0.0])
+    1.0
+    """
+    norms = math.sqrt(math.fsum(x * x for x in one)) * math.sqrt(math.fsum(x * x for x in other))
+    if norms == 0:
+        return 0.0
+    dot = math.fsum(x * y for x, y in zip(one, other, strict=True))
+    return max(-1.0, min(1.0, dot / norms))

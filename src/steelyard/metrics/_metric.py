@@ -1,0 +1,190 @@
+"""What every metric is: a name, what it needs, and a generator that asks questions and returns a Score."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import Asking, Docket, Embedder, Fuse, Judge, Part
+from steelyard.record import Record
+from steelyard.scores import Direction, Provenance, Score, Usage
+
+__all__ = ["Metric", "score_record"]
+
+_NOT_OPTIONS = frozenset({"name", "threshold", "judge"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(ABC):
+    """A formula and the questions it asks. Metrics do no I/O; the docket drives them.
+
+    A metric of your own subclasses this: set `key`, say what it `needs`, and write `questions`.
+    """
+
+    key: ClassVar[str]
+    """The metric's standard name, in snake case."""
+    version: ClassVar[str] = "1"
+    """Goes up when the definition changes; part of every result id."""
+    direction: ClassVar[Direction] = "higher"
+    """Which way is better."""
+
+    name: str | None = None
+    """Instance name, to run a metric twice with different options; the key where none is given."""
+    threshold: float | None = 0.5
+    """Scores on the right side of it pass; None for no verdict."""
+    judge: Judge | None = None
+    """A judge for this metric alone."""
+
+    @property
+    def instance(self) -> str:
+        """The name its Scores carry."""
+        return self.name or self.key
+
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[Part, ...]:
+        """Parts of the record without which there is no score."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What besides the record and the judge decides the value."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_OPTIONS}
+
+    @property
+    def how(self) -> str:
+        """Its options in words, e.g. `reading=entailment, claims=extracted`; empty where it has none."""
+        return ", ".join(f"{name}={value}" for name, value in self.options.items())
+
+    @abstractmethod
+    def questions(self, record: Record) -> Asking:
+        """Ask, round by round, and return the Score. The record has everything that `needs` lists."""
+
+    def ask(self, record: Record) -> Asking:
+        """`questions`, for a record that may lack what the metric needs."""
+        for part in self.needs:
+            if not _has(record, part):
+                lack = part.replace("_", " ")
+                return Score.not_applicable(
+                    self.instance, cause=f"missing_{part}", explanation=f"the record has no {lack}"
+                )
+        return (yield from self.questions(record))
+
+    async def score(
+        self,
+        record: Record,
+        *,
+        judge: Judge | None = None,
+        embedder: Embedder | None = None,
+        fuse: Fuse = "view",
+    ) -> Score:
+        """Score one record.
+
+        Args:
+            record: The turn.
+            judge: Who answers; the metric's own judge wins.
+            embedder: Who embeds, for metrics that need it.
+            fuse: How questions share requests.
+
+        Raises:
+            ConfigurationError: If there is no judge.
+        """
+        chosen = self.judge or judge
+        if chosen is None:
+            raise ConfigurationError(f"{self.instance!r} has no judge; pass judge=LocalJudge() or another")
+        scores, _ = await score_record(record, [self], judge=chosen, embedder=embedder, fuse=fuse)
+        return scores[0]
+
+    def scored(self, value: float, **details: Any) -> Score:
+        """A Score with a value, for `questions` to return."""
+        return Score(metric=self.instance, status="scored", value=value, **details)
+
+    def not_applicable(self, cause: str, explanation: str) -> Score:
+        """A Score without a value, for `questions` to return where the formula has nothing to work on."""
+        return Score.not_applicable(self.instance, cause=cause, explanation=explanation)
+
+
+def _has(record: Record, part: Part) -> bool:
+    if part == "question":
+        return bool(record.asked.strip())
+    value = getattr(record, part)
+    if isinstance(value, tuple):
+        return any(context.text.strip() for context in value)
+    return bool(value and value.strip())
+
+
+async def score_record(
+    record: Record,
+    metrics: list[Metric],
+    *,
+    judge: Judge,
+    embedder: Embedder | None = None,
+    fuse: Fuse = "view",
+    deadline: float | None = None,
+) -> tuple[list[Score], Usage]:
+    """Score one record with metrics that share a judge.
+
+    Args:
+        record: The turn.
+        metrics: Metrics, each with an instance name of its own.
+        judge: Who answers.
+        embedder: Who embeds.
+        fuse: How questions share requests.
+        deadline: `time.monotonic()` after which nothing more is asked.
+
+    Returns:
+        One finished Score per metric, in order, and what they cost together.
+    """
+    docket = Docket(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
+    scores = await docket.run(record, metrics)
+    provenance = Provenance(
+        judge=judge.name,
+        embedder=embedder.name if embedder else None,
+        prompt_version=judge.prompt_version,
+        fuse=fuse,
+        calibrated=judge.capabilities.calibrated,
+    )
+    finished = [
+        _finish(score, metric, record, provenance) for score, metric in zip(scores, metrics, strict=True)
+    ]
+    return finished, docket.usage
+
+
+def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance) -> Score:
+    """Give a raw Score its identity: how it was made, its id, and whether it passes."""
+    if score.value is not None and not math.isfinite(score.value):
+        score = Score.failed(
+            metric.instance, cause="metric_error", explanation=f"the value is {score.value!r}"
+        )
+    passed = _passes(score.value, metric)
+    return replace(
+        score,
+        reading=metric.how,
+        threshold=metric.threshold,
+        direction=metric.direction,
+        passed=passed,
+        label=score.label if passed is None or score.label else ("pass" if passed else "fail"),
+        provenance=replace(provenance, metric_version=metric.version),
+        id=_result_id(metric, record, provenance),
+    )
+
+
+def _passes(value: float | None, metric: Metric) -> bool | None:
+    if value is None or metric.threshold is None:
+        return None
+    return value >= metric.threshold if metric.direction == "higher" else value <= metric.threshold
+
+
+def _result_id(metric: Metric, record: Record, made: Provenance) -> str:
+    """The same record, metric, options and way of judging give the same id, so that sinks upsert."""
+    options = json.dumps(metric.options, sort_keys=True, default=repr)
+    parts = [
+        *(record.id, metric.instance, metric.key, metric.version, options),
+        *(made.judge, made.embedder, made.prompt_version, made.fuse),
+    ]
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,56 @@
+"""Faithfulness: is what the answer claims supported by what was retrieved?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.judge import Asking, Contradicted, Part, Supported, YesNo, require
+from steelyard.metrics._formulas import share, share_error
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
+from steelyard.record import Record
+
+__all__ = ["Faithfulness"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faithfulness(Metric):
+    """Supported claims of the answer / all claims of the answer, in 0..1.
+
+    Source: Es, James, Espinosa-Anke & Schockaert, "RAGAS: Automated Evaluation of Retrieval Augmented
+    Generation" (2024, arXiv:2309.15217), section 3, F = |V| / |S|. In the `non_contradiction` reading, which
+    is DeepEval's, only a contradicted claim counts against the answer.
+
+    An answer without a claim (a refusal, a question back) is `not_applicable`: there is nothing to support.
+    """
+
+    key = "faithfulness"
+
+    claims: ClaimsFrom = "extracted"
+    """Whether the judge extracts the claims, or each sentence of the answer is one."""
+    reading: Literal["entailment", "non_contradiction"] = "entailment"
+    """Whether a claim must be supported, or only must not be contradicted."""
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("answer", "contexts")
+
+    def questions(self, record: Record) -> Asking:
+        """Claims first, then one verdict each."""
+        claims = yield from claims_of(record, "answer", self.claims)
+        if not claims:
+            return self.not_applicable("no_claims", "the answer makes no claim")
+        entails = self.reading == "entailment"
+        ask = Supported if entails else Contradicted
+        answers = require((yield [ask(claim=claim) for claim in claims]), YesNo)
+        good = [answer.value == entails for answer in answers]
+        bad = [claim for claim, fine in zip(claims, good, strict=True) if not fine]
+        what = "not supported" if entails else "contradicted"
+        return self.scored(
+            share(good),
+            verdicts=verdicts("supported" if entails else "contradicted", claims, answers),
+            standard_error=share_error([answer.probability for answer in answers]),
+            explanation=f"{len(bad)} of {len(claims)} claims {what}"
+            + (f": {name_worst(bad)}" if bad else ""),
+        )

@@ -1,0 +1,194 @@
+"""Capping and repairing Records: whatever came in, what goes on is bounded, valid Unicode and plain JSON.
+
+Texts lose lone surrogates and NULs (no database and no HTTP body can hold them), and everything is cut to
+`Limits`; `Record.truncated` names what was cut. Nothing here raises, whatever the objects do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from steelyard.record._record import Context, Record, Stage
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "clean", "plain", "text_of"]
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_DEPTH = 6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How large a Record may be; what is beyond is cut and named in `Record.truncated`."""
+
+    text: int = 100_000
+    """Characters in the question, the answer or the reference."""
+    context: int = 50_000
+    """Characters in one context."""
+    contexts: int = 200
+    """Contexts in one list."""
+    total: int = 1_000_000
+    """Characters in one list of contexts, added up."""
+    metadata: int = 16_000
+    """Characters in the metadata, added up."""
+    items: int = 200
+    """Entries in one mapping or list of the metadata, and tags."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def text_of(value: object) -> str:
+    """Any object as valid Unicode without NULs; an object that cannot be shown becomes a short note."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        value = bytes(value).decode("utf-8", errors="replace")
+    elif not isinstance(value, str):
+        value = "" if value is None else _shown(value)
+    if value.isascii() and "\0" not in value:
+        return value
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
+        return f"<{type(value).__name__} that cannot be shown>"
+
+
+def plain(value: object, *, limits: Limits = DEFAULT_LIMITS) -> Any:
+    """Any object as plain JSON: bounded, without cycles, NaN or unprintable parts."""
+    return _Plainer(limits).plain(value, _DEPTH)
+
+
+class _Plainer:
+    """Turns objects into JSON values within one budget of characters and entries."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._items = limits.items
+        self._left = limits.metadata
+        self.cut = False
+
+    def plain(self, value: object, depth: int) -> Any:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return (
+                int(value)
+                if abs(value) < 2**63
+                else self._text(str(float(value)) if value < 1e300 else "inf")
+            )
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else str(value)
+        if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+            return self._collection(value, depth)
+        return self._text(value)
+
+    def _collection(self, value: Any, depth: int) -> Any:
+        if depth <= 0 or self._left <= 0:
+            self.cut = True
+            return "..."
+        try:
+            if len(value) > self._items:
+                self.cut = True
+            if isinstance(value, Mapping):
+                entries = islice(value.items(), self._items)
+                return {self._text(key): self.plain(item, depth - 1) for key, item in entries}
+            return [self.plain(item, depth - 1) for item in islice(value, self._items)]
+        except Exception:  # noqa: BLE001 - a user's container may raise anything
+            return _shown(value)[:200]
+
+    def _text(self, value: object) -> str:
+        text = text_of(value)
+        if len(text) > self._left:
+            self.cut = True
+            text = text[: max(self._left, 0)]
+        self._left -= len(text) + 1
+        return text
+
+
+class _Cutter:
+    """Cuts the parts of one Record and remembers which it cut."""
+
+    def __init__(self, limits: Limits, already: Iterable[str]) -> None:
+        self.limits = limits
+        self.cut: dict[str, None] = dict.fromkeys(already)
+
+    def text(self, value: object, field: str, limit: int) -> str:
+        if isinstance(value, str) and len(value) > limit:
+            value = value[:limit]
+            self.cut[field] = None
+        text = text_of(value)
+        if len(text) > limit:
+            self.cut[field] = None
+        return text[:limit]
+
+    def contexts(self, contexts: Iterable[Context], field: str) -> tuple[Context, ...]:
+        kept: list[Context] = []
+        left = self.limits.total
+        for index, context in enumerate(contexts):
+            if index >= self.limits.contexts or left <= 0:
+                self.cut[field] = None
+                break
+            fixed = self._context(context, field, min(self.limits.context, left))
+            left -= len(fixed.text)
+            kept.append(fixed)
+        return tuple(kept)
+
+    def _context(self, context: Context, field: str, limit: int) -> Context:
+        score = context.score
+        fixed = replace(
+            context,
+            text=self.text(context.text, field, limit),
+            id=None if context.id is None else self.text(context.id, field, 1000),
+            query=None if context.query is None else self.text(context.query, field, self.limits.context),
+            score=float(score) if score is not None and math.isfinite(score) else None,
+        )
+        return context if fixed == context else fixed
+
+    def stages(self, stages: Iterable[Stage]) -> tuple[Stage, ...]:
+        return tuple(
+            Stage(
+                name=self.text(stage.name, "stages", 1000),
+                query=self.text(stage.query, "stages", self.limits.context),
+                contexts=self.contexts(stage.contexts, "stages"),
+            )
+            for stage in islice(stages, self.limits.items)
+        )
+
+    def metadata(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        plainer = _Plainer(self.limits)
+        result = plainer.plain(value, _DEPTH) if value else {}
+        if plainer.cut:
+            self.cut["metadata"] = None
+        return result if isinstance(result, dict) else {}
+
+
+def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
+    """The same Record, bounded and storable. Cleaning twice changes nothing.
+
+    Args:
+        record: Any Record, however large or odd its parts.
+        limits: What to cut to.
+    """
+    cut = _Cutter(limits, record.truncated)
+    changes: dict[str, Any] = {
+        "id": cut.text(record.id, "id", 1000),
+        "question": cut.text(record.question, "question", limits.text),
+        "answer": cut.text(record.answer, "answer", limits.text),
+        "contexts": cut.contexts(record.contexts, "contexts"),
+        "retrieved": cut.contexts(record.retrieved, "retrieved"),
+        "reference_contexts": cut.contexts(record.reference_contexts, "reference_contexts"),
+        "stages": cut.stages(record.stages),
+        "tags": tuple(cut.text(tag, "tags", 1000) for tag in islice(record.tags, limits.items)),
+        "notes": tuple(cut.text(note, "notes", 1000) for note in islice(record.notes, limits.items)),
+        "metadata": cut.metadata(record.metadata),
+    }
+    for name in ("standalone_question", "reference", "error"):
+        value = getattr(record, name)
+        changes[name] = None if value is None else cut.text(value, name, limits.text)
+    return replace(record, truncated=tuple(cut.cut), **changes)

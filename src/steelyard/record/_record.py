@@ -1,0 +1,142 @@
+"""The Record: one RAG turn, as an immutable value.
+
+Building a Record costs next to nothing, because recorders build it on the host's own thread: nothing is
+copied, checked or cut here. `steelyard.record.clean` caps and repairs a Record, in the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+from uuid import uuid4
+
+__all__ = ["Context", "ContextsSource", "Record", "Stage", "Status", "Timings", "TraceRef"]
+
+Status = Literal["ok", "error", "cancelled", "truncated", "interrupted"]
+ContextsSource = Literal["in_prompt", "retrieved", "tool"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """One retrieved passage."""
+
+    text: str
+    """What the passage says."""
+    id: str | None = None
+    """The document's own id, where the retriever gave one."""
+    score: float | None = None
+    """The retriever's own score; its scale and direction are the retriever's."""
+    rank: int | None = None
+    """Position in its retrieval, from 0."""
+    query: str | None = None
+    """The query that found it, where it differs from the question."""
+    hop: int = 0
+    """Which retrieval of the turn found it, from 0."""
+    in_prompt: bool | None = None
+    """Whether its text was found in what the model saw; None where that is not known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """One inner retrieval step that the turn's contexts came out of (multi-query, ensemble, compression)."""
+
+    name: str
+    """The component's name."""
+    query: str
+    """What it was asked."""
+    contexts: tuple[Context, ...] = ()
+    """What it returned."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceRef:
+    """Where in the host's traces a turn lives; it travels through unchanged and comes out on the Evaluation."""
+
+    trace_id: str | None = None
+    """W3C trace id, 32 lower-case hex digits."""
+    span_id: str | None = None
+    """W3C span id of the turn's span, 16 lower-case hex digits."""
+    sampled: bool = True
+    """The W3C sampled flag of that span."""
+    run_id: str | None = None
+    """The framework's own id of the run."""
+    framework: str | None = None
+    """Which recorder saw it: `langchain`, `llamaindex`, `opentelemetry`, or the user's word."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timings:
+    """When a turn ran and how long its parts took."""
+
+    started_at: float | None = None
+    """Unix time in seconds."""
+    total: float | None = None
+    """Seconds from the question to the end of the answer."""
+    retrieval: float | None = None
+    """Seconds spent retrieving, summed over retrievals."""
+    generation: float | None = None
+    """Seconds spent in language models, summed over calls."""
+
+
+def _new_id() -> str:
+    return uuid4().hex
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """What was asked, what the model was given and what it answered, in one RAG turn.
+
+    An empty text means "not there": metrics that need it are `not_applicable`, never 0.
+    """
+
+    id: str = field(default_factory=_new_id)
+    """Unique per turn; results are keyed by it."""
+    question: str = ""
+    """The user's own words."""
+    standalone_question: str | None = None
+    """The question rewritten to stand without the conversation; metrics use it where there is one."""
+    contexts: tuple[Context, ...] = ()
+    """The passages to judge by, best first: those in the prompt where that is known, else all retrieved."""
+    contexts_source: ContextsSource = "retrieved"
+    """How `contexts` was found."""
+    retrieved: tuple[Context, ...] = ()
+    """Everything retrieved, where it is more than `contexts`; otherwise empty."""
+    stages: tuple[Stage, ...] = ()
+    """Inner retrievals, where one retriever was built out of others."""
+    answer: str = ""
+    """What the user was shown."""
+    reference: str | None = None
+    """The expected answer, where somebody knows it."""
+    reference_contexts: tuple[Context, ...] = ()
+    """The expected passages, where somebody knows them."""
+    status: Status = "ok"
+    """How the turn ended; only `ok` and `truncated` turns are judged."""
+    error: str | None = None
+    """What went wrong, as `Type: message`, where `status` is `error`."""
+    trace: TraceRef | None = None
+    """Where the turn lives in the host's traces."""
+    timings: Timings | None = None
+    """When it ran and for how long."""
+    tags: tuple[str, ...] = ()
+    """The user's tags."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """The user's metadata; plain JSON values."""
+    notes: tuple[str, ...] = ()
+    """What the recorder could not find, and why."""
+    truncated: tuple[str, ...] = ()
+    """Names of the fields that were cut to fit the limits; empty for a whole record."""
+
+    @property
+    def asked(self) -> str:
+        """The question as metrics use it: the stand-alone form where there is one."""
+        return self.standalone_question or self.question
+
+    @property
+    def trace_id(self) -> str | None:
+        """The W3C trace id, where the turn has one."""
+        return self.trace.trace_id if self.trace else None
+
+    def replace(self, **changes: Any) -> Record:
+        """A copy with some fields changed."""
+        return replace(self, **changes)

@@ -1,0 +1,39 @@
+"""The scores room: what comes out of judging, as values with a JSON form."""
+
+from steelyard.scores._json import (
+    EVALUATION_SCHEMA,
+    evaluation_from_dict,
+    evaluation_from_json,
+    evaluation_to_dict,
+    evaluation_to_json,
+    score_from_dict,
+    score_to_dict,
+)
+from steelyard.scores._scores import (
+    Direction,
+    Evaluation,
+    Evidence,
+    Outcome,
+    Provenance,
+    Score,
+    Usage,
+    Verdict,
+)
+
+__all__ = [
+    "EVALUATION_SCHEMA",
+    "Direction",
+    "Evaluation",
+    "Evidence",
+    "Outcome",
+    "Provenance",
+    "Score",
+    "Usage",
+    "Verdict",
+    "evaluation_from_dict",
+    "evaluation_from_json",
+    "evaluation_to_dict",
+    "evaluation_to_json",
+    "score_from_dict",
+    "score_to_dict",
+]

@@ -1,0 +1,189 @@
+"""What comes out: Verdicts make a Score, Scores make an Evaluation.
+
+A Score is always in one of three states. `scored` has a value; `not_applicable` says what the record or the
+judge lacks; `failed` says by name what went wrong. Absence is never 0 and never NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from steelyard.record import Record, TraceRef
+
+__all__ = ["Direction", "Evaluation", "Evidence", "Outcome", "Provenance", "Score", "Usage", "Verdict"]
+
+Direction = Literal["higher", "lower"]
+Outcome = Literal["scored", "not_applicable", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """The piece of text a verdict rests on."""
+
+    context: int | None = None
+    """Index into the record's contexts, from 0; None where the evidence is not in a context."""
+    start: int | None = None
+    """First character of the piece in that context."""
+    end: int | None = None
+    """One past its last character."""
+    text: str = ""
+    """The piece itself."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What else the judge saw, by name: `missing_numbers`, `missing_names`, `negation_flip`, ..."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """One judged thing: a claim, a sentence, a context, a rating."""
+
+    about: str
+    """The text or name of what was judged."""
+    kind: str
+    """What was asked of it: `supported`, `useful`, `relevant`, `rating`, ..."""
+    value: bool | float | str | None
+    """The answer; None where the judge gave none."""
+    probability: float | None = None
+    """The judge's probability of "yes", in 0..1, where it gave one."""
+    reason: str = ""
+    """The judge's words for it."""
+    evidence: tuple[Evidence, ...] = ()
+    """What it rests on."""
+    cause: str | None = None
+    """Why there is no value."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """What judging cost; adds up with `+`."""
+
+    requests: int = 0
+    """Judge and embedding requests sent, retries included."""
+    questions: int = 0
+    """Questions asked, duplicates removed."""
+    reasked: int = 0
+    """Questions asked a second time because their answer was missing, refused or malformed."""
+    extra: int = 0
+    """Answers to questions that nobody asked."""
+    prompt_tokens: int = 0
+    """Tokens sent, as the server counted them."""
+    completion_tokens: int = 0
+    """Tokens received."""
+    cached_tokens: int = 0
+    """Part of `prompt_tokens` that the server had cached."""
+    cost: float | None = None
+    """US dollars, where a price is known."""
+    seconds: float = 0.0
+    """Seconds waited for judges, summed over requests."""
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            questions=self.questions + other.questions,
+            reasked=self.reasked + other.reasked,
+            extra=self.extra + other.extra,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost=sum(known) if known else None,
+            seconds=self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """How a number was made: two Scores are comparable only where these agree."""
+
+    judge: str
+    """The judge's name, e.g. `local-lexical` or `chat:gpt-4o-mini`."""
+    embedder: str | None = None
+    """The embedder's name, where embeddings were used."""
+    prompt_version: str = ""
+    """Version of the wording put to the judge."""
+    metric_version: str = ""
+    """Version of the metric's definition here."""
+    fuse: str = "view"
+    """How questions shared requests."""
+    calibrated: bool = False
+    """Whether the judge's probabilities were calibrated against people."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """One metric's result on one record."""
+
+    metric: str
+    """The metric's instance name."""
+    status: Outcome
+    """Whether there is a value, and if not, whose doing that is."""
+    value: float | None = None
+    """In the metric's own range; None unless `scored`."""
+    explanation: str = ""
+    """One or two sentences a person can act on."""
+    cause: str | None = None
+    """A stable word for why there is no value: `missing_contexts`, `timeout`, `malformed_reply`, ..."""
+    reading: str = ""
+    """Which of the metric's named readings this is, e.g. `entailment`."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What the value was computed from."""
+    standard_error: float | None = None
+    """Standard error of the value from the judge's own probabilities, where it gave any."""
+    label: str | None = None
+    """`pass` or `fail` against the threshold, or the level's name; None where neither applies."""
+    passed: bool | None = None
+    """Whether the value is on the right side of the threshold; None without one."""
+    threshold: float | None = None
+    """The bar it was held against."""
+    direction: Direction = "higher"
+    """Which way is better."""
+    inclusion_probability: float = 1.0
+    """The probability with which this turn was picked for this metric, in (0, 1]."""
+    provenance: Provenance | None = None
+    """How the number was made."""
+    id: str = ""
+    """Result id: the same record, metric, options, judge and wording give the same id, so sinks upsert."""
+
+    @classmethod
+    def not_applicable(cls, metric: str, *, cause: str, explanation: str) -> Score:
+        """A Score without a value because the record or the judge lacks something."""
+        return cls(metric=metric, status="not_applicable", cause=cause, explanation=explanation)
+
+    @classmethod
+    def failed(
+        cls, metric: str, *, cause: str, explanation: str, verdicts: tuple[Verdict, ...] = ()
+    ) -> Score:
+        """A Score without a value because something went wrong."""
+        return cls(metric=metric, status="failed", cause=cause, explanation=explanation, verdicts=verdicts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """Everything that was found out about one record."""
+
+    record_id: str
+    """The record's id."""
+    scores: tuple[Score, ...]
+    """One per metric asked for, in that order."""
+    usage: Usage = field(default_factory=Usage)
+    """What it cost, over all metrics."""
+    record: Record | None = None
+    """The judged record; None where storing content is switched off."""
+    trace: TraceRef | None = None
+    """Where the turn lives in the host's traces."""
+    evaluated_at: float = 0.0
+    """Unix time in seconds."""
+    duration: float = 0.0
+    """Seconds the evaluation took."""
+
+    def __getitem__(self, metric: str) -> Score:
+        """The Score of the metric with this instance name."""
+        for score in self.scores:
+            if score.metric == metric:
+                return score
+        raise KeyError(metric)
+
+    def replace(self, **changes: Any) -> Evaluation:
+        """A copy with some fields changed."""
+        return replace(self, **changes)

@@ -1,0 +1,31 @@
+"""The Sink protocol: where Evaluations go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from steelyard.scores import Evaluation
+
+__all__ = ["Sink"]
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Takes finished Evaluations. Writing the same ones again must change nothing: sinks upsert by `Score.id`.
+
+    Sinks are used from one thread, the Monitor's, inside its event loop and its loop guard.
+    """
+
+    @property
+    def name(self) -> str:
+        """The sink's name in counts and log lines."""
+        ...
+
+    async def write(self, evaluations: Sequence[Evaluation]) -> None:
+        """Take some Evaluations. Raising means that none of them was taken; the Monitor counts and logs it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is held back and let go of files and connections."""
+        ...
