@@ -1,4 +1,4 @@
-"""Helpers for tests, yours and ours: a judge that answers from a script, and a sink that keeps what it gets."""
+"""Helpers for tests, yours and ours: a judge that answers from a script, a sink that keeps what it gets."""
 
 from __future__ import annotations
 

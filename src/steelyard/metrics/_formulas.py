@@ -1,11 +1,11 @@
-"""The small pieces of arithmetic that several metrics share. Each formula lives here once, with its source."""
+"""The arithmetic that several metrics share: each formula lives here once, with its source."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = ["average_precision", "cosine", "share", "share_error"]
+__all__ = ["average_precision", "cosine", "f_beta", "harmonic_mean", "jaccard", "share", "share_error"]
 
 
 def share(hits: Iterable[bool]) -> float:
@@ -60,3 +60,39 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
         return 0.0
     dot = math.fsum(x * y for x, y in zip(one, other, strict=True))
     return max(-1.0, min(1.0, dot / norms))
+
+
+def jaccard(one: set[str], other: set[str]) -> float:
+    """Size of the intersection over size of the union, in 0..1; two empty sets agree.
+
+    >>> jaccard({"a", "b"}, {"b", "c"})
+    0.3333333333333333
+    """
+    return len(one & other) / len(one | other) if one | other else 1.0
+
+
+def f_beta(
+    true_positive: int, false_positive: int, false_negative: int, *, beta: float = 1.0
+) -> float | None:
+    """F-beta from counts, in 0..1; None where all counts are 0.
+
+    (1 + b^2) TP / ((1 + b^2) TP + b^2 FN + FP); with b = 1 this is TP / (TP + 0.5 (FP + FN)).
+    Source: van Rijsbergen, Information Retrieval (1979), chapter 7.
+
+    >>> f_beta(1, 1, 1)
+    0.5
+    """
+    weight = beta * beta
+    below = (1 + weight) * true_positive + weight * false_negative + false_positive
+    return (1 + weight) * true_positive / below if below else None
+
+
+def harmonic_mean(values: Sequence[float]) -> float:
+    """Harmonic mean of values that are not negative; 0 where one of them is.
+
+    >>> harmonic_mean([1.0, 0.5])
+    0.6666666666666666
+    """
+    if any(value <= 0 for value in values):
+        return 0.0
+    return len(values) / math.fsum(1 / value for value in values)

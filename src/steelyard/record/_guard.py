@@ -1,7 +1,7 @@
 """The loop guard: what Steelyard itself does is never recorded.
 
-A judge may be a LangChain model, an instrumented OpenAI client or a LlamaIndex LLM: without a guard, judging a
-turn would look like a new turn. Recorders ask `is_unrecorded()`; foreign instrumentors are stopped by an
+A judge may be a LangChain model, an instrumented OpenAI client or a LlamaIndex LLM: without a guard, judging
+a turn would look like a new turn. Recorders ask `is_unrecorded()`; foreign instrumentors are stopped by an
 unsampled parent span, by OpenTelemetry's own suppression key, and by the keys some of them read.
 """
 

@@ -1,4 +1,4 @@
-"""The JSON form of a Record, with a schema version; reading is strict about shape and lenient about extras."""
+"""The JSON form of a Record, with a schema version: strict about shape, lenient about extras."""
 
 from __future__ import annotations
 

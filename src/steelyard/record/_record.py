@@ -51,7 +51,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceRef:
-    """Where in the host's traces a turn lives; it travels through unchanged and comes out on the Evaluation."""
+    """Where in the host's traces a turn lives; it travels through unchanged, onto the Evaluation."""
 
     trace_id: str | None = None
     """W3C trace id, 32 lower-case hex digits."""

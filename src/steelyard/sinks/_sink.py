@@ -12,7 +12,8 @@ __all__ = ["Sink"]
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes finished Evaluations. Writing the same ones again must change nothing: sinks upsert by `Score.id`.
+    """Takes finished Evaluations. Writing the same ones again must change nothing: sinks upsert by
+    `Score.id`.
 
     Sinks are used from one thread, the Monitor's, inside its event loop and its loop guard.
     """
@@ -23,7 +24,7 @@ class Sink(Protocol):
         ...
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
-        """Take some Evaluations. Raising means that none of them was taken; the Monitor counts and logs it."""
+        """Take some Evaluations. Raising means that none was taken; the Monitor counts and logs it."""
         ...
 
     async def aclose(self) -> None:

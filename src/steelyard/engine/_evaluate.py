@@ -1,0 +1,117 @@
+"""Scoring one Record: metrics are grouped by the judge they use, and each group shares a docket."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import Embedder, Fuse, Judge
+from steelyard.metrics import Metric, score_record
+from steelyard.record import Record, clean
+from steelyard.scores import Evaluation, Score, Usage
+
+__all__ = ["check_names", "evaluate_one"]
+
+_JUDGED = frozenset({"ok", "truncated"})
+
+
+def check_names(metrics: Sequence[Metric]) -> None:
+    """Refuse metrics whose Scores could not be told apart.
+
+    Raises:
+        ConfigurationError: If two have the same instance name.
+    """
+    seen: set[str] = set()
+    for metric in metrics:
+        if metric.instance in seen:
+            raise ConfigurationError(
+                f"two metrics are named {metric.instance!r}; give one of them another name="
+            )
+        seen.add(metric.instance)
+
+
+async def evaluate_one(
+    record: Record,
+    metrics: Sequence[Metric],
+    *,
+    judge: Judge,
+    embedder: Embedder | None = None,
+    fuse: Fuse = "view",
+    deadline: float | None = None,
+    inclusion: Mapping[str, float] | float = 1.0,
+) -> Evaluation:
+    """Score one record with any metrics. Whatever goes wrong while judging ends up on the Scores.
+
+    Args:
+        record: The turn; it is cleaned first. One that failed or was cancelled is not judged.
+        metrics: What to score it with; instance names must differ.
+        judge: Who answers, for metrics that bring no judge of their own.
+        embedder: Who embeds.
+        fuse: How questions share requests.
+        deadline: `time.monotonic()` after which nothing more is asked.
+        inclusion: The probability with which this turn was picked, for all metrics or by instance name.
+
+    Raises:
+        ConfigurationError: If two metrics have the same instance name.
+    """
+    check_names(metrics)
+    started = time.monotonic()
+    record = clean(record)
+    if record.status in _JUDGED:
+        found, usage = await _score(record, metrics, judge, embedder, fuse, deadline)
+    else:
+        found, usage = _unjudged(record, metrics), Usage()
+    scores = tuple(
+        replace(found[metric.instance], inclusion_probability=_probability(inclusion, metric.instance))
+        for metric in metrics
+    )
+    return Evaluation(
+        record_id=record.id,
+        scores=scores,
+        usage=usage,
+        record=record,
+        trace=record.trace,
+        evaluated_at=time.time(),
+        duration=time.monotonic() - started,
+    )
+
+
+async def _score(
+    record: Record,
+    metrics: Sequence[Metric],
+    judge: Judge,
+    embedder: Embedder | None,
+    fuse: Fuse,
+    deadline: float | None,
+) -> tuple[dict[str, Score], Usage]:
+    groups: dict[int, tuple[Judge, list[Metric]]] = {}
+    for metric in metrics:
+        chosen = metric.judge or judge
+        groups.setdefault(id(chosen), (chosen, []))[1].append(metric)
+    parts = await asyncio.gather(
+        *(
+            score_record(record, group, judge=chosen, embedder=embedder, fuse=fuse, deadline=deadline)
+            for chosen, group in groups.values()
+        )
+    )
+    usage = sum((spent for _, spent in parts), Usage())
+    return {score.metric: score for scores, _ in parts for score in scores}, usage
+
+
+def _unjudged(record: Record, metrics: Sequence[Metric]) -> dict[str, Score]:
+    explanation = f"the turn ended with status {record.status!r}" + (
+        f": {record.error}" if record.error else ""
+    )
+    return {
+        metric.instance: Score.not_applicable(
+            metric.instance, cause=f"status_{record.status}", explanation=explanation
+        )
+        for metric in metrics
+    }
+
+
+def _probability(inclusion: Mapping[str, float] | float, name: str) -> float:
+    return inclusion if isinstance(inclusion, float | int) else inclusion.get(name, 1.0)

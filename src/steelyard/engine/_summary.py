@@ -1,0 +1,121 @@
+"""What a set of Evaluations adds up to, per metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from steelyard.scores import Direction, Evaluation, Score, Usage
+
+__all__ = ["MetricSummary", "Summarizer"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricSummary:
+    """One metric over many records. Scores without a value are counted, never averaged in."""
+
+    metric: str
+    """The instance name."""
+    direction: Direction
+    """Which way is better."""
+    threshold: float | None
+    """The bar, if there is one."""
+    mean: float | None
+    """Mean of the values, each weighted by 1 / its inclusion probability; None where nothing was scored."""
+    scored: int
+    """Scores with a value."""
+    passed: int
+    """Of those, on the right side of the threshold."""
+    below: int
+    """Of those, on the wrong side of it."""
+    not_applicable: Mapping[str, int]
+    """Counts by cause."""
+    failed: Mapping[str, int]
+    """Counts by cause."""
+    explanations: Mapping[str, str]
+    """One example explanation for each cause."""
+    worst: tuple[tuple[str, Score], ...]
+    """Record ids and Scores of the worst few, worst first."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """One metric's running sums."""
+
+    first: Score
+    weight: float = 0.0
+    total: float = 0.0
+    passed: int = 0
+    below: int = 0
+    scored: int = 0
+    missing: dict[str, Counter[str]] = field(
+        default_factory=lambda: {"not_applicable": Counter(), "failed": Counter()}
+    )
+    explanations: dict[str, str] = field(default_factory=dict)
+    worst: list[tuple[str, Score]] = field(default_factory=list)
+
+    def add(self, record_id: str, score: Score, keep: int) -> None:
+        if score.value is None:
+            cause = score.cause or "unknown"
+            self.missing[score.status][cause] += 1
+            self.explanations.setdefault(cause, score.explanation)
+            return
+        weight = 1 / score.inclusion_probability
+        self.scored += 1
+        self.weight += weight
+        self.total += weight * score.value
+        self.passed += score.passed is True
+        self.below += score.passed is False
+        self.worst.append((record_id, score))
+        self.worst.sort(key=lambda pair: _goodness(pair[1]))
+        del self.worst[keep:]
+
+    def summary(self) -> MetricSummary:
+        return MetricSummary(
+            metric=self.first.metric,
+            direction=self.first.direction,
+            threshold=self.first.threshold,
+            mean=self.total / self.weight if self.weight else None,
+            scored=self.scored,
+            passed=self.passed,
+            below=self.below,
+            not_applicable=dict(self.missing["not_applicable"]),
+            failed=dict(self.missing["failed"]),
+            explanations=dict(self.explanations),
+            worst=tuple(self.worst),
+        )
+
+
+def _goodness(score: Score) -> float:
+    assert score.value is not None
+    return score.value if score.direction == "higher" else -score.value
+
+
+class Summarizer:
+    """Adds up Evaluations one by one, in bounded memory."""
+
+    def __init__(self, *, worst: int = 5) -> None:
+        """Args: worst: how many of the worst records to remember per metric."""
+        self._keep = worst
+        self._tallies: dict[str, _Tally] = {}
+        self.usage = Usage()
+        self.records = 0
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Take one Evaluation into account."""
+        self.records += 1
+        self.usage += evaluation.usage
+        for score in evaluation.scores:
+            tally = self._tallies.setdefault(score.metric, _Tally(score))
+            tally.add(evaluation.record_id, score, self._keep)
+
+    def add_all(self, evaluations: Iterable[Evaluation]) -> Summarizer:
+        """Take many into account; returns itself."""
+        for evaluation in evaluations:
+            self.add(evaluation)
+        return self
+
+    def metrics(self) -> tuple[MetricSummary, ...]:
+        """One summary per metric, in the order they were first seen."""
+        return tuple(tally.summary() for tally in self._tallies.values())

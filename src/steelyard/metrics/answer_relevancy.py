@@ -1,0 +1,104 @@
+"""Answer relevancy: does the answer speak to the question?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import (
+    Asking,
+    Embed,
+    Noncommittal,
+    Part,
+    Questions,
+    Relevant,
+    Texts,
+    Vector,
+    YesNo,
+    require,
+)
+from steelyard.metrics._formulas import cosine, share, share_error
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
+from steelyard.record import Record
+from steelyard.scores import Verdict
+
+__all__ = ["AnswerRelevancy"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerRelevancy(Metric):
+    """How well the answer fits the question, whether or not it is true.
+
+    `reading="questions"` (Es et al. 2024, arXiv:2309.15217, section 3, AR = (1/n) sum sim(q, q_i)): a judge
+    that does not see the question writes `count` questions which the answer would answer; the value is the
+    mean cosine of their embeddings with the real question's, in -1..1. An evasive answer makes it 0 if `all`
+    (as Ragas has it today) or `any` of `repeats` independent judgements say so; `none` is the paper's
+    formula.
+
+    `reading="statements"` (DeepEval's): relevant statements of the answer / all of them, in 0..1.
+    """
+
+    key = "answer_relevancy"
+
+    reading: Literal["questions", "statements"] = "questions"
+    """Compare regenerated questions, or judge statement by statement."""
+    count: int = 3
+    """Questions to write, in the `questions` reading."""
+    noncommittal: Literal["none", "all", "any"] = "all"
+    """Which judgements of evasiveness make the value 0, in the `questions` reading."""
+    repeats: int = 1
+    """Independent judgements of evasiveness."""
+    claims: ClaimsFrom = "extracted"
+    """Where statements come from, in the `statements` reading."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.repeats < 1:
+            raise ConfigurationError(f"count={self.count!r} and repeats={self.repeats!r} must be at least 1")
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("question", "answer")
+
+    def questions(self, record: Record) -> Asking:
+        """One of the two readings."""
+        return (
+            yield from self._statements(record) if self.reading == "statements" else self._generated(record)
+        )
+
+    def _generated(self, record: Record) -> Asking:
+        repeats = 0 if self.noncommittal == "none" else self.repeats
+        evasions = [Noncommittal(sample=number if repeats > 1 else 0) for number in range(1, repeats + 1)]
+        written, *judged = yield [Questions(count=self.count), *evasions]
+        evasive = [answer.value for answer in require(judged, YesNo)]
+        if evasive and (all(evasive) if self.noncommittal == "all" else any(evasive)):
+            return self.scored(0.0, explanation="the answer is evasive")
+        (questions,) = require([written], Texts)
+        if not questions.items:
+            return self.not_applicable("no_questions", "no question could be made out of the answer")
+        texts = [record.asked, *questions.items[: self.count]]
+        real, *others = require((yield [Embed(text=text) for text in texts]), Vector)
+        similar = [cosine(real.values, other.values) for other in others]
+        return self.scored(
+            sum(similar) / len(similar),
+            verdicts=tuple(
+                Verdict(about=text, kind="similarity", value=value)
+                for text, value in zip(texts[1:], similar, strict=True)
+            ),
+            explanation=f"the answer would answer {name_worst(texts[1:])}",
+        )
+
+    def _statements(self, record: Record) -> Asking:
+        statements = yield from claims_of(record, "answer", self.claims)
+        if not statements:
+            return self.not_applicable("no_statements", "the answer makes no statement")
+        answers = require((yield [Relevant(text=text, of="answer") for text in statements]), YesNo)
+        beside = [text for text, answer in zip(statements, answers, strict=True) if not answer.value]
+        return self.scored(
+            share(answer.value for answer in answers),
+            verdicts=verdicts("relevant", statements, answers),
+            standard_error=share_error([answer.probability for answer in answers]),
+            explanation=f"{len(beside)} of {len(statements)} statements beside the question"
+            + (f": {name_worst(beside)}" if beside else ""),
+        )

@@ -1,0 +1,31 @@
+"""Context precision: did what the reference needs rank high among what was retrieved?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steelyard.judge import Asking, Part
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._ranking import rank_useful
+from steelyard.record import Record
+
+__all__ = ["ContextPrecision"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextPrecision(Metric):
+    """Average precision over ranks of the contexts that are useful for the reference, in 0..1.
+
+    Source: average precision (Manning, Raghavan & Schütze 2008, section 8.4) as Ragas and DeepEval apply it
+    to retrieved contexts. Contexts of which none is useful give 0.
+    """
+
+    key = "context_precision"
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("question", "contexts", "reference")
+
+    def questions(self, record: Record) -> Asking:
+        """One verdict per context."""
+        return (yield from rank_useful(self, record, "reference"))

@@ -1,0 +1,45 @@
+"""Context relevance (NVIDIA): do the contexts hold what the question asks for?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steelyard.judge import Part, Rating
+from steelyard.metrics._two_ratings import TwoRatings
+
+__all__ = ["ContextRelevance"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRelevance(TwoRatings):
+    """Mean of two independent ratings of 0, 1 or 2 for all contexts together, each / 2, in 0..1."""
+
+    key = "context_relevance"
+
+    levels = (
+        (0.0, "the contexts hold nothing that helps to answer the question"),
+        (1.0, "the contexts hold part of what is needed to answer the question"),
+        (2.0, "the contexts hold everything that is needed to answer the question"),
+    )
+    wordings = (
+        "How relevant are the contexts, taken together, to the question?",
+        "Somebody has only these contexts: how far could the question be answered from them?",
+    )
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("question", "contexts")
+
+    def ratings(self) -> tuple[Rating, Rating]:
+        """The answer and the reference stay hidden: they would give away what is relevant."""
+        first, second = (
+            Rating(
+                instruction=wording,
+                levels=self.levels,
+                sees=frozenset({"question", "contexts"}),
+                blind=frozenset({"answer", "reference", "reference_contexts"}),
+                sample=sample,
+            )
+            for sample, wording in enumerate(self.wordings, start=1)
+        )
+        return first, second

@@ -1,0 +1,96 @@
+"""Context relevancy: how much of what was retrieved does the question need?"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import Answer, Asking, Embed, Part, Question, Relevant, Vector, YesNo, require
+from steelyard.metrics._formulas import cosine, jaccard, share, share_error
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import verdicts
+from steelyard.record import Record
+from steelyard.text import sentences
+
+__all__ = ["ContextRelevancy"]
+
+_Agreeing = Generator[Sequence[Question], Sequence[Answer], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRelevancy(Metric):
+    """Sentences of the contexts that the question needs / all their sentences, in 0..1.
+
+    Source: Es et al. 2024 (arXiv:2309.15217), section 3, CR = extracted sentences / sentences of the
+    contexts. The contexts are split together, a sentence that stands in two of them counts once, and "none
+    of them" is 0.
+
+    With `repeats` = n > 1 the judgement is made n times independently, and the value is the mean share times
+    the agreement: the mean pairwise similarity of the picked sentences, by embedding (cosine of the mean
+    vectors) or as Jaccard index of the two sets. With n = 1 agreement is 1.
+    """
+
+    key = "context_relevancy"
+
+    repeats: int = 1
+    """Independent judgements (Ragas called it strictness)."""
+    agreement: Literal["embedding", "jaccard"] = "embedding"
+    """How two judgements are compared."""
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ConfigurationError(f"repeats must be at least 1, not {self.repeats!r}")
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("question", "contexts")
+
+    def questions(self, record: Record) -> Asking:
+        """One verdict per sentence and repeat."""
+        split = sentences("\n\n".join(context.text for context in record.contexts))
+        texts = list(dict.fromkeys(sentence.text for sentence in split))
+        if not texts:
+            return self.not_applicable("no_sentences", "the contexts hold no sentence")
+        samples = range(1, self.repeats + 1) if self.repeats > 1 else (0,)
+        asked = [Relevant(text=text, sample=sample) for sample in samples for text in texts]
+        answers = require((yield asked), YesNo)
+        rounds = [answers[start : start + len(texts)] for start in range(0, len(answers), len(texts))]
+        picks = [
+            [text for text, answer in zip(texts, found, strict=True) if answer.value] for found in rounds
+        ]
+        agreement = 1.0
+        if len(picks) > 1:
+            agreement = yield from self._agreement(picks)
+        value = sum(share(answer.value for answer in found) for found in rounds) / len(rounds) * agreement
+        return self.scored(
+            value,
+            verdicts=verdicts("relevant", texts * len(rounds), answers),
+            standard_error=share_error([a.probability for a in answers]) if len(rounds) == 1 else None,
+            explanation=f"{len(picks[0])} of {len(texts)} sentences needed for the question"
+            + (f"; agreement of {len(picks)} judgements {agreement:.2f}" if len(picks) > 1 else ""),
+        )
+
+    def _agreement(self, picks: list[list[str]]) -> _Agreeing:
+        pairs = list(combinations(picks, 2))
+        if self.agreement == "jaccard":
+            return sum(jaccard(set(one), set(other)) for one, other in pairs) / len(pairs)
+        texts = list(dict.fromkeys(text for picked in picks for text in picked))
+        vectors = require((yield [Embed(text=text) for text in texts]), Vector) if texts else []
+        by_text = dict(zip(texts, (vector.values for vector in vectors), strict=True))
+        return sum(self._similar(one, other, by_text) for one, other in pairs) / len(pairs)
+
+    @staticmethod
+    def _similar(one: list[str], other: list[str], by_text: dict[str, tuple[float, ...]]) -> float:
+        """Two equal picks agree wholly, a pick and no pick not at all; a cosine below 0 is no agreement."""
+        if one == other:
+            return 1.0
+        if not one or not other:
+            return 0.0
+        sums = [
+            [sum(column) for column in zip(*map(by_text.__getitem__, picked), strict=True)]
+            for picked in (one, other)
+        ]
+        return max(0.0, cosine(*sums))
