@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = ["average_precision", "cosine", "f_beta", "harmonic_mean", "jaccard", "share", "share_error"]
+__all__ = [
+    "average_precision",
+    "cosine",
+    "f_beta",
+    "f_score",
+    "harmonic_mean",
+    "jaccard",
+    "share",
+    "share_error",
+]
 
 
 def share(hits: Iterable[bool]) -> float:
@@ -85,6 +94,16 @@ def f_beta(
     weight = beta * beta
     below = (1 + weight) * true_positive + weight * false_negative + false_positive
     return (1 + weight) * true_positive / below if below else None
+
+
+def f_score(precision: float, recall: float, *, beta: float = 1.0) -> float:
+    """F-beta from precision and recall, in 0..1; 0 where both are 0. Source as for `f_beta`.
+
+    >>> f_score(1.0, 0.5)
+    0.6666666666666666
+    """
+    below = beta * beta * precision + recall
+    return (1 + beta * beta) * precision * recall / below if below else 0.0
 
 
 def harmonic_mean(values: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import Asking, Docket, Embedder, Fuse, Judge, Part
@@ -31,8 +31,6 @@ class Metric(ABC):
     """The metric's standard name, in snake case."""
     version: ClassVar[str] = "1"
     """Goes up when the definition changes; part of every result id."""
-    direction: ClassVar[Direction] = "higher"
-    """Which way is better."""
 
     name: str | None = None
     """Instance name, to run a metric twice with different options; the key where none is given."""
@@ -41,10 +39,27 @@ class Metric(ABC):
     judge: Judge | None = None
     """A judge for this metric alone."""
 
+    def __post_init__(self) -> None:
+        """Refuse an option that is none of the words its type names.
+
+        Raises:
+            ConfigurationError: Naming the option and the words there are.
+        """
+        for option, hint in get_type_hints(type(self)).items():
+            value = getattr(self, option, None)
+            if get_origin(hint) is Literal and value not in get_args(hint):
+                words = ", ".join(map(repr, get_args(hint)))
+                raise ConfigurationError(f"{self.key}: {option}={value!r} is none of {words}")
+
     @property
     def instance(self) -> str:
         """The name its Scores carry."""
         return self.name or self.key
+
+    @property
+    def direction(self) -> Direction:
+        """Which way is better."""
+        return "higher"
 
     @property
     @abstractmethod

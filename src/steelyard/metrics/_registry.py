@@ -2,38 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import Claims, Judge, Questions
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom
+from steelyard.metrics.answer_accuracy import AnswerAccuracy
+from steelyard.metrics.answer_correctness import AnswerCorrectness
 from steelyard.metrics.answer_relevancy import AnswerRelevancy
+from steelyard.metrics.answer_similarity import AnswerSimilarity
+from steelyard.metrics.aspect_critique import ASPECTS, AspectCritique
+from steelyard.metrics.context_entity_recall import ContextEntityRecall
 from steelyard.metrics.context_precision import ContextPrecision
 from steelyard.metrics.context_recall import ContextRecall
 from steelyard.metrics.context_relevance import ContextRelevance
 from steelyard.metrics.context_relevancy import ContextRelevancy
 from steelyard.metrics.context_utilization import ContextUtilization
+from steelyard.metrics.factual_correctness import FactualCorrectness
 from steelyard.metrics.faithfulness import Faithfulness
+from steelyard.metrics.hallucination import Hallucination
+from steelyard.metrics.noise_sensitivity import NoiseSensitivity
+from steelyard.metrics.rag_score import RagScore
 from steelyard.metrics.response_groundedness import ResponseGroundedness
+from steelyard.metrics.retrieval import RetrievalPrecision, RetrievalRecall
+from steelyard.metrics.rubric import RubricScore
 
 __all__ = ["ALL", "by_name", "default_metrics", "metrics_named"]
 
 ALL: tuple[type[Metric], ...] = (
     Faithfulness,
+    Hallucination,
     AnswerRelevancy,
     ContextPrecision,
     ContextUtilization,
     ContextRecall,
+    ContextEntityRecall,
     ContextRelevancy,
     ContextRelevance,
     ResponseGroundedness,
+    AnswerAccuracy,
+    AnswerSimilarity,
+    AnswerCorrectness,
+    FactualCorrectness,
+    NoiseSensitivity,
+    RubricScore,
+    RetrievalPrecision,
+    RetrievalRecall,
+    RagScore,
 )
-"""Every metric that works without arguments, in the order of docs/metrics.md."""
+"""Every metric that works without arguments, in the order of docs/metrics.md; aspects go by name."""
 
 
-def by_name(name: str) -> type[Metric]:
-    """The metric with this key, whatever the case and with `-` for `_`.
+def by_name(name: str) -> Callable[[], Metric]:
+    """The metric, or the aspect, with this name, whatever the case and with `-` for `_`.
 
     Raises:
         ConfigurationError: If there is none; the message lists those there are.
@@ -42,7 +65,9 @@ def by_name(name: str) -> type[Metric]:
     for metric in ALL:
         if wanted in (metric.key, metric.__name__.lower()):
             return metric
-    known = ", ".join(metric.key for metric in ALL)
+    if wanted in ASPECTS:
+        return partial(AspectCritique, aspect=wanted)
+    known = ", ".join([*(metric.key for metric in ALL), *ASPECTS])
     raise ConfigurationError(f"no metric is named {name!r}; there are: {known}")
 
 
@@ -60,11 +85,11 @@ def default_metrics(judge: Judge) -> list[Metric]:
 
 
 def metrics_named(names: Sequence[str], judge: Judge) -> list[Metric]:
-    """Metrics by name, in the readings of `default_metrics` where that has them.
+    """Metrics by name, in the readings of `default_metrics` where it has them; `all` means every one.
 
     Raises:
         ConfigurationError: If a name is unknown.
     """
     preset = {metric.key: metric for metric in default_metrics(judge)}
-    chosen = [by_name(name) for name in names]
-    return [preset[metric.key] if metric.key in preset else metric() for metric in chosen]
+    made = [metric() for name in names for metric in (ALL if name == "all" else (by_name(name),))]
+    return [preset.get(metric.key, metric) for metric in made]

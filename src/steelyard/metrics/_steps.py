@@ -10,7 +10,7 @@ from steelyard.record import Record
 from steelyard.scores import Verdict
 from steelyard.text import sentences
 
-__all__ = ["ClaimsFrom", "Step", "claims_of", "name_worst", "verdicts"]
+__all__ = ["ClaimsFrom", "Step", "both_claims", "claims_of", "name_worst", "verdicts"]
 
 ClaimsFrom = Literal["extracted", "sentences"]
 """Whether the judge extracts claims, or each sentence is one."""
@@ -32,6 +32,12 @@ def claims_of(record: Record, of: Literal["answer", "reference"], how: ClaimsFro
         return [sentence.text for sentence in sentences(text)]
     (found,) = require((yield [Claims(of=of)]), Texts)
     return list(dict.fromkeys(found.items))
+
+
+def both_claims() -> Generator[Sequence[Question], Sequence[Answer], tuple[list[str], list[str]]]:
+    """The claims of the answer and of the reference, in one round; use with `yield from`."""
+    ours, theirs = require((yield [Claims(of="answer"), Claims(of="reference")]), Texts)
+    return list(dict.fromkeys(ours.items)), list(dict.fromkeys(theirs.items))
 
 
 def verdicts(kind: str, about: Iterable[str], answers: Iterable[YesNo]) -> tuple[Verdict, ...]:

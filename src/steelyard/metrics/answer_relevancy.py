@@ -54,6 +54,7 @@ class AnswerRelevancy(Metric):
     """Where statements come from, in the `statements` reading."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.count < 1 or self.repeats < 1:
             raise ConfigurationError(f"count={self.count!r} and repeats={self.repeats!r} must be at least 1")
 

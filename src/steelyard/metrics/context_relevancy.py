@@ -41,6 +41,7 @@ class ContextRelevancy(Metric):
     """How two judgements are compared."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.repeats < 1:
             raise ConfigurationError(f"repeats must be at least 1, not {self.repeats!r}")
 

@@ -1,0 +1,45 @@
+"""Answer accuracy (NVIDIA): does the answer say what the reference says?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steelyard.judge import Part, Rating
+from steelyard.metrics._two_ratings import TwoRatings
+
+__all__ = ["AnswerAccuracy"]
+
+_SEES: frozenset[Part] = frozenset({"question", "answer", "reference"})
+_BLIND: frozenset[Part] = frozenset({"contexts", "reference_contexts"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerAccuracy(TwoRatings):
+    """Mean of two independent ratings of 0, 2 or 4, each / 4, in 0..1.
+
+    The second rating swaps the roles of answer and reference, so that neither is favoured as the yardstick.
+    """
+
+    key = "answer_accuracy"
+
+    levels = (
+        (0.0, "they disagree, or the one says nothing of what the other says"),
+        (2.0, "they agree in part"),
+        (4.0, "they say the same in everything that answers the question"),
+    )
+    wordings = (
+        "Take the reference as the truth: how far does the answer agree with it on the question?",
+        "Take the answer as the truth: how far does the reference agree with it on the question?",
+    )
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("question", "answer", "reference")
+
+    def ratings(self) -> tuple[Rating, Rating]:
+        """The contexts stay hidden: only the two texts are compared."""
+        first, second = (
+            Rating(instruction=wording, levels=self.levels, sees=_SEES, blind=_BLIND, sample=sample)
+            for sample, wording in enumerate(self.wordings, start=1)
+        )
+        return first, second

@@ -1,0 +1,68 @@
+"""Answer correctness: does the answer make the claims of the reference, and no others?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import Asking, Embed, Part, Same, Vector, YesNo, require
+from steelyard.metrics._formulas import cosine, f_beta
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import both_claims, verdicts
+from steelyard.record import Record
+
+__all__ = ["AnswerCorrectness"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerCorrectness(Metric):
+    """Weighted mean of the F-beta of claims and the similarity of the texts, in 0..1.
+
+    Source: Ragas' `AnswerCorrectness`. TP: claims of the answer that the reference makes too; FP: those it
+    does not make; FN: claims of the reference that the answer does not make. Similarity: cosine of the
+    embeddings of answer and reference, clipped to 0..1; with a weight of 0 it is not asked for.
+    """
+
+    key = "answer_correctness"
+
+    weights: tuple[float, float] = (0.75, 0.25)
+    """Of the claims and of the similarity; they are normalised."""
+    beta: float = 1.0
+    """Above 1 recall of the reference counts more, below 1 precision."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(self.weights) < 0 or sum(self.weights) <= 0 or self.beta <= 0:
+            raise ConfigurationError(
+                f"weights={self.weights!r} must be two numbers >= 0, not both 0; "
+                f"beta={self.beta!r} must be above 0"
+            )
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("question", "answer", "reference")
+
+    def questions(self, record: Record) -> Asking:
+        """Both lists of claims first, then a verdict for each claim, with the embeddings alongside."""
+        ours, theirs = yield from both_claims()
+        made = [Same(claim=claim, among="reference", of="answer") for claim in ours]
+        known = [Same(claim=claim, among="answer", of="reference") for claim in theirs]
+        texts = [Embed(text=record.answer), Embed(text=record.reference or "")] if self.weights[1] else []
+        answers = yield [*made, *known, *texts]
+        judged = require(answers[: len(made) + len(known)], YesNo)
+        true_positive = sum(answer.value for answer in judged[: len(made)])
+        missed = sum(not answer.value for answer in judged[len(made) :])
+        factual = f_beta(true_positive, len(made) - true_positive, missed, beta=self.beta)
+        if factual is None:
+            return self.not_applicable("no_claims", "neither the answer nor the reference makes a claim")
+        similarity = 0.0
+        if texts:
+            answer, expected = require(answers[-2:], Vector)
+            similarity = max(0.0, cosine(answer.values, expected.values))
+        value = (self.weights[0] * factual + self.weights[1] * similarity) / sum(self.weights)
+        return self.scored(
+            value,
+            verdicts=verdicts("same", [*ours, *theirs], judged),
+            explanation=f"{true_positive} claims agree, {len(made) - true_positive} are not in the "
+            f"reference, {missed} of the reference are missing; F {factual:.2f}, similarity {similarity:.2f}",
+        )

@@ -1,0 +1,63 @@
+"""Answer similarity: how close is the answer to the reference in meaning?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from steelyard.judge import Asking, Embed, Part, Vector, require
+from steelyard.metrics._formulas import cosine
+from steelyard.metrics._metric import Metric
+from steelyard.record import Record
+
+__all__ = ["AnswerSimilarity", "CrossEncoder"]
+
+
+class CrossEncoder(Protocol):
+    """A model that compares two texts directly."""
+
+    @property
+    def name(self) -> str:
+        """Name with model, part of the result id."""
+        ...
+
+    def similarity(self, one: str, other: str) -> float:
+        """How alike they are, in 0..1."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSimilarity(Metric):
+    """Cosine of the embeddings of answer and reference, clipped to 0..1; no judge.
+
+    Source: semantic answer similarity, Risch et al. 2021 (arXiv:2108.06130), in its bi-encoder form; a
+    `cross_encoder`, the paper's better one, replaces the embedder.
+    """
+
+    key = "answer_similarity"
+
+    threshold: float | None = None
+    """Cosines have no natural bar: yours, or none."""
+    cross_encoder: CrossEncoder | None = None
+    """Compares instead of the embedder."""
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("answer", "reference")
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return {"cross_encoder": self.cross_encoder.name if self.cross_encoder else None}
+
+    def questions(self, record: Record) -> Asking:
+        """Two embeddings, or none with a cross-encoder."""
+        reference = record.reference or ""
+        if self.cross_encoder is not None:
+            value = self.cross_encoder.similarity(record.answer, reference)
+        else:
+            asked = [Embed(text=record.answer), Embed(text=reference)]
+            answer, expected = require((yield asked), Vector)
+            value = cosine(answer.values, expected.values)
+        value = min(1.0, max(0.0, value))
+        return self.scored(value, explanation=f"similarity to the reference {value:.2f}")

@@ -1,0 +1,59 @@
+"""Factual correctness: precision and recall of the answer's claims against the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import Asking, Part, Supported, YesNo, require
+from steelyard.metrics._formulas import f_score, share
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import both_claims, verdicts
+from steelyard.record import Record
+
+__all__ = ["FactualCorrectness"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactualCorrectness(Metric):
+    """Claims of the answer that the reference entails (precision), and the other way round (recall), in 0..1.
+
+    Source: Ragas' `FactualCorrectness`; unlike there, recall is over the reference's own claims, so that
+    finer-grained answers are not punished. F = (1 + b^2) P R / (b^2 P + R).
+    """
+
+    key = "factual_correctness"
+
+    mode: Literal["f", "precision", "recall"] = "f"
+    """Which of the three is the value."""
+    beta: float = 1.0
+    """Above 1 recall counts more, below 1 precision."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.beta <= 0:
+            raise ConfigurationError(f"beta must be above 0, not {self.beta!r}")
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("answer", "reference")
+
+    def questions(self, record: Record) -> Asking:
+        """Both lists of claims first, then a verdict for each claim."""
+        ours, theirs = yield from both_claims()
+        if not ours or not theirs:
+            which = "answer" if not ours else "reference"
+            return self.not_applicable("no_claims", f"the {which} makes no claim")
+        right = [Supported(claim=claim, by="reference", of="answer") for claim in ours]
+        covered = [Supported(claim=claim, by="answer", of="reference") for claim in theirs]
+        answers = require((yield [*right, *covered]), YesNo)
+        precision = share(answer.value for answer in answers[: len(ours)])
+        recall = share(answer.value for answer in answers[len(ours) :])
+        f_value = f_score(precision, recall, beta=self.beta)
+        return self.scored(
+            {"f": f_value, "precision": precision, "recall": recall}[self.mode],
+            verdicts=verdicts("supported", [*ours, *theirs], answers),
+            explanation=f"precision {precision:.2f} over {len(ours)} claims of the answer, "
+            f"recall {recall:.2f} over {len(theirs)} of the reference",
+        )

@@ -1,0 +1,58 @@
+"""Hallucination: does the answer say what the contexts say is wrong?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.judge import Asking, Contradicted, Part, YesNo, require
+from steelyard.metrics._formulas import share, share_error
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
+from steelyard.record import Record
+from steelyard.scores import Direction
+
+__all__ = ["Hallucination"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hallucination(Metric):
+    """Claims of the answer that the contexts contradict / all claims of the answer, in 0..1, lower is better.
+
+    Source: DeepEval's hallucination metric (contradicted / all), over claims of the answer instead of whole
+    contexts. Held against the expected contexts where the record has them, else against the retrieved ones,
+    and the explanation says which.
+    """
+
+    key = "hallucination"
+
+    claims: ClaimsFrom = "extracted"
+    """Whether the judge extracts the claims, or each sentence of the answer is one."""
+
+    @property
+    def direction(self) -> Direction:
+        return "lower"
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("answer",)
+
+    def questions(self, record: Record) -> Asking:
+        """Claims first, then one verdict each."""
+        if not record.reference_contexts and not record.contexts:
+            return self.not_applicable("missing_contexts", "the record has no contexts")
+        claims = yield from claims_of(record, "answer", self.claims)
+        if not claims:
+            return self.not_applicable("no_claims", "the answer makes no claim")
+        expected = bool(record.reference_contexts)
+        by: Literal["reference_contexts", "contexts"] = "reference_contexts" if expected else "contexts"
+        answers = require((yield [Contradicted(claim=claim, by=by) for claim in claims]), YesNo)
+        wrong = [claim for claim, answer in zip(claims, answers, strict=True) if answer.value]
+        against = "expected" if expected else "retrieved"
+        return self.scored(
+            share(answer.value for answer in answers),
+            verdicts=verdicts("contradicted", claims, answers),
+            standard_error=share_error([answer.probability for answer in answers]),
+            explanation=f"{len(wrong)} of {len(claims)} claims contradicted by the {against} contexts"
+            + (f": {name_worst(wrong)}" if wrong else ""),
+        )

@@ -1,0 +1,73 @@
+"""Noise sensitivity: how often do retrieved passages lead the answer astray?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.judge import Asking, Part, Supported, YesNo, require
+from steelyard.metrics._formulas import share
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import both_claims, name_worst
+from steelyard.record import Record
+from steelyard.scores import Direction
+
+__all__ = ["NoiseSensitivity"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseSensitivity(Metric):
+    """Wrong claims that relevant (or irrelevant) contexts entail / claims, in 0..1, lower is better.
+
+    Source: RAGChecker (Ru et al. 2024, arXiv:2408.08067), section 3.3, as in Ragas' `NoiseSensitivity`. A
+    claim is wrong if the reference does not entail it; a context is relevant if it entails a claim of the
+    reference. In `irrelevant` mode a claim that a relevant context entails too does not count.
+    """
+
+    key = "noise_sensitivity"
+
+    mode: Literal["relevant", "irrelevant"] = "relevant"
+    """Which contexts are looked at."""
+
+    @property
+    def direction(self) -> Direction:
+        return "lower"
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ("question", "answer", "contexts", "reference")
+
+    def questions(self, record: Record) -> Asking:
+        """Both lists of claims first, then each claim against each context."""
+        ours, theirs = yield from both_claims()
+        if not ours or not theirs:
+            which = "answer" if not ours else "reference"
+            return self.not_applicable("no_claims", f"the {which} makes no claim")
+        ranks = range(len(record.contexts))
+        right = [Supported(claim=claim, by="reference", of="answer") for claim in ours]
+        found = [Supported(claim=claim, passage=rank, of="answer") for claim in ours for rank in ranks]
+        wanted = [Supported(claim=claim, passage=rank, of="reference") for claim in theirs for rank in ranks]
+        answers = [answer.value for answer in require((yield [*right, *found, *wanted]), YesNo)]
+        correct, rest = answers[: len(ours)], answers[len(ours) :]
+        ours_by = _rows(rest[: len(found)], len(ranks))
+        relevant = [any(column) for column in zip(*_rows(rest[len(found) :], len(ranks)), strict=True)]
+        noisy = [
+            not fine and self._led_astray(entailing, relevant)
+            for fine, entailing in zip(correct, ours_by, strict=True)
+        ]
+        astray = [claim for claim, led in zip(ours, noisy, strict=True) if led]
+        return self.scored(
+            share(noisy),
+            explanation=f"{len(astray)} of {len(ours)} claims are wrong and come from {self.mode} contexts"
+            + (f": {name_worst(astray)}" if astray else ""),
+        )
+
+    def _led_astray(self, entailing: list[bool], relevant: list[bool]) -> bool:
+        by_relevant = any(hit and good for hit, good in zip(entailing, relevant, strict=True))
+        if self.mode == "relevant":
+            return by_relevant
+        return any(entailing) and not by_relevant
+
+
+def _rows(flat: list[bool], width: int) -> list[list[bool]]:
+    return [flat[start : start + width] for start in range(0, len(flat), width)]
