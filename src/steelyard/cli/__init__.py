@@ -1,0 +1,5 @@
+"""The command line. Each command is a file of its own, `_<command>.py`, found by `steelyard.cli._app`."""
+
+from steelyard.cli._app import main
+
+__all__ = ["main"]

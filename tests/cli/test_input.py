@@ -1,0 +1,142 @@
+"""What the reader takes, and what it says about what it does not take."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from steelyard.cli._input import read_record, read_records
+from steelyard.errors import InvalidRecord
+from steelyard.record import Context, Record, clean, record_to_dict
+
+
+def read(*lines: str | bytes) -> tuple[list[Record], list[tuple[int, str]]]:
+    faults: list[tuple[int, str]] = []
+    raw = b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
+    records = list(read_records(io.BytesIO(raw), bad=lambda number, why: faults.append((number, why))))
+    return records, faults
+
+
+def test_own_names() -> None:
+    line = {
+        "id": "r1",
+        "question": "Who?",
+        "contexts": ["He.", {"text": "She.", "id": 7, "score": 0.5}],
+        "answer": "He.",
+        "reference": "Him.",
+        "reference_contexts": ["He."],
+    }
+    records, faults = read(json.dumps(line))
+    assert faults == []
+    assert records == [
+        Record(
+            id="r1",
+            question="Who?",
+            contexts=(Context(text="He."), Context(text="She.", id="7", score=0.5)),
+            answer="He.",
+            reference="Him.",
+            reference_contexts=(Context(text="He."),),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"user_input": "Q", "retrieved_contexts": ["C"], "response": "A", "reference": "R"},
+        {"user_input": "Q", "retrieved_contexts": ["C"], "response": "A", "ground_truth": "R"},
+        {"question": "Q", "contexts": ["C"], "answer": "A", "ground_truth": "R"},
+        {"question": "Q", "contexts": ["C"], "answer": "A", "ground_truths": ["R"]},
+        {"question": "Q", "user_input": None, "contexts": ["C"], "answer": "A", "ground_truths": "R"},
+    ],
+)
+def test_names_of_ragas(line: dict[str, Any]) -> None:
+    record = read_record(line, number=3)
+    assert record == Record(id="3", question="Q", contexts=(Context(text="C"),), answer="A", reference="R")
+
+
+def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
+    good = '{"question": "Q", "answer": "A"}'
+    records, faults = read(good, "{oops", "", good, '{"question": 5}', b'{"question": "\xff"}', good)
+    assert [record.id for record in records] == ["1", "4", "7"]
+    assert [number for number, _ in faults] == [2, 5, 6]
+    assert [why.split(",")[0].split(":")[0] for _, why in faults] == [
+        "not JSON",
+        "'question' must be a string",
+        "not UTF-8",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (["x"], "a record is a JSON object, not a list"),
+        (None, "a record is a JSON object, not null"),
+        ({}, "none of question, contexts, answer, reference is given; found: nothing"),
+        ({"input": "Q"}, "none of question, contexts, answer, reference is given; found: input"),
+        ({"response": 1}, "'response' must be a string, not a number"),
+        ({"answer": True}, "'answer' must be a string, not a boolean"),
+        ({"retrieved_contexts": "text"}, "'retrieved_contexts' must be a list, not a string"),
+        ({"contexts": [{"id": "1"}]}, "text"),
+        ({"question": "Q", "id": [1]}, "'id' must be a string or a whole number, not a list"),
+        ({"user_input": [{"role": "user"}]}, "'user_input' is a conversation"),
+        ({"question": "Q", "schema": 99}, "newer"),
+        ({"question": "Q", "status": "fine"}, "'status' must be one of"),
+    ],
+)
+def test_reasons(data: object, why: str) -> None:
+    with pytest.raises(InvalidRecord) as caught:
+        read_record(data, number=1)
+    assert why in str(caught.value)
+
+
+def test_a_json_array_is_recognised() -> None:
+    _, faults = read("[", '{"question": "Q"},', "]")
+    assert "jq" in faults[0][1]
+
+
+def test_byte_order_mark_and_windows_line_ends() -> None:
+    records, faults = read(b'\xef\xbb\xbf{"question": "Q"}\r', b'{"question": "R"}\r', b"\r")
+    assert ([record.question for record in records], faults) == (["Q", "R"], [])
+
+
+def test_a_huge_line_ends_capped() -> None:
+    texts = ["word " * 20_000] * 300
+    records, faults = read(json.dumps({"question": "Q", "contexts": texts, "answer": "x" * 3_000_000}))
+    assert faults == []
+    assert records[0].truncated == ("answer", "contexts")
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+_names = st.sampled_from(
+    [
+        *("id", "question", "contexts", "answer", "reference", "reference_contexts", "metadata", "status"),
+        *("user_input", "retrieved_contexts", "response", "ground_truth", "ground_truths", "schema", "trace"),
+        *("timings", "stages", "tags", "retrieved", "truncated", "notes", "standalone_question", "error"),
+    ]
+)
+_contexts = st.lists(
+    st.text(max_size=5)
+    | st.dictionaries(st.sampled_from(["text", "id", "score", "rank", "query", "hop"]), _json, max_size=4),
+    max_size=3,
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(_names, _json | _contexts, max_size=6))
+def test_any_object_is_a_storable_record_or_says_why(data: dict[str, Any]) -> None:
+    try:
+        record = read_record(data, number=1)
+    except InvalidRecord:
+        return
+    assert clean(record) == record
+    json.dumps(record_to_dict(record)).encode()
