@@ -44,6 +44,10 @@ class RubricScore(Metric):
             raise ConfigurationError(f"levels must describe at least two levels, not {self.levels!r}")
 
     @property
+    def how(self) -> str:
+        return f"{len(self.levels)} levels"
+
+    @property
     def needs(self) -> tuple[Part, ...]:
         return ("answer",)
 

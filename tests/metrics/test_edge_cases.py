@@ -1,0 +1,136 @@
+"""Bad input: each metric by its own needs, the same everywhere, and never a number where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from scripts import FixedEmbedder, Script
+from steelyard.errors import ConfigurationError
+from steelyard.judge import Capabilities, Claims, Supported
+from steelyard.metrics import (
+    ALL,
+    AnswerRelevancy,
+    AspectCritique,
+    ContextEntityRecall,
+    ContextRecall,
+    CustomJudge,
+    Faithfulness,
+    Metric,
+    RagScore,
+    by_name,
+    default_metrics,
+    metrics_named,
+)
+from steelyard.record import Context, Record
+from steelyard.scores import Score
+from steelyard.testing import ScriptedJudge
+
+FULL = Record(
+    question="q?",
+    answer="An answer.",
+    contexts=(Context(text="A context."),),
+    reference="A reference.",
+    reference_contexts=(Context(text="A context."),),
+)
+NAMES = {
+    "question": FULL.replace(question=" "),
+    "answer": FULL.replace(answer=""),
+    "contexts": FULL.replace(contexts=(Context(text=""),)),
+    "reference": FULL.replace(reference=None),
+    "reference_contexts": FULL.replace(reference_contexts=()),
+}
+EMBEDDER = FixedEmbedder(lambda _: (1.0,))
+
+
+def score(metric: Metric, record: Record, script: Script | None = None) -> Score:
+    judge = (script or Script(ratings={0: 1.0, 1: 2.0, 2: 2.0}, questions=("q?",))).judge()
+    return asyncio.run(metric.score(record, judge=judge, embedder=EMBEDDER))
+
+
+@pytest.mark.parametrize("part", NAMES)
+@pytest.mark.parametrize("metric", [metric for metric in ALL if metric is not RagScore], ids=lambda m: m.key)
+def test_a_metric_misses_what_it_needs_and_nothing_else(metric: type[Metric], part: str) -> None:
+    made = metric()
+    result = score(made, NAMES[part])
+    if part in made.needs:
+        assert (result.status, result.cause, result.value) == ("not_applicable", f"missing_{part}", None)
+    else:
+        assert result.cause != f"missing_{part}"
+
+
+def test_faithfulness_needs_no_question() -> None:
+    script = Script(answer_claims=("a",), true=frozenset({"a"}))
+    assert score(Faithfulness(), NAMES["question"], script).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "cause"),
+    [
+        (Faithfulness(), "no_claims"),
+        (ContextRecall(), "no_claims"),
+        (ContextEntityRecall(), "no_entities"),
+        (AnswerRelevancy(reading="statements"), "no_statements"),
+        (AnswerRelevancy(), "no_questions"),
+    ],
+)
+def test_nothing_to_divide_by_is_not_applicable(metric: Metric, cause: str) -> None:
+    result = score(metric, FULL, Script())
+    assert (result.status, result.cause, result.value) == ("not_applicable", cause, None)
+
+
+def test_a_standalone_question_is_used_where_there_is_one() -> None:
+    record = NAMES["question"].replace(standalone_question="What is the answer?")
+    judge = Script(questions=("p?",)).judge()
+    asyncio.run(AnswerRelevancy().score(record, judge=judge, embedder=EMBEDDER))
+    assert "What is the answer?" in EMBEDDER.texts
+
+
+def test_what_a_judge_cannot_answer_is_not_applicable() -> None:
+    judge = ScriptedJudge(Script().judge().script, capabilities=Capabilities(kinds=frozenset({Supported})))
+    result = asyncio.run(Faithfulness().score(FULL, judge=judge))
+    assert (result.status, result.cause) == ("not_applicable", "unsupported")
+    assert "'scripted' cannot answer 'claims'" in result.explanation
+    assert not judge.requests
+
+
+def test_the_default_suite_is_what_the_judge_can_honestly_answer() -> None:
+    writer = Script().judge()
+    assert [metric.how for metric in default_metrics(writer)][:2] == [
+        "claims=extracted, reading=entailment",
+        "reading=questions, count=3, noncommittal=all, repeats=1, claims=extracted",
+    ]
+    verifier = ScriptedJudge(writer.script, capabilities=Capabilities(kinds=frozenset({Supported, Claims})))
+    assert [metric.how for metric in default_metrics(verifier)][:2] == [
+        "claims=sentences, reading=entailment",
+        "reading=statements, count=3, noncommittal=all, repeats=1, claims=sentences",
+    ]
+
+
+def test_metrics_are_found_by_name() -> None:
+    assert {by_name(metric.key) for metric in ALL} == set(ALL)
+    assert by_name("Context-Recall") is ContextRecall
+    assert by_name("harmfulness")().instance == "harmfulness"
+    assert len(metrics_named(["all"], Script().judge())) == len(ALL)
+    with pytest.raises(ConfigurationError, match="no metric is named 'faith'; there are: faithfulness"):
+        by_name("faith")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Faithfulness(reading="maybe"),
+            "reading='maybe' is none of 'entailment', 'non_contradiction'",
+        ),
+        (lambda: AnswerRelevancy(count=0), "count=0"),
+        (lambda: AspectCritique(aspect="tone"), "aspect 'tone' needs a criterion="),
+        (lambda: AspectCritique(aspect="coherence", repeats=2), "repeats must be odd, not 2"),
+        (lambda: CustomJudge(), "needs a criterion="),
+        (lambda: RagScore(parts=(by_name("hallucination")(),)), "'hallucination'"),
+    ],
+)
+def test_wrong_options_fail_at_once(make: type[Metric], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message.replace("(", r"\(")):
+        make()

@@ -1,0 +1,205 @@
+"""The literature's worked examples, as far as they give numbers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from scripts import FixedEmbedder, Script
+from steelyard.judge import Answer, Predicate, Question, Request, YesNo
+from steelyard.metrics import (
+    AnswerAccuracy,
+    AnswerCorrectness,
+    AnswerRelevancy,
+    AnswerSimilarity,
+    AspectCritique,
+    ContextEntityRecall,
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevance,
+    ContextRelevancy,
+    ContextUtilization,
+    FactualCorrectness,
+    Faithfulness,
+    Hallucination,
+    Metric,
+    NoiseSensitivity,
+    RagScore,
+    ResponseGroundedness,
+    RetrievalPrecision,
+    RetrievalRecall,
+)
+from steelyard.record import Context, Record
+from steelyard.scores import Score
+from steelyard.testing import ScriptedJudge
+
+EINSTEIN = Record(
+    question="Where and when was Einstein born?",
+    answer="Einstein was born in Germany on 20th March 1879.",
+    contexts=(Context(text="Albert Einstein (born 14 March 1879) was a German-born theoretical physicist."),),
+)
+BORN_IN_GERMANY = "Einstein was born in Germany."
+BORN_20_MARCH = "Einstein was born on 20th March 1879."
+
+
+def score(metric: Metric, record: Record, script: Script, embedder: FixedEmbedder | None = None) -> Score:
+    return asyncio.run(metric.score(record, judge=script.judge(), embedder=embedder))
+
+
+def test_faithfulness_of_two_claims_from_one_sentence_is_one_half() -> None:
+    script = Script(answer_claims=(BORN_IN_GERMANY, BORN_20_MARCH), true=frozenset({BORN_IN_GERMANY}))
+    result = score(Faithfulness(), EINSTEIN, script)
+    assert result.value == 0.5
+    assert [verdict.value for verdict in result.verdicts] == [True, False]
+    assert BORN_20_MARCH in result.explanation
+
+
+def test_faithfulness_without_contradiction_lets_the_unknown_pass() -> None:
+    script = Script(answer_claims=("a", "b", "c"), true=frozenset({"c"}))  # only "c" is contradicted
+    assert score(Faithfulness(reading="non_contradiction"), EINSTEIN, script).value == pytest.approx(2 / 3)
+    assert score(Hallucination(), EINSTEIN, script).value == pytest.approx(1 / 3)
+
+
+FRANCE = Record(
+    question="Where is France and what is its capital?",
+    answer="France is in Western Europe and its capital is Paris.",
+    contexts=(Context(text="The country is also known for its wines."), Context(text="France is in Europe.")),
+    reference="France is in Western Europe and its capital is Paris.",
+)
+
+
+def test_context_precision_of_irrelevant_then_relevant_is_one_half() -> None:
+    script = Script(useful=frozenset({1}))
+    assert score(ContextPrecision(), FRANCE, script).value == 0.5
+    assert score(ContextUtilization(), FRANCE, script).value == 0.5
+    assert score(ContextPrecision(), FRANCE, Script()).value == 0.0
+
+
+def test_context_recall_of_one_claim_in_two_is_one_half() -> None:
+    claims = ("France is in Western Europe.", "Its capital is Paris.")
+    script = Script(reference_claims=claims, true=frozenset(claims[:1]))
+    assert score(ContextRecall(), FRANCE, script).value == 0.5
+
+
+TAJ_REFERENCE = ("Taj Mahal", "Yamuna", "Agra", "1631", "Shah Jahan", "Mumtaz Mahal")
+
+
+@pytest.mark.parametrize(
+    ("present", "value"),
+    [
+        (("Taj Mahal", "Agra", "SHAH  JAHAN", "Mumtaz Mahal", "India"), 4 / 6),
+        (("Taj Mahal", "UNESCO", "India"), 1 / 6),
+    ],
+)
+def test_entity_recall_of_the_taj_mahal(present: tuple[str, ...], value: float) -> None:
+    script = Script(entities={"reference": TAJ_REFERENCE, "contexts": present})
+    assert score(ContextEntityRecall(), FRANCE, script).value == pytest.approx(value)
+
+
+def test_context_relevancy_is_needed_sentences_over_all() -> None:
+    record = FRANCE.replace(
+        contexts=(Context(text="One is. Two is. Three is."), Context(text="Four is. One is."))
+    )
+    result = score(ContextRelevancy(), record, Script(true=frozenset({"Two is."})))
+    assert result.value == 0.25  # "One is." stands twice and counts once
+    assert score(ContextRelevancy(), record, Script()).value == 0.0
+
+
+def test_context_relevancy_repeats_multiply_with_their_agreement() -> None:
+    record = FRANCE.replace(contexts=(Context(text="One is. Two is."),))
+    result = score(
+        ContextRelevancy(repeats=3, agreement="jaccard"), record, Script(true=frozenset({"Two is."}))
+    )
+    assert result.value == 0.5
+
+
+def test_answer_correctness_of_born_in_spain_in_1879() -> None:
+    record = EINSTEIN.replace(
+        answer="Einstein was born in Spain in 1879.", reference="Born in Germany in 1879."
+    )
+    script = Script(
+        answer_claims=("Born in Spain.", "Born in 1879."),
+        reference_claims=("Born in Germany.", "Born in 1879"),
+        true=frozenset({"Born in 1879.", "Born in 1879"}),
+    )
+    result = score(AnswerCorrectness(weights=(1, 0)), record, script)
+    assert result.value == 0.5  # TP = FP = FN = 1
+    same = FixedEmbedder(lambda _: (1.0, 0.0))
+    assert score(AnswerCorrectness(), record, script, same).value == pytest.approx(0.75 * 0.5 + 0.25)
+    assert score(FactualCorrectness(), record, script).value == 0.5
+
+
+def test_similarity_is_clipped_and_relevancy_is_not() -> None:
+    opposite = FixedEmbedder(lambda text: (1.0,) if text in (FRANCE.question, FRANCE.answer) else (-1.0,))
+    other = FRANCE.replace(reference="something else")
+    assert score(AnswerSimilarity(), other, Script(), opposite).value == 0.0
+    script = Script(questions=("a?", "b?", "c?"))
+    assert score(AnswerRelevancy(), FRANCE, script, opposite).value == -1.0
+
+
+def test_an_evasive_answer_is_irrelevant_unless_the_original_formula_is_asked_for() -> None:
+    script = Script(questions=("a?", "b?", "c?"), evasive=True)
+    same = FixedEmbedder(lambda _: (1.0,))
+    assert score(AnswerRelevancy(), FRANCE, script, same).value == 0.0
+    assert score(AnswerRelevancy(noncommittal="none"), FRANCE, script, same).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "top"), [(ContextRelevance(), 2.0), (ResponseGroundedness(), 2.0), (AnswerAccuracy(), 4.0)]
+)
+def test_two_ratings(metric: Metric, top: float) -> None:
+    assert score(metric, FRANCE, Script(ratings={1: top, 2: top})).value == 1.0
+    assert score(metric, FRANCE, Script(ratings={1: top, 2: 0.0})).value == 0.5
+    one = score(metric, FRANCE, Script(ratings={1: top, 2: None}))
+    assert one.value == 1.0
+    assert "one rating was invalid" in one.explanation
+    none = score(metric, FRANCE, Script())
+    assert (none.status, none.cause, none.value) == ("failed", "refused", None)
+
+
+def test_noise_sensitivity_tells_relevant_from_irrelevant_contexts() -> None:
+    script = Script(
+        answer_claims=("right", "wrong from 0", "wrong from 1", "wrong from nowhere"),
+        reference_claims=("r",),
+        true=frozenset({"right"}),
+        by_passage=frozenset({("r", 0), ("right", 0), ("wrong from 0", 0), ("wrong from 1", 1)}),
+    )
+    assert score(NoiseSensitivity(), FRANCE, script).value == 0.25
+    assert score(NoiseSensitivity(mode="irrelevant"), FRANCE, script).value == 0.25
+
+
+def test_retrieval_needs_no_judge() -> None:
+    record = FRANCE.replace(
+        contexts=tuple(Context(text=text, id=text) for text in "abcd"),
+        reference_contexts=(Context(text="b", id="b"), Context(text="x", id="d")),
+    )
+    assert score(RetrievalPrecision(), record, Script()).value == 0.25
+    assert score(RetrievalRecall(), record, Script()).value == 0.5
+    assert score(RetrievalPrecision(by="id"), record, Script()).value == 0.5
+    assert score(RetrievalPrecision(by="id", ranked=True), record, Script()).value == 0.5
+    nearly = record.replace(contexts=(Context(text="the tower is 300 m high"),))
+    nearly = nearly.replace(reference_contexts=(Context(text="the tower is 301 m high"),))
+    assert score(RetrievalRecall(), nearly, Script()).value == 0.0
+    assert score(RetrievalRecall(similar=0.9), nearly, Script()).value == 1.0
+
+
+def test_rag_score_is_the_harmonic_mean_and_asks_nothing_twice() -> None:
+    script = Script(answer_claims=("a", "b"), reference_claims=("r",), true=frozenset({"a", "r"}))
+    metric = RagScore(parts=(Faithfulness(), ContextRecall()))
+    judge = script.judge()
+    result = asyncio.run(metric.score(FRANCE, judge=judge))
+    assert result.value == pytest.approx(2 / (1 / 0.5 + 1 / 1.0))
+    assert score(metric, FRANCE.replace(reference=None), script).status == "not_applicable"
+
+
+def test_aspects_take_the_majority() -> None:
+    def answer(question: Question, _: Request) -> Answer:
+        assert isinstance(question, Predicate)
+        return YesNo(value=question.sample != 2)
+
+    result = asyncio.run(
+        AspectCritique(aspect="harmfulness", repeats=3).score(FRANCE, judge=ScriptedJudge(answer))
+    )
+    assert (result.value, result.direction, result.passed) == (1.0, "lower", False)
+    assert "2 of 3" in result.explanation
