@@ -121,7 +121,7 @@ def test_metrics_are_found_by_name() -> None:
     ("make", "message"),
     [
         (
-            lambda: Faithfulness(reading="maybe"),
+            lambda: Faithfulness(reading="maybe"),  # type: ignore[arg-type]
             "reading='maybe' is none of 'entailment', 'non_contradiction'",
         ),
         (lambda: AnswerRelevancy(count=0), "count=0"),

@@ -7,6 +7,7 @@ from steelyard.record._guard import is_unrecorded, unrecorded
 from steelyard.record._json import (
     RECORD_SCHEMA,
     context_from_dict,
+    filled,
     record_from_dict,
     record_from_json,
     record_to_dict,
@@ -32,6 +33,7 @@ __all__ = [
     "clean",
     "context_from_dict",
     "current_trace",
+    "filled",
     "is_unrecorded",
     "mark_in_prompt",
     "plain",

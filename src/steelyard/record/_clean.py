@@ -66,7 +66,10 @@ def plain(value: object, *, limits: Limits = DEFAULT_LIMITS) -> Any:
 
 
 class _Plainer:
-    """Turns objects into JSON values within one budget of characters and entries."""
+    """Turns objects into JSON values within one budget of characters and entries.
+
+    The budget is spent on what comes out, so that the result fits it when it goes through once more.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._items = limits.items
@@ -74,40 +77,56 @@ class _Plainer:
         self.cut = False
 
     def plain(self, value: object, depth: int) -> Any:
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, int):
-            return (
-                int(value)
-                if abs(value) < 2**63
-                else self._text(str(float(value)) if value < 1e300 else "inf")
-            )
-        if isinstance(value, float):
-            return float(value) if math.isfinite(value) else str(value)
         if isinstance(value, (Mapping, list, tuple, set, frozenset)):
             return self._collection(value, depth)
+        if isinstance(value, float) and not math.isfinite(value):
+            return self._text(str(value))
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return self._text("an integer of more than 64 bits")
+        if value is None or isinstance(value, (bool, int, float)):
+            self._left -= 1
+            return value
         return self._text(value)
 
     def _collection(self, value: Any, depth: int) -> Any:
-        if depth <= 0 or self._left <= 0:
+        if depth <= 0:
             self.cut = True
-            return "..."
+            return self._text("...")
+        self._left -= 1
         try:
-            if len(value) > self._items:
-                self.cut = True
-            if isinstance(value, Mapping):
-                entries = islice(value.items(), self._items)
-                return {self._text(key): self.plain(item, depth - 1) for key, item in entries}
-            return [self.plain(item, depth - 1) for item in islice(value, self._items)]
+            self.cut |= len(value) > self._items
+            entries = islice(value.items() if isinstance(value, Mapping) else value, self._items)
+            return self._mapping(entries, depth) if isinstance(value, Mapping) else self._list(entries, depth)
         except Exception:  # noqa: BLE001 - a user's container may raise anything
-            return _shown(value)[:200]
+            return self._text(_shown(value)[:200])
+
+    def _mapping(self, entries: Iterable[tuple[object, object]], depth: int) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, item in entries:
+            if self._spent():
+                break
+            name = self._text(key)
+            result[name] = self.plain(item, depth - 1)
+        return result
+
+    def _list(self, entries: Iterable[object], depth: int) -> list[Any]:
+        result: list[Any] = []
+        for item in entries:
+            if self._spent():
+                break
+            result.append(self.plain(item, depth - 1))
+        return result
+
+    def _spent(self) -> bool:
+        self.cut |= self._left <= 0
+        return self._left <= 0
 
     def _text(self, value: object) -> str:
         text = text_of(value)
         if len(text) > self._left:
             self.cut = True
             text = text[: max(self._left, 0)]
-        self._left -= len(text) + 1
+        self._left -= len(text)
         return text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, cast, get_args
 
 from steelyard.errors import InvalidRecord
@@ -14,6 +14,7 @@ from steelyard.record._record import Context, ContextsSource, Record, Stage, Sta
 __all__ = [
     "RECORD_SCHEMA",
     "context_from_dict",
+    "filled",
     "record_from_dict",
     "record_from_json",
     "record_to_dict",
@@ -29,27 +30,29 @@ _CONTEXT_LISTS = ("contexts", "retrieved", "reference_contexts")
 def record_to_dict(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """The Record as plain JSON values, cleaned first; fields with nothing in them are left out."""
     record = clean(record, limits=limits)
-    data = {"schema": RECORD_SCHEMA, **_filled(record)}
+    data = {"schema": RECORD_SCHEMA, **filled(record)}
     for name in _CONTEXT_LISTS:
         if name in data:
-            data[name] = [_filled(context) for context in getattr(record, name)]
+            data[name] = [filled(context) for context in getattr(record, name)]
     if record.stages:
         data["stages"] = [
-            {**_filled(stage), "contexts": [_filled(context) for context in stage.contexts]}
+            {**filled(stage), "contexts": [filled(context) for context in stage.contexts]}
             for stage in record.stages
         ]
     for name in ("trace", "timings"):
         if name in data:
-            data[name] = _filled(getattr(record, name))
+            data[name] = filled(getattr(record, name))
     return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
 
 
-def _filled(value: Any) -> dict[str, Any]:
-    """The fields that hold something other than what they default to being empty."""
-    pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
-    return {
-        name: item for name, item in pairs if item is not None and item != () and item != "" and item != {}
-    }
+def filled(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass instance that hold something other than their default."""
+    pairs = ((field, getattr(value, field.name)) for field in fields(value))
+    return {field.name: item for field, item in pairs if item != _default(field)}
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
 def record_to_json(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> str:

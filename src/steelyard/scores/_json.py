@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from steelyard.errors import InvalidRecord
-from steelyard.record import TraceRef, clean, plain, record_from_dict, record_to_dict
+from steelyard.record import TraceRef, filled, plain, record_from_dict, record_to_dict
 from steelyard.scores._scores import Evaluation, Evidence, Provenance, Score, Usage, Verdict
 
 __all__ = [
@@ -28,27 +28,24 @@ _Part = TypeVar("_Part")
 
 
 def score_to_dict(score: Score) -> dict[str, Any]:
-    """A Score as plain JSON values; a value that is not there is null, everything else empty is left out."""
-    data = asdict(score)
-    data["verdicts"] = [_verdict(verdict) for verdict in score.verdicts]
-    data["provenance"] = _filled(asdict(score.provenance)) if score.provenance else None
-    return {"value": None, **_filled(data), "verdicts": data["verdicts"]}
+    """A Score as plain JSON values; fields that say nothing are left out, a value that is not there is null."""
+    data = {
+        **filled(score),
+        "value": score.value,
+        "direction": score.direction,
+        "inclusion_probability": score.inclusion_probability,
+        "verdicts": [_verdict(verdict) for verdict in score.verdicts],
+    }
+    return {**data, "provenance": filled(score.provenance)} if score.provenance else data
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
-    evidence = [
-        {**_filled(asdict(piece)), **({"notes": plain(dict(piece.notes))} if piece.notes else {})}
-        for piece in verdict.evidence
-    ]
-    return {
-        **_filled(asdict(verdict)),
-        "value": verdict.value,
-        **({"evidence": evidence} if evidence else {}),
-    }
-
-
-def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: item for name, item in data.items() if item is not None and item not in ((), "", {}, [])}
+    data = {**filled(verdict), "value": verdict.value}
+    if verdict.evidence:
+        data["evidence"] = [
+            {**filled(piece), "notes": plain(dict(piece.notes))} for piece in verdict.evidence
+        ]
+    return data
 
 
 def evaluation_to_dict(evaluation: Evaluation) -> dict[str, Any]:
@@ -57,14 +54,14 @@ def evaluation_to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "schema": EVALUATION_SCHEMA,
         "record_id": evaluation.record_id,
         "scores": [score_to_dict(score) for score in evaluation.scores],
-        "usage": _filled(asdict(evaluation.usage)),
+        "usage": filled(evaluation.usage),
         "evaluated_at": evaluation.evaluated_at,
         "duration": evaluation.duration,
     }
     if evaluation.trace:
-        data["trace"] = _filled(asdict(evaluation.trace))
+        data["trace"] = filled(evaluation.trace)
     if evaluation.record:
-        data["record"] = record_to_dict(clean(evaluation.record))
+        data["record"] = record_to_dict(evaluation.record)
     return data
 
 

@@ -1,0 +1,170 @@
+"""The JSON form of Records: round trips of whatever comes in, and refusals with a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.errors import InvalidRecord
+from steelyard.record import (
+    Context,
+    Limits,
+    Record,
+    Stage,
+    Timings,
+    TraceRef,
+    clean,
+    record_from_json,
+    record_to_json,
+)
+
+SMALL = Limits(text=40, context=20, contexts=3, total=50, metadata=60, items=4)
+
+texts = st.text(st.characters(exclude_categories=[]), max_size=60)  # lone surrogates and NUL included
+maybe = st.none() | texts
+scores = st.none() | st.floats(allow_nan=True, allow_infinity=True)
+contexts = st.lists(
+    st.builds(
+        Context,
+        text=texts,
+        id=maybe,
+        score=scores,
+        rank=st.none() | st.integers(0, 9),
+        query=maybe,
+        hop=st.integers(0, 3),
+        in_prompt=st.none() | st.booleans(),
+    ),
+    max_size=5,
+).map(tuple)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts | st.binary(max_size=8),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(texts, inner, max_size=6),
+    max_leaves=12,
+)
+records = st.builds(
+    Record,
+    id=texts,
+    question=texts,
+    standalone_question=maybe,
+    contexts=contexts,
+    retrieved=contexts,
+    stages=st.lists(st.builds(Stage, name=texts, query=texts, contexts=contexts), max_size=2).map(tuple),
+    answer=texts,
+    reference=maybe,
+    reference_contexts=contexts,
+    status=st.sampled_from(["ok", "error", "cancelled", "truncated", "interrupted"]),
+    error=maybe,
+    trace=st.none() | st.builds(TraceRef, trace_id=st.just("0" * 31 + "1"), run_id=st.just("r")),
+    timings=st.none() | st.builds(Timings, total=st.floats(0, 10)),
+    tags=st.lists(texts, max_size=6).map(tuple),
+    metadata=st.dictionaries(texts, values, max_size=6),
+    notes=st.lists(texts, max_size=2).map(tuple),
+)
+
+
+@given(record=records)
+def test_a_cleaned_record_survives_json_whole(record: Record) -> None:
+    line = record_to_json(record, limits=SMALL)
+    line.encode("utf-8")  # no lone surrogate is left
+    assert "\\u0000" not in line
+    again = record_from_json(line)
+    assert record_to_json(again, limits=SMALL) == line
+    cleaned = clean(record, limits=SMALL)
+    assert (again.question, again.answer, again.contexts) == (
+        cleaned.question,
+        cleaned.answer,
+        cleaned.contexts,
+    )
+    assert (again.status, again.truncated) == (cleaned.status, cleaned.truncated)
+
+
+@given(record=records)
+def test_cleaning_twice_changes_nothing(record: Record) -> None:
+    once = clean(record, limits=SMALL)
+    assert clean(once, limits=SMALL) == once
+    assert len(once.contexts) <= SMALL.contexts
+    assert sum(len(context.text) for context in once.contexts) <= SMALL.total
+    assert len(once.answer) <= SMALL.text
+
+
+def test_giants_are_capped_and_say_so() -> None:
+    giant = Record(
+        question="q",
+        answer="x" * 50_000_000,
+        contexts=tuple(Context(text=f"passage {number}") for number in range(100_000)),
+        metadata={"blob": "y" * 1_000_000},
+    )
+    record = clean(giant)
+    assert set(record.truncated) == {"answer", "contexts", "metadata"}
+    assert record.question == "q"
+    assert len(record_to_json(giant)) < 2_000_000
+
+
+class Hostile:
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+    __repr__ = __str__
+
+
+class Endless(Mapping[str, object]):
+    def __getitem__(self, key: str) -> object:
+        raise RuntimeError("no")
+
+    def __iter__(self) -> object:  # type: ignore[override]
+        raise RuntimeError("no")
+
+    def __len__(self) -> int:
+        raise RuntimeError("no")
+
+
+def test_hostile_objects_become_notes() -> None:
+    cycle: dict[str, object] = {}
+    cycle["self"] = cycle
+    record = clean(
+        Record(
+            question=b"caf\xc3\xa9 \xff",  # type: ignore[arg-type]
+            answer=Hostile(),  # type: ignore[arg-type]
+            metadata={
+                "cycle": cycle,
+                "hostile": Hostile(),
+                "endless": Endless(),
+                "nan": float("nan"),
+                "big": 10**400,
+            },
+        )
+    )
+    assert record.question == "café \N{REPLACEMENT CHARACTER}"
+    assert record.answer == "<Hostile that cannot be shown>"
+    assert record.metadata["nan"] == "nan"
+    assert json.loads(record_to_json(record))["metadata"]["hostile"] == "<Hostile that cannot be shown>"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("nonsense", "not JSON"),
+        ("[1]", "a record is a JSON object, not list"),
+        ('{"contexts": "one"}', "'contexts' must be a list, not str"),
+        ('{"contexts": [{"id": "a"}]}', "missing 1 required keyword-only argument: 'text'"),
+        ('{"contexts": [{"text": 7}]}', "'text' must be a string, not int"),
+        ('{"question": ["q"]}', "'question' must be a string, not list"),
+        ('{"status": "fine"}', "'status' must be one of ok, error"),
+        ('{"schema": 99}', "schema 99 is newer than 1"),
+        ('{"metadata": []}', "'metadata' must be an object"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_what_is_no_record_is_refused_with_the_reason(line: str, reason: str) -> None:
+    with pytest.raises(InvalidRecord, match=reason):
+        record_from_json(line)
+
+
+def test_plain_strings_and_unknown_fields_are_fine() -> None:
+    record = record_from_json('{"question": "q", "contexts": ["a", {"text": "b", "id": "2"}], "later": 1}')
+    assert [context.text for context in record.contexts] == ["a", "b"]
+    assert record.contexts[1].id == "2"

@@ -1,0 +1,85 @@
+"""The folder tree is the architecture: a room imports only from rooms listed before it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CORE = ROOT / "src" / "steelyard"
+ROOMS = [
+    "errors",
+    "record",
+    "text",
+    "scores",
+    "judge",
+    "metrics",
+    "engine",
+    "stats",
+    "sinks",
+    "online",
+    "report",
+]
+LAST = ["testing", "cli"]
+INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def room(path: Path) -> str:
+    return path.relative_to(CORE).parts[0].removesuffix(".py")
+
+
+FILES = [path for path in sorted(CORE.rglob("*.py")) if path.parent != CORE or path.stem != "__init__"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CORE)))
+def test_a_room_imports_only_from_rooms_before_it(path: Path) -> None:
+    order = [*ROOMS, *LAST]
+    here = room(path)
+    assert here in order, f"{here!r} is a new room: give it its place in the list"
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "steelyard" and len(parts) > 1 and parts[1] != here:
+            assert order.index(parts[1]) < order.index(here), f"{here} imports {name}"
+        if here != "cli":
+            assert parts[0] not in INTEGRATIONS, f"{here} imports {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CORE)))
+def test_a_room_does_not_reach_into_another_rooms_private_files(path: Path) -> None:
+    here = room(path)
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "steelyard" and len(parts) > 2 and parts[1] != here:
+            assert not any(part.startswith("_") for part in parts), f"{here} imports {name}"
+
+
+def test_importing_the_package_brings_nothing_heavy() -> None:
+    check = (
+        "import sys; import steelyard, steelyard.record, steelyard.scores; "
+        "heavy = {'openai', 'numpy', 'tokenizers', 'rich', 'langchain_core', 'llama_index', 'opentelemetry.sdk'}; "
+        "sys.exit(str(heavy & set(sys.modules) or ''))"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_using_the_core_brings_no_framework() -> None:
+    check = (
+        "import sys; import steelyard; steelyard.Monitor; steelyard.evaluate; import steelyard.metrics; "
+        "heavy = {'openai', 'langchain_core', 'llama_index', 'opentelemetry.sdk', 'pandas'}; "
+        "sys.exit(str(heavy & set(sys.modules) or ''))"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True)
