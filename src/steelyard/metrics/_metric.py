@@ -66,6 +66,10 @@ class Metric(ABC):
     def needs(self) -> tuple[Part, ...]:
         """Parts of the record without which there is no score."""
 
+    def missing(self, record: Record) -> Part | None:
+        """The first part that this metric needs and the record does not have."""
+        return next((part for part in self.needs if not _has(record, part)), None)
+
     @property
     def options(self) -> Mapping[str, Any]:
         """What besides the record and the judge decides the value."""
@@ -82,12 +86,12 @@ class Metric(ABC):
 
     def ask(self, record: Record) -> Asking:
         """`questions`, for a record that may lack what the metric needs."""
-        for part in self.needs:
-            if not _has(record, part):
-                lack = part.replace("_", " ")
-                return Score.not_applicable(
-                    self.instance, cause=f"missing_{part}", explanation=f"the record has no {lack}"
-                )
+        part = self.missing(record)
+        if part is not None:
+            lack = part.replace("_", " ")
+            return Score.not_applicable(
+                self.instance, cause=f"missing_{part}", explanation=f"the record has no {lack}"
+            )
         return (yield from self.questions(record))
 
     async def score(
