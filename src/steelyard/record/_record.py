@@ -6,7 +6,7 @@ copied, checked or cut here. `steelyard.record.clean` caps and repairs a Record,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import uuid4
@@ -140,3 +140,37 @@ class Record:
     def replace(self, **changes: Any) -> Record:
         """A copy with some fields changed."""
         return replace(self, **changes)
+
+    @classmethod
+    def from_ragas(cls, sample: object) -> Record:
+        """A Record from a Ragas `SingleTurnSample`, or any object with attributes of those names."""
+        ids = getattr(sample, "retrieved_context_ids", None)
+        return cls(
+            question=getattr(sample, "user_input", None) or "",
+            contexts=_contexts(getattr(sample, "retrieved_contexts", None), ids),
+            answer=getattr(sample, "response", None) or "",
+            reference=getattr(sample, "reference", None),
+            reference_contexts=_contexts(
+                getattr(sample, "reference_contexts", None), getattr(sample, "reference_context_ids", None)
+            ),
+        )
+
+    @classmethod
+    def from_deepeval(cls, case: object) -> Record:
+        """A Record from a DeepEval `LLMTestCase`, or any object with attributes of those names."""
+        return cls(
+            question=getattr(case, "input", None) or "",
+            contexts=_contexts(getattr(case, "retrieval_context", None)),
+            answer=getattr(case, "actual_output", None) or "",
+            reference=getattr(case, "expected_output", None),
+            reference_contexts=_contexts(getattr(case, "context", None)),
+            tags=tuple(getattr(case, "tags", None) or ()),
+        )
+
+
+def _contexts(texts: Sequence[str] | None, ids: Sequence[object] | None = None) -> tuple[Context, ...]:
+    """Texts as contexts in rank order, with their ids where there is one for each."""
+    texts = texts or ()
+    names = [str(name) for name in ids] if ids and len(ids) == len(texts) else [None] * len(texts)
+    pairs = enumerate(zip(texts, names, strict=True))
+    return tuple(Context(text=text, id=name, rank=rank) for rank, (text, name) in pairs)
