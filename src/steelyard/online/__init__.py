@@ -1,0 +1,22 @@
+"""The online room: turns are taken from the running application, picked, queued, judged and delivered."""
+
+from steelyard.online._defaults import default_monitor
+from steelyard.online._outlet import SinkCounts
+from steelyard.online._rules import Rule
+from steelyard.online._sampling import place
+from steelyard.online._selection import Decision, Selection
+from steelyard.online._stats import Stats
+from steelyard.online._suspicion import Suspicion
+from steelyard.online.monitor import Monitor
+
+__all__ = [
+    "Decision",
+    "Monitor",
+    "Rule",
+    "Selection",
+    "SinkCounts",
+    "Stats",
+    "Suspicion",
+    "default_monitor",
+    "place",
+]

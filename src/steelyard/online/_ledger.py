@@ -1,0 +1,127 @@
+"""The ledger: where every turn that was seen has got to, at every moment.
+
+    seen     = skipped + accepted
+    accepted = pending + evaluated + dead + abandoned + spooled
+
+A turn is accepted as soon as it is seen, unless it is skipped on the spot. A turn that has to be looked at
+before selection can decide (rules, suspicion) may still be skipped later; it is then no longer an accepted
+one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+__all__ = ["Counts", "Ledger", "Settled"]
+
+Settled = Literal["skipped", "evaluated", "dead", "abandoned", "spooled"]
+"""What a pending turn can become. `spooled` hands it to the spool, which has a ledger of its own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """The ledger at one moment."""
+
+    seen: int
+    """Turns handed to `submit`."""
+    pending: int
+    """Accepted and not finished: queued, being judged, or being written."""
+    evaluated: int
+    """Finished: every metric is scored, not applicable or failed."""
+    abandoned: int
+    """Given up at exit because time ran out."""
+    spooled: int
+    """Handed to the spool, which accounts for them from there."""
+    skipped: Mapping[str, int]
+    """Not judged, by reason."""
+    dead: Mapping[str, int]
+    """Accepted but impossible to evaluate, by cause."""
+
+    @property
+    def accepted(self) -> int:
+        """Turns that were not skipped."""
+        return self.pending + self.evaluated + self.abandoned + self.spooled + sum(self.dead.values())
+
+
+class Ledger:
+    """Counts turns as they move. Thread-safe; each call is one short critical section."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._seen = 0
+        self._pending = 0
+        self._plain: dict[str, int] = {"evaluated": 0, "abandoned": 0, "spooled": 0}
+        self._skipped: Counter[str] = Counter()
+        self._dead: Counter[str] = Counter()
+
+    def accept(self) -> None:
+        """A turn was seen and is now pending."""
+        with self._lock:
+            self._seen += 1
+            self._pending += 1
+
+    def skip(self, reason: str) -> None:
+        """A turn was seen and is not judged."""
+        with self._lock:
+            self._seen += 1
+            self._skipped[reason] += 1
+
+    def settle(self, state: Settled, reason: str = "", *, count: int = 1) -> None:
+        """Pending turns have reached a final state.
+
+        Args:
+            state: Which one.
+            reason: Why; needed for `skipped` and `dead`.
+            count: How many turns.
+
+        Raises:
+            ValueError: If fewer are pending, which would mean that a turn was settled twice.
+        """
+        with self._lock:
+            if count > self._pending:
+                raise ValueError(f"{count} turns became {state!r} but only {self._pending} are pending")
+            self._pending -= count
+            if state == "skipped":
+                self._skipped[reason] += count
+            elif state == "dead":
+                self._dead[reason] += count
+            else:
+                self._plain[state] += count
+            if not self._pending:
+                self._idle.notify_all()
+
+    def abandon(self) -> int:
+        """Everything that is still pending is given up; returns how much that was."""
+        with self._lock:
+            left, self._pending = self._pending, 0
+            self._plain["abandoned"] += left
+            self._idle.notify_all()
+            return left
+
+    def wait(self, timeout: float | None) -> int:
+        """Wait until nothing is pending, at most this many seconds; returns what still is."""
+        with self._lock:
+            self._idle.wait_for(lambda: not self._pending, timeout)
+            return self._pending
+
+    @property
+    def pending(self) -> int:
+        """Accepted and not finished."""
+        return self._pending
+
+    def counts(self) -> Counts:
+        """The ledger now."""
+        with self._lock:
+            return Counts(
+                seen=self._seen,
+                pending=self._pending,
+                skipped=MappingProxyType(dict(self._skipped)),
+                dead=MappingProxyType(dict(self._dead)),
+                **self._plain,
+            )

@@ -1,0 +1,60 @@
+"""Life and death of processes: what happens to running Monitors at exit and in a forked child."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from typing import Protocol
+from weakref import WeakSet
+
+__all__ = ["at_exit", "on_fork"]
+
+
+class _Closes(Protocol):
+    def close(self, timeout: float | None = None) -> int: ...
+
+
+class _Forks(Protocol):
+    def after_fork(self) -> None: ...
+
+
+_lock = threading.Lock()
+_running: set[_Closes] = set()
+_registered = False
+_forking: WeakSet[_Forks] = WeakSet()
+
+
+def at_exit(monitor: _Closes) -> None:
+    """Close a Monitor when the interpreter exits.
+
+    Called when it starts rather than when it is made: exit functions run last in, first out, so the exporters
+    that it writes to, which were set up before the first turn, are still open then.
+    """
+    global _registered
+    with _lock:
+        _running.add(monitor)
+        if not _registered:
+            _registered = True
+            atexit.register(_close_all)
+
+
+def _close_all() -> None:
+    for monitor in list(_running):
+        monitor.close()
+
+
+def on_fork(monitor: _Forks) -> None:
+    """Let a Monitor know when it finds itself in a forked child."""
+    _forking.add(monitor)
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for monitor in list(_forking):
+        monitor.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,88 @@
+"""One run of a Monitor in one process: its ledger, its queue, its thread. A forked child begins a new one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from steelyard.online._ledger import Ledger
+from steelyard.online._notify import Notifier
+from steelyard.online._plan import Plan
+from steelyard.online._queue import Intake, Submitted
+from steelyard.online._thread import LoopThread
+from steelyard.online._worker import Worker
+
+__all__ = ["Run"]
+
+_log = logging.getLogger("steelyard.online")
+_GRACE = 1.0
+
+
+class Run:
+    """Everything of a Monitor that lives and dies with the process."""
+
+    def __init__(self, plan: Plan, notifier: Notifier, *, on_start: Callable[[], None]) -> None:
+        self.pid = os.getpid()
+        self.ledger = Ledger()
+        self.intake = Intake(max_items=plan.max_queue, max_bytes=plan.max_queue_bytes, wake=self._wake)
+        self.worker = Worker(plan, ledger=self.ledger, intake=self.intake, tell=notifier.tell)
+        self.closed = False
+        self._notifier = notifier
+        self._on_start = on_start
+        self._starting = threading.Lock()
+        self._thread: LoopThread | None = None
+        self._said = False
+
+    def submit(self, item: Submitted) -> None:
+        """Take a turn in, or count why not."""
+        self.ledger.accept()
+        if not self.intake.put(item):
+            self.ledger.settle("skipped", "queue_full")
+
+    def flush(self, timeout: float) -> int:
+        """Wait until nothing is pending and every callback was told; returns what is still pending."""
+        deadline = time.monotonic() + timeout
+        if self._thread is not None and self._thread.current:
+            return self.ledger.pending
+        self._wake()
+        left = self.ledger.wait(timeout)
+        self._notifier.wait(max(0.0, deadline - time.monotonic()))
+        return left
+
+    def close(self, timeout: float) -> int:
+        """Flush, stop the thread, give up what is left; returns how much that was."""
+        self.closed = True
+        self.flush(timeout)
+        with self._starting:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(max(_GRACE, timeout / 2))
+        self._notifier.close()
+        return self.ledger.abandon()
+
+    def _wake(self) -> None:
+        """Start the thread with the first turn; later, tell it that there is another."""
+        thread = self._thread
+        if thread is not None:
+            thread.call(self.worker.nudge)
+        elif self.ledger.pending:
+            self._start()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is not None:
+                return
+            try:
+                self._on_start()
+                self._notifier.start()
+                thread = LoopThread(self.worker.run)
+                thread.start()
+                self._thread = thread
+            except RuntimeError as error:
+                self.intake.sleep()
+                if not self._said:
+                    self._said = True
+                    _log.warning("the background thread cannot be started: %s; turns wait", error)

@@ -1,0 +1,45 @@
+"""What a Monitor tells about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from steelyard.online._outlet import SinkCounts
+from steelyard.scores import Usage
+
+__all__ = ["Stats"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stats:
+    """A Monitor at one moment: seen = skipped + accepted; accepted = pending + evaluated + dead + abandoned
+    (+ spooled, with a spool).
+    """  # noqa: D205 - the two equations are the summary
+
+    seen: int
+    """Turns handed to `submit`."""
+    accepted: int
+    """Turns that were not skipped."""
+    pending: int
+    """Accepted and not finished: queued, being judged, or being written."""
+    evaluated: int
+    """Finished: every metric is scored, not applicable or failed."""
+    abandoned: int
+    """Given up at exit because time ran out."""
+    spooled: int
+    """Handed to the spool, which accounts for them from there."""
+    skipped: Mapping[str, int]
+    """Not judged, by reason."""
+    dead: Mapping[str, int]
+    """Accepted but impossible to evaluate, by cause."""
+    queued: int
+    """Of the pending ones, those that wait in memory."""
+    queued_bytes: int
+    """Roughly how many bytes they keep alive."""
+    sinks: Mapping[str, SinkCounts]
+    """By sink: what was written and what was lost."""
+    callbacks_missed: int
+    """Evaluations that came too fast for the `on_evaluation` callbacks."""
+    usage: Usage
+    """What judging has cost since the start."""

@@ -1,0 +1,223 @@
+"""The Monitor: takes turns from the application and has them judged in the background.
+
+`submit` is all that runs on the application's threads: a hash, a counter and an append. One daemon thread
+with an event loop of its own, started with the first turn, does the rest: selection, masking, judging,
+writing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+
+from steelyard.judge import Embedder, Fuse, Judge
+from steelyard.metrics import Metric
+from steelyard.online._content import Mask
+from steelyard.online._defaults import choose_parts
+from steelyard.online._life import at_exit, on_fork
+from steelyard.online._notify import Callback, Notifier
+from steelyard.online._plan import Plan
+from steelyard.online._queue import Submitted, size_of
+from steelyard.online._run import Run
+from steelyard.online._sampling import checked_rate, key_of, place
+from steelyard.online._selection import Selection
+from steelyard.online._stats import Stats
+from steelyard.record import Draft, Record, is_unrecorded
+from steelyard.sinks import Sink
+
+__all__ = ["Monitor"]
+
+_log = logging.getLogger("steelyard.online")
+
+
+class Monitor:
+    """Has RAG turns judged while the application runs.
+
+    Without arguments it works at once: the local judge, all turns, results into `steelyard.db` and, where
+    OpenTelemetry is set up, onto the trace. Nothing it does ever raises into the application or holds it up.
+
+    Example:
+        >>> monitor = Monitor(metrics=[], sinks=[])
+        >>> monitor.submit(Record(question="Why?", answer="Because."))
+        >>> monitor.flush(5)
+        0
+        >>> monitor.stats().evaluated
+        1
+        >>> monitor.close()
+        0
+    """
+
+    def __init__(
+        self,
+        *,
+        metrics: Sequence[Metric] | None = None,
+        judge: Judge | str | None = None,
+        embedder: Embedder | None = None,
+        sample_rate: float | None = None,
+        selection: Selection | None = None,
+        sinks: Sequence[Sink] | None = None,
+        mask: Mask | None = None,
+        mask_timeout: float = 10.0,
+        store_content: bool = True,
+        fuse: Fuse = "view",
+        concurrency: int = 8,
+        deadline: float = 120.0,
+        sink_timeout: float = 10.0,
+        max_queue: int = 10_000,
+        max_queue_bytes: int = 64 * 1024 * 1024,
+        exit_timeout: float = 5.0,
+    ) -> None:
+        """Check the options; nothing is started yet.
+
+        Args:
+            metrics: What to score turns with; the judge's default suite where none are given. An empty list
+                is legal: turns are recorded, accounted for and delivered, and nothing is scored.
+            judge: Who answers: a Judge, or a name such as `"openai:gpt-4o-mini"`; the local judge by default.
+            embedder: Who embeds; local static vectors by default.
+            sample_rate: The share of turns to judge, by hash of the trace id; all by default.
+            selection: Which turns to judge, in full: rules, suspicion, rates for single metrics.
+            sinks: Where results go; by default `steelyard.db` in the working directory and, where
+                OpenTelemetry is installed, the trace. An empty list: only to `on_evaluation` callbacks.
+            mask: Takes a Record and returns it without what nobody may see; called in the background, before
+                judge, sinks and callbacks. Where it raises, the turn is dropped.
+            mask_timeout: Seconds it may take.
+            store_content: Whether results carry the turn's texts. Without, they have numbers and positions.
+            fuse: How questions share requests.
+            concurrency: Turns judged at the same time.
+            deadline: Seconds for judging one turn.
+            sink_timeout: Seconds for one write to a sink.
+            max_queue: Turns that may wait; the newest is dropped where there are more.
+            max_queue_bytes: Roughly how many bytes they may keep alive.
+            exit_timeout: Seconds that `close` and the end of the program wait for what is pending.
+
+        Raises:
+            ConfigurationError: If an option cannot mean what was given.
+        """
+        parts = choose_parts(metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
+        self._plan = Plan(
+            metrics=parts.metrics,
+            judge=parts.judge,
+            embedder=parts.embedder,
+            sinks=parts.sinks,
+            selection=_selection(sample_rate, selection),
+            mask=mask,
+            mask_timeout=mask_timeout,
+            store_content=store_content,
+            fuse=fuse,
+            concurrency=concurrency,
+            deadline=deadline,
+            sink_timeout=sink_timeout,
+            max_queue=max_queue,
+            max_queue_bytes=max_queue_bytes,
+            exit_timeout=exit_timeout,
+        )
+        self._ceiling = self._plan.selection.ceiling
+        self._notifier = Notifier()
+        self._said = False
+        self._begin()
+        on_fork(self)
+
+    def submit(self, turn: Record | Draft) -> None:
+        """Take a finished turn. Returns within microseconds and never raises.
+
+        What Steelyard does itself (a judge that is a recorded chain, say) is not taken.
+        """
+        try:
+            self._submit(turn)
+        except Exception as error:  # noqa: BLE001 - nothing may reach the application
+            self._complain(turn, error)
+
+    def _submit(self, turn: Record | Draft) -> None:
+        if is_unrecorded():
+            return
+        run = self._run
+        if run.pid != os.getpid():
+            self.after_fork()
+            run = self._run
+        where = place(key_of(turn))
+        if where >= self._ceiling:
+            run.ledger.skip("sampled_out")
+        elif run.closed:
+            run.ledger.skip("closed")
+        else:
+            run.submit(Submitted(turn, where, size_of(turn)))
+
+    def _complain(self, turn: object, error: Exception) -> None:
+        self._run.ledger.skip("unreadable")
+        if not self._said:
+            self._said = True
+            _log.warning("%r is no turn: %r; such are skipped, said once", type(turn).__name__, error)
+
+    def flush(self, timeout: float = 5.0) -> int:
+        """Wait until every turn taken so far is judged and written, at most this many seconds.
+
+        Call it at the end of a serverless invocation, and before reading results in a script.
+
+        Returns:
+            How many turns are still pending; 0 if all went through.
+        """
+        return self._run.flush(timeout)
+
+    def close(self, timeout: float | None = None) -> int:
+        """Flush, then stop; turns that come later are skipped. The end of the program does this by itself.
+
+        Args:
+            timeout: Seconds to wait for what is pending; `exit_timeout` by default.
+
+        Returns:
+            How many turns were given up (`abandoned`).
+        """
+        return self._run.close(self._plan.exit_timeout if timeout is None else timeout)
+
+    def stats(self) -> Stats:
+        """Where all turns have got to, at this moment."""
+        run = self._run
+        counts = run.ledger.counts()
+        return Stats(
+            seen=counts.seen,
+            accepted=counts.accepted,
+            pending=counts.pending,
+            evaluated=counts.evaluated,
+            abandoned=counts.abandoned,
+            spooled=counts.spooled,
+            skipped=counts.skipped,
+            dead=counts.dead,
+            queued=len(run.intake),
+            queued_bytes=run.intake.bytes,
+            sinks=run.worker.sinks,
+            callbacks_missed=self._notifier.missed,
+            usage=run.worker.usage,
+        )
+
+    def on_evaluation(self, callback: Callback) -> Callable[[], None]:
+        """Have every finished Evaluation passed to a function, in a background thread of its own.
+
+        It may be slow or raise; then it misses some, and nothing else happens.
+
+        Returns:
+            A function that ends it.
+        """
+        return self._notifier.subscribe(callback)
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child: the parent keeps its turns, its thread and its counts."""
+        self._notifier.after_fork()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._run = Run(self._plan, self._notifier, on_start=lambda: at_exit(self))
+
+
+def _selection(sample_rate: float | None, selection: Selection | None) -> Selection:
+    if selection is None:
+        return Selection(rate=checked_rate(1.0 if sample_rate is None else sample_rate, "sample_rate"))
+    if sample_rate is not None:
+        return Selection(
+            rate=checked_rate(sample_rate, "sample_rate"),
+            rules=selection.rules,
+            suspicion=selection.suspicion,
+            choose=selection.choose,
+            metric_rates=selection.metric_rates,
+        )
+    return selection

@@ -1,0 +1,82 @@
+"""Parts that the tests of the online room share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.judge import Answer, Question, Reply, Request, YesNo
+from steelyard.metrics import Faithfulness, Metric
+from steelyard.online import Stats
+from steelyard.record import Context, Record, TraceRef
+from steelyard.testing import ScriptedJudge
+
+FAITHFUL: list[Metric] = [Faithfulness(claims="sentences")]
+
+
+def yes(question: Question, request: Request) -> Answer:
+    return YesNo(value=True, probability=0.9)
+
+
+def kind_judge() -> ScriptedJudge:
+    return ScriptedJudge(yes)
+
+
+@dataclass
+class SlowJudge(ScriptedJudge):
+    """Takes its time, without holding up anybody else."""
+
+    seconds: float = 0.05
+    running: int = 0
+    peak: int = 0
+
+    async def answer(self, request: Request) -> Reply:
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+        try:
+            await asyncio.sleep(self.seconds)
+            return await super().answer(request)
+        finally:
+            self.running -= 1
+
+
+def turn(name: str = "", **changes: Any) -> Record:
+    fields: dict[str, Any] = {
+        "question": "Who found polonium?",
+        "answer": "Marie Curie found polonium.",
+        "contexts": (Context(text="Marie Curie found polonium in 1898.", score=0.9),),
+        **changes,
+    }
+    return Record(**({"id": name} if name else {}) | fields)
+
+
+def traced(number: int, **changes: Any) -> Record:
+    return turn(trace=TraceRef(trace_id=f"{number:032x}", span_id=f"{number:016x}"), **changes)
+
+
+def check_law(stats: Stats) -> None:
+    """Law 2: nothing is lost, at any moment."""
+    assert stats.seen == stats.accepted + sum(stats.skipped.values())
+    assert stats.accepted == (
+        stats.pending + stats.evaluated + sum(stats.dead.values()) + stats.abandoned + stats.spooled
+    )
+
+
+@dataclass
+class TestDraft:
+    """A Draft with a build of the test's choice."""
+
+    __test__ = False
+
+    made: Record | None | Exception
+    id: str = "draft"
+    trace: TraceRef | None = None
+    size: int = 100
+    built: int = field(default=0)
+
+    def build(self) -> Record | None:
+        self.built += 1
+        if isinstance(self.made, Exception):
+            raise self.made
+        return self.made

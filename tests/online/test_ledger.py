@@ -1,0 +1,83 @@
+"""The ledger: its two equations hold at every moment, whoever counts."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.online._ledger import Counts, Ledger
+
+
+def balanced(counts: Counts) -> bool:
+    skipped, dead = sum(counts.skipped.values()), sum(counts.dead.values())
+    finished = counts.pending + counts.evaluated + dead + counts.abandoned + counts.spooled
+    return counts.seen == skipped + finished and counts.accepted == finished and counts.pending >= 0
+
+
+def test_it_balances_at_every_moment_under_threads() -> None:
+    ledger = Ledger()
+    stop = threading.Event()
+    unbalanced: list[Counts] = []
+
+    def work(state: str) -> None:
+        for number in range(2000):
+            if number % 5 == 0:
+                ledger.skip("sampled_out")
+            ledger.accept()
+            ledger.settle(state, "why")  # type: ignore[arg-type]
+
+    def watch() -> None:
+        while not stop.is_set():
+            counts = ledger.counts()
+            if not balanced(counts):
+                unbalanced.append(counts)
+
+    watcher = threading.Thread(target=watch)
+    workers = [threading.Thread(target=work, args=(s,)) for s in ("evaluated", "dead", "skipped", "spooled")]
+    for thread in (watcher, *workers):
+        thread.start()
+    for thread in workers:
+        thread.join()
+    stop.set()
+    watcher.join()
+    final = ledger.counts()
+    assert not unbalanced
+    assert (final.seen, final.pending, final.evaluated, final.spooled) == (9600, 0, 2000, 2000)
+    assert final.skipped == {"sampled_out": 1600, "why": 2000}
+    assert final.dead == {"why": 2000}
+
+
+def test_a_turn_cannot_be_settled_twice() -> None:
+    ledger = Ledger()
+    ledger.accept()
+    ledger.settle("evaluated")
+    with pytest.raises(ValueError, match="only 0 are pending"):
+        ledger.settle("dead", "again")
+    assert balanced(ledger.counts())
+
+
+def test_waiting_ends_with_the_last_turn_and_says_what_is_left() -> None:
+    ledger = Ledger()
+    ledger.accept()
+    ledger.accept()
+    assert ledger.wait(0.01) == 2
+    threading.Timer(0.05, lambda: ledger.settle("evaluated", count=2)).start()
+    assert ledger.wait(5) == 0
+
+
+@given(st.lists(st.sampled_from(["accept", "skip", "evaluated", "dead", "skipped", "spooled", "abandon"])))
+def test_any_sequence_balances(moves: list[str]) -> None:
+    ledger = Ledger()
+    for move in moves:
+        if move == "accept":
+            ledger.accept()
+        elif move == "skip":
+            ledger.skip("never")
+        elif move == "abandon":
+            ledger.abandon()
+        elif ledger.pending:
+            ledger.settle(move, "why")  # type: ignore[arg-type]
+        assert balanced(ledger.counts())

@@ -1,0 +1,277 @@
+"""Exit, fork, threads and loops: each in a process of its own where it has to be."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from online.helpers import check_law, turn
+from steelyard.online import Monitor
+from steelyard.testing import MemorySink
+
+_HEAD = """
+import asyncio, os, signal, sys, threading, time
+from steelyard.online import Monitor
+from steelyard.record import Record
+
+class Slow:
+    name = "slow"
+    async def write(self, evaluations):
+        await asyncio.sleep(0.3)
+        with open(sys.argv[1], "a") as file:
+            for evaluation in evaluations:
+                file.write(evaluation.record_id + "\\n")
+    async def aclose(self):
+        with open(sys.argv[1], "a") as file:
+            file.write("closed\\n")
+
+monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=3)
+def submit(name):
+    monitor.submit(Record(id=name, question="q", answer="a"))
+"""
+
+
+def run(script: str, out: Path, *, code: int = 0) -> tuple[list[str], str, float]:
+    """Run a script in a new interpreter: the ids it wrote, its stderr, and how long it took."""
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _HEAD + textwrap.dedent(script), str(out)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    lines = out.read_text().splitlines() if out.exists() else []
+    return lines, done.stderr, time.monotonic() - started
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("ending", "code"), [("", 0), ("sys.exit(3)", 3), ("raise SystemExit", 0), ("1 / 0", 1)]
+)
+def test_what_is_pending_is_written_at_exit(tmp_path: Path, ending: str, code: int) -> None:
+    lines, errors, _ = run(f"submit('a'); submit('b')\n{ending}", tmp_path / "out", code=code)
+    assert lines == ["a", "b", "closed"]
+    assert errors == "" or "ZeroDivisionError" in errors
+    assert "Exception ignored" not in errors and "steelyard" not in errors
+
+
+@pytest.mark.faults
+def test_sigterm_with_the_documented_hook_flushes(tmp_path: Path) -> None:
+    script = """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    submit('a')
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(20)
+    """
+    lines, errors, seconds = run(script, tmp_path / "out")
+    assert lines == ["a", "closed"]
+    assert errors == "" and seconds < 15
+
+
+@pytest.mark.faults
+def test_exit_does_not_wait_longer_than_it_may(tmp_path: Path) -> None:
+    script = """
+    class Hangs:
+        name = "hangs"
+        async def write(self, evaluations): await asyncio.sleep(1000)
+        async def aclose(self): pass
+    monitor = Monitor(metrics=[], sinks=[Hangs()], exit_timeout=0.5)
+    submit('a')
+    began = time.monotonic()
+    import atexit
+    atexit.register(lambda: print(time.monotonic() - began, monitor.stats().pending, file=sys.stderr))
+    """
+    _, errors, seconds = run(script, tmp_path / "out")
+    assert "Traceback" not in errors
+    assert seconds < 10
+
+
+@pytest.mark.faults
+def test_a_host_name_is_resolved_after_the_main_thread_has_ended(tmp_path: Path) -> None:
+    script = """
+    class Web:
+        name = "web"
+        async def write(self, evaluations):
+            await asyncio.sleep(0.5)
+            reader, writer = await asyncio.open_connection("localhost", int(os.environ["PORT"]))
+            writer.write(b"hello")
+            writer.close()
+            with open(sys.argv[1], "a") as file:
+                file.write("sent")
+        async def aclose(self): pass
+    monitor = Monitor(metrics=[], sinks=[Web()], exit_timeout=5)
+    submit("a")
+    """
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        os.environ["PORT"] = str(server.getsockname()[1])
+        try:
+            lines, errors, _ = run(script, tmp_path / "out")
+        finally:
+            del os.environ["PORT"]
+    assert lines == ["sent"]
+    assert errors == ""
+
+
+@pytest.mark.faults
+def test_a_forked_child_has_a_monitor_of_its_own(tmp_path: Path) -> None:
+    script = """
+    import warnings
+    warnings.simplefilter("ignore")
+    submit('parent')
+    time.sleep(0.1)
+    child = os.fork()
+    submit('child' if child == 0 else 'parent too')
+    left = monitor.flush(5)
+    counts = monitor.stats()
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{'child' if child == 0 else 'parent'}:{left}:{counts.seen}:{counts.evaluated}\\n")
+    if child:
+        os.waitpid(child, 0)
+    """
+    lines, errors, _ = run(script, tmp_path / "out")
+    assert sorted(lines) == [
+        *("child", "child:0:1:1", "closed", "closed"),
+        *("parent", "parent too", "parent:0:2:2"),
+    ]
+    assert errors == ""
+
+
+@pytest.mark.faults
+def test_fork_while_another_thread_submits(tmp_path: Path) -> None:
+    script = """
+    import warnings
+    warnings.simplefilter("ignore")
+    monitor = Monitor(metrics=[], sinks=[])
+    stop = threading.Event()
+    def spin():
+        while not stop.is_set():
+            submit('x')
+    threads = [threading.Thread(target=spin) for _ in range(3)]
+    for thread in threads: thread.start()
+    time.sleep(0.05)
+    for _ in range(10):
+        child = os.fork()
+        if child == 0:
+            submit('child')
+            left, seen = monitor.flush(5), monitor.stats().seen
+            os._exit(0 if (left, seen) == (0, 1) else 7)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0, status
+    stop.set()
+    for thread in threads: thread.join()
+    """
+    _, errors, _ = run(script, tmp_path / "out")
+    assert errors == ""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_multiprocessing(tmp_path: Path, method: str) -> None:
+    script = tmp_path / "main.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import multiprocessing, warnings
+            warnings.simplefilter("ignore")
+            from steelyard.online import Monitor
+            from steelyard.record import Record
+            monitor = Monitor(metrics=[], sinks=[])
+            def work(number):
+                monitor.submit(Record(question=str(number)))
+                return monitor.flush(5), monitor.stats().pending
+            if __name__ == "__main__":
+                monitor.submit(Record(question="q"))
+                with multiprocessing.get_context("{method}").Pool(2) as pool:
+                    assert pool.map(work, range(4)) == [(0, 0)] * 4
+                assert monitor.flush(5) == 0
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=40, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_many_threads() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink])
+
+    def work(name: str) -> None:
+        for number in range(200):
+            monitor.submit(turn(f"{name}{number}"))
+            check_law(monitor.stats())
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert monitor.flush(10) == 0
+    assert len(sink.evaluations) == monitor.stats().evaluated == 800
+    monitor.close()
+
+
+@pytest.mark.faults
+def test_the_hosts_loop_is_not_needed() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink])
+
+    async def host(name: str) -> None:
+        monitor.submit(turn(name))
+
+    asyncio.run(host("one"))
+    asyncio.run(host("two"))
+    assert monitor.flush(5) == 0
+    assert len(sink.evaluations) == 2
+    monitor.close()
+
+
+@pytest.mark.faults
+def test_it_works_inside_a_running_loop_as_in_a_notebook() -> None:
+    monitor = Monitor(metrics=[], sinks=[])
+
+    async def cell() -> int:
+        monitor.submit(turn())
+        return monitor.flush(5)
+
+    assert asyncio.run(cell()) == 0
+    monitor.close()
+
+
+def test_it_wakes_up_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.online._worker._LINGER", 0.05)
+    monitor = Monitor(metrics=[], sinks=[])
+    for _ in range(3):
+        monitor.submit(turn())
+        assert monitor.flush(5) == 0
+        time.sleep(0.2)
+    assert monitor.stats().evaluated == 3
+    monitor.close()
+
+
+def test_no_thread_before_the_first_turn() -> None:
+    before = threading.active_count()
+    monitor = Monitor(metrics=[], sinks=[])
+    assert threading.active_count() == before
+    monitor.submit(turn())
+    assert any(thread.name == "steelyard" and thread.daemon for thread in threading.enumerate())
+    monitor.close()
+    assert not any(thread.name == "steelyard" for thread in threading.enumerate())
+
+
+def test_signal_module_is_left_alone() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    Monitor(metrics=[], sinks=[]).close()
+    assert signal.getsignal(signal.SIGTERM) is before

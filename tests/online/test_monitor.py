@@ -1,0 +1,286 @@
+"""The Monitor from outside: what goes in, what comes out, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge, traced, turn, yes
+from steelyard.errors import ConfigurationError
+from steelyard.metrics import Faithfulness
+from steelyard.online import Monitor, Selection
+from steelyard.record import Context, Record, unrecorded
+from steelyard.scores import Evaluation
+from steelyard.testing import MemorySink
+
+
+def test_a_turn_is_judged_and_delivered() -> None:
+    sink = MemorySink()
+    heard: list[Evaluation] = []
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink])
+    monitor.on_evaluation(heard.append)
+    monitor.submit(turn("one"))
+    assert monitor.flush(5) == 0
+    [evaluation] = sink.evaluations
+    assert heard == [evaluation]
+    assert evaluation.record_id == "one"
+    assert evaluation["faithfulness"].value == 1.0
+    assert evaluation["faithfulness"].inclusion_probability == 1.0
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.seen, stats.evaluated, stats.sinks["memory"].written) == (1, 1, 1)
+    assert stats.usage.requests == 1
+    monitor.close()
+
+
+def test_nothing_is_scored_and_everything_accounted_without_metrics() -> None:
+    monitor = Monitor(metrics=[], sinks=[])
+    for _ in range(50):
+        monitor.submit(turn())
+    assert monitor.flush(5) == 0
+    assert monitor.stats().evaluated == 50
+    monitor.close()
+
+
+def test_drafts_are_built_in_the_background_and_only_when_picked() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink])
+    main = threading.current_thread()
+    builders: list[threading.Thread] = []
+
+    class Watched(TestDraft):
+        def build(self) -> Record | None:
+            builders.append(threading.current_thread())
+            return super().build()
+
+    monitor.submit(Watched(turn("built")))
+    monitor.submit(TestDraft(None))
+    monitor.submit(TestDraft(RuntimeError("a recorder's mistake")))
+    assert monitor.flush(5) == 0
+    assert [evaluation.record_id for evaluation in sink.evaluations] == ["built"]
+    assert builders and main not in builders
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.skipped, stats.dead) == ({"not_rag": 1}, {"RuntimeError": 1})
+    monitor.close()
+    unpicked = TestDraft(turn())
+    silent = Monitor(metrics=[], sinks=[], sample_rate=0.0)
+    silent.submit(unpicked)
+    assert (silent.flush(1), unpicked.built, silent.stats().skipped) == (0, 0, {"sampled_out": 1})
+
+
+def test_turns_that_cannot_be_judged_are_skipped_by_name() -> None:
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[])
+    monitor.submit(turn(status="error"))
+    monitor.submit(turn(status="cancelled"))
+    monitor.submit(turn(status="interrupted"))
+    monitor.submit(turn(contexts=()))
+    monitor.submit(turn(contexts=(Context(text=" "),)))
+    monitor.submit("nonsense")  # type: ignore[arg-type]
+    assert monitor.flush(5) == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert stats.skipped == {
+        "status_error": 1,
+        "status_cancelled": 1,
+        "status_interrupted": 1,
+        "missing_input": 2,
+        "unreadable": 1,
+    }
+    monitor.close()
+
+
+def test_sampling_is_the_same_everywhere_and_nested() -> None:
+    def picked(rate: float) -> set[str]:
+        sink = MemorySink()
+        monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], sample_rate=rate)
+        for number in range(400):
+            monitor.submit(traced(number, id=str(number)))
+        assert monitor.flush(10) == 0
+        check_law(monitor.stats())
+        assert {e["faithfulness"].inclusion_probability for e in sink.evaluations} == {rate}
+        monitor.close()
+        return {evaluation.record_id for evaluation in sink.evaluations}
+
+    tenth, third = picked(0.1), picked(0.3)
+    assert picked(0.1) == tenth < third
+    assert 20 <= len(tenth) <= 65
+
+
+def test_each_metric_can_have_a_rate_of_its_own() -> None:
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=[*FAITHFUL, Faithfulness(name="dear", claims="sentences")],
+        judge=kind_judge(),
+        sinks=[sink],
+        selection=Selection(rate=0.5, metric_rates={"dear": 0.2}),
+    )
+    for number in range(200):
+        monitor.submit(traced(number))
+    assert monitor.flush(10) == 0
+    dear = [e["dear"] for e in sink.evaluations if len(e.scores) == 2]
+    assert 0 < len(dear) < len(sink.evaluations)
+    assert {score.inclusion_probability for score in dear} == {0.1}
+    monitor.close()
+
+
+def test_the_queue_drops_the_newest_and_counts_them() -> None:
+    judge = SlowJudge(yes, seconds=0.2)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], max_queue=5, concurrency=1)
+    for _ in range(50):
+        monitor.submit(turn())
+        check_law(monitor.stats())
+    stats = monitor.stats()
+    assert stats.skipped["queue_full"] + stats.accepted == 50
+    assert stats.accepted <= 5 + 2
+    assert monitor.flush(10) == 0
+    monitor.close()
+
+
+def test_bytes_bound_the_queue_too() -> None:
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=SlowJudge(yes, seconds=0.3), sinks=[], max_queue_bytes=100_000, concurrency=1
+    )
+    for _ in range(10):
+        monitor.submit(turn(answer="x" * 30_000))
+    assert monitor.stats().queued_bytes <= 100_000
+    assert monitor.stats().skipped["queue_full"] >= 5
+    monitor.close(0)
+
+
+def test_no_more_turns_at_once_than_allowed() -> None:
+    judge = SlowJudge(yes, seconds=0.02)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], concurrency=4)
+    for _ in range(30):
+        monitor.submit(turn())
+    assert monitor.flush(10) == 0
+    assert judge.peak == 4
+    monitor.close()
+
+
+def test_flush_says_what_is_left_and_close_gives_it_up() -> None:
+    monitor = Monitor(metrics=FAITHFUL, judge=SlowJudge(yes, seconds=30), sinks=[], concurrency=2)
+    for _ in range(5):
+        monitor.submit(turn())
+    assert monitor.flush(0.1) == 5
+    started = time.monotonic()
+    assert monitor.close(0.1) == 5
+    assert time.monotonic() - started < 2
+    monitor.submit(turn())
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.abandoned, stats.pending, stats.skipped) == (5, 0, {"closed": 1})
+
+
+def test_a_mask_is_applied_before_everything_else() -> None:
+    judge, sink = kind_judge(), MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge,
+        sinks=[sink],
+        mask=lambda record: record.replace(answer=record.answer.replace("Marie Curie", "[name]")),
+    )
+    monitor.submit(turn())
+    assert monitor.flush(5) == 0
+    assert "Curie" not in repr([request.view.answer for request in judge.requests])
+    [evaluation] = sink.evaluations
+    assert evaluation.record is not None and evaluation.record.answer.startswith("[name]")
+    assert "Curie" not in evaluation["faithfulness"].verdicts[0].about
+    monitor.close()
+
+
+@pytest.mark.parametrize("mask", [lambda record: 1 / 0, lambda record: "text", lambda record: time.sleep(3)])
+def test_a_mask_that_fails_drops_the_content(mask: Any, caplog: pytest.LogCaptureFixture) -> None:
+    judge, sink = kind_judge(), MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], mask=mask, mask_timeout=0.2)
+    with caplog.at_level(logging.ERROR, "steelyard"):
+        monitor.submit(turn())
+        monitor.submit(turn())
+        assert monitor.flush(5) == 0
+    assert not judge.requests and not sink.evaluations
+    assert monitor.stats().skipped == {"mask_failed": 2}
+    assert len(caplog.records) == 1 and "Curie" not in caplog.text
+    monitor.close()
+
+
+def test_content_need_not_be_stored() -> None:
+    sink = MemorySink()
+    heard: list[Evaluation] = []
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], store_content=False)
+    monitor.on_evaluation(heard.append)
+    monitor.submit(turn())
+    assert monitor.flush(5) == 0
+    [evaluation] = sink.evaluations
+    assert evaluation.record is None
+    assert "Curie" not in repr(evaluation) + repr(heard) and "polonium" not in repr(evaluation)
+    assert evaluation["faithfulness"].verdicts[0].value is True
+    monitor.close()
+
+
+def test_what_steelyard_does_itself_is_not_taken() -> None:
+    monitor = Monitor(metrics=[], sinks=[])
+    with unrecorded():
+        monitor.submit(turn())
+    assert monitor.stats().seen == 0
+
+
+def test_judging_runs_under_the_loop_guard() -> None:
+    seen: list[int] = []
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[])
+
+    def resubmit(evaluation: Evaluation) -> None:
+        monitor.submit(turn())
+        seen.append(monitor.stats().seen)
+
+    monitor.on_evaluation(resubmit)
+    monitor.submit(turn())
+    assert monitor.flush(5) == 0
+    assert seen == [1]
+    monitor.close()
+
+
+def test_callbacks_can_be_slow_raise_and_be_taken_back(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[str] = []
+    monitor = Monitor(metrics=[], sinks=[])
+
+    def bad(evaluation: Evaluation) -> None:
+        raise RuntimeError("mine")
+
+    monitor.on_evaluation(bad)
+    stop = monitor.on_evaluation(lambda evaluation: heard.append(evaluation.record_id))
+    with caplog.at_level(logging.WARNING, "steelyard"):
+        for name in "abc":
+            monitor.submit(turn(name))
+        assert monitor.flush(5) == 0
+    assert sorted(heard) == ["a", "b", "c"]
+    assert len(caplog.records) == 1
+    stop()
+    monitor.submit(turn("d"))
+    assert monitor.flush(5) == 0
+    assert "d" not in heard
+    monitor.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample_rate": 1.5}, "sample_rate must be a number from 0 to 1, not 1.5"),
+        ({"sample_rate": True}, "sample_rate"),
+        ({"concurrency": 0}, "concurrency must be"),
+        ({"max_queue": 2.5}, "max_queue must be"),
+        ({"deadline": -1}, "deadline must be a number of seconds"),
+        ({"fuse": "all"}, "fuse must be one of"),
+        ({"mask": "x"}, "mask must be a function"),
+        ({"sinks": ["steelyard.db"]}, "a sink needs"),
+        ({"metrics": ["faithfulness"]}, "metrics must be Metric objects"),
+        ({"metrics": [*FAITHFUL, *FAITHFUL]}, "two metrics are named"),
+        ({"selection": Selection(metric_rates={"other": 0.5})}, "metric_rates names 'other'"),
+    ],
+)
+def test_wrong_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Monitor(**{"metrics": FAITHFUL, "judge": kind_judge(), "sinks": [], **options})
