@@ -1,0 +1,30 @@
+"""The judge that a command line names. A remote one is named or it is not used, whatever keys lie around."""
+
+from __future__ import annotations
+
+import os
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import Judge, judge_from
+
+__all__ = ["choose_judge"]
+
+_MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
+
+
+def choose_judge(name: str, *, model: str | None, base_url: str | None) -> Judge:
+    """The judge for `--judge`, `--model` and `--base-url`.
+
+    Raises:
+        ConfigurationError: If the options do not go together, or a key is needed and not set.
+    """
+    if name == "local":
+        if model or base_url:
+            raise ConfigurationError("--model and --base-url need --judge openai or --judge decisions")
+        return judge_from("local")
+    if not base_url and not os.environ.get("OPENAI_API_KEY"):
+        raise ConfigurationError(
+            f"--judge {name} needs a key: export OPENAI_API_KEY=..., "
+            "or name a server that needs none with --base-url, or use --judge local"
+        )
+    return judge_from(f"{name}:{model or _MODELS[name]}", base_url=base_url)

@@ -1,0 +1,70 @@
+"""Scores in words: the verdict that weighs most against an answer, counts, and texts cut to fit a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steelyard.scores import Score, Verdict
+
+__all__ = ["counted", "reason_of", "shorten", "worst_verdict"]
+
+_BAD_WHEN_TRUE = frozenset({"contradicted"})
+
+
+def worst_verdict(score: Score) -> Verdict | None:
+    """The verdict that weighs most against the record; None where none does.
+
+    Of yes/no verdicts it is the one the judge was surest of; of ratings and similarities the lowest.
+    """
+    against = [verdict for verdict in score.verdicts if _is_against(verdict)]
+    if against:
+        return min(against, key=_probability_of_good)
+    numbers = [
+        v for v in score.verdicts if isinstance(v.value, float | int) and not isinstance(v.value, bool)
+    ]
+    return min(numbers, key=lambda verdict: float(verdict.value or 0), default=None)
+
+
+def _is_against(verdict: Verdict) -> bool:
+    return isinstance(verdict.value, bool) and verdict.value == (verdict.kind in _BAD_WHEN_TRUE)
+
+
+def _probability_of_good(verdict: Verdict) -> float:
+    if verdict.probability is None:
+        return 0.5
+    return 1 - verdict.probability if verdict.kind in _BAD_WHEN_TRUE else verdict.probability
+
+
+def reason_of(verdict: Verdict) -> str:
+    """Why, in the judge's words."""
+    return verdict.reason or _PLAIN.get(verdict.kind, "")
+
+
+_PLAIN: Mapping[str, str] = {
+    "supported": "not supported",
+    "contradicted": "contradicted",
+    "useful": "not useful",
+    "relevant": "beside the question",
+    "same": "only on one side",
+}
+
+
+def shorten(text: str, width: int) -> str:
+    """A text on one line of at most so many characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: max(width - 1, 0)].rstrip() + "…"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "record"), counted(1200, "record"), counted(2, "reply", "replies")
+    ('1 record', '1,200 records', '2 replies')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def amount(value: Any) -> str:
+    """A score with two decimals, or a dash where there is none."""
+    return "-" if value is None else f"{value:.2f}"

@@ -1,0 +1,84 @@
+"""Telling two variants apart: paired differences of their scores, with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.scores import Evaluation
+
+__all__ = ["Difference", "compare"]
+
+_RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """How one metric differs between two variants, over the questions that both have a value for."""
+
+    metric: str
+    """The metric's name."""
+    pairs: int
+    """How many questions."""
+    first: float
+    """Mean of the first variant."""
+    second: float
+    """Mean of the second."""
+    low: float
+    """Lower end of the 95 % interval of second - first."""
+    high: float
+    """Upper end."""
+
+    @property
+    def value(self) -> float:
+        """Second - first."""
+        return self.second - self.first
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+def compare(
+    first: Mapping[str, Evaluation], second: Mapping[str, Evaluation]
+) -> tuple[list[Difference], list[str]]:
+    """Compare metric by metric.
+
+    Args:
+        first: Evaluations by question.
+        second: Those of the other variant.
+
+    Returns:
+        The differences, and the names of metrics without two pairs of values to compare.
+    """
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for question in first.keys() & second.keys():
+        other = {score.metric: score for score in second[question].scores}
+        for score in first[question].scores:
+            found = pairs.setdefault(score.metric, [])
+            value = other[score.metric].value if score.metric in other else None
+            if score.value is not None and value is not None:
+                found.append((score.value, value))
+    enough = {metric: values for metric, values in pairs.items() if len(values) > 1}
+    return [_difference(metric, values) for metric, values in enough.items()], [
+        m for m in pairs if m not in enough
+    ]
+
+
+def _difference(metric: str, pairs: Sequence[tuple[float, float]]) -> Difference:
+    """The paired difference, with a percentile bootstrap interval (Efron & Tibshirani 1993, section 13.3)."""
+    one, other = np.array(sorted(pairs)).T
+    draw = np.random.default_rng(0)
+    picks = draw.integers(0, len(one), size=(_RESAMPLES, len(one)))
+    low, high = np.quantile((other - one)[picks].mean(axis=1), [0.025, 0.975])
+    return Difference(
+        metric=metric,
+        pairs=len(one),
+        first=float(one.mean()),
+        second=float(other.mean()),
+        low=float(low),
+        high=float(high),
+    )
