@@ -1,0 +1,261 @@
+"""From the steps of a finished turn to its Record: the work that is done in the Monitor's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.record import (
+    Assembled,
+    Context,
+    Record,
+    Stage,
+    Timings,
+    TraceRef,
+    assemble,
+    mark_in_prompt,
+    plain,
+    text_of,
+    unique,
+)
+from steelyard_llamaindex._extract import (
+    answer_of,
+    contexts_of,
+    nodes_of,
+    prompt_of,
+    question_of,
+    trouble_of,
+)
+from steelyard_llamaindex._turns import Step, Turn
+
+__all__ = ["TurnDraft"]
+
+_SETTINGS = ("reference", "reference_contexts", "tags")
+_OWN_TAGS = "llamaindex."
+_COMPOSED = ("query", "chat", "tool")
+
+
+@dataclass(slots=True)
+class _Hop:
+    """One retrieval of the turn, with what came of it."""
+
+    query: str
+    nodes: list[Any]
+    composed: bool
+    """Whether a query engine answered from it, rather than a bare retriever."""
+
+
+@dataclass(slots=True)
+class TurnDraft:
+    """A finished turn of LlamaIndex whose Record is still to be built."""
+
+    turn: Turn
+    context_tools: frozenset[str] = frozenset()
+    with_metadata: bool = True
+
+    @property
+    def id(self) -> str:
+        """The id of the root span."""
+        return self.turn.id
+
+    @property
+    def trace(self) -> TraceRef | None:
+        """The span that was current when the turn began."""
+        return self.turn.trace
+
+    @property
+    def size(self) -> int:
+        """Roughly how many bytes it keeps alive: a node is taken for 2 kB, since measuring costs more."""
+        steps = (step.result for step in self.turn.steps)
+        nodes = sum(len(result) for result in steps if isinstance(result, list))
+        return 2000 + 2000 * nodes + 4000 * len(self.turn.prompts) + 10 * len(self.turn.pieces)
+
+    def build(self) -> Record | None:
+        """The Record; None for a workflow that retrieved nothing, which is no RAG turn."""
+        turn = self.turn
+        contexts, notes = self._contexts()
+        if turn.root.kind == "workflow" and not contexts and not self._retrievals():
+            return None
+        question = question_of(turn.root.asked) or (contexts[0].query or "" if contexts else "")
+        answer = self._answer()
+        assembled, retrieved = self._assembled(contexts, question)
+        status, error = turn.status, turn.error
+        if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
+            status, error, answer = "error", trouble, ""
+        elif status == "ok" and turn.failure is not None:
+            notes.append(f"a step failed and the run went on: {turn.failure}")
+        tags = _Tags(turn.tags)
+        return Record(
+            id=turn.id,
+            question=question,
+            standalone_question=self._standalone(question),
+            contexts=assembled.contexts,
+            contexts_source=assembled.contexts_source,
+            retrieved=retrieved,
+            stages=tuple(self._stages()),
+            answer=answer,
+            reference=tags.reference,
+            reference_contexts=tags.reference_contexts,
+            status=status,
+            error=error,
+            trace=turn.trace,
+            timings=self._timings(),
+            tags=tags.tags,
+            metadata=tags.metadata,
+            notes=tuple(notes),
+        )
+
+    def _answer(self) -> str:
+        turn = self.turn
+        if turn.streaming:
+            return text_of("".join(turn.pieces)).strip()
+        answer = answer_of(turn.root.result)
+        return answer or (answer_of(turn.said) if turn.root.kind == "manual" else "")
+
+    def _contexts(self) -> tuple[list[Context], list[str]]:
+        """The passages the answer rests on, retrieval by retrieval, and notes on what has no text."""
+        hops = self._hops(self.turn.root) or self._tool_results()
+        found: list[Context] = []
+        silent = 0
+        for number, hop in enumerate(hops):
+            contexts, without = contexts_of(
+                hop.nodes, query=hop.query or None, hop=number, with_metadata=self.with_metadata
+            )
+            found += contexts
+            silent += without
+        notes = [f"{silent} retrieved nodes have no text"] if silent else []
+        return found + self._tool_texts(len(hops)), notes
+
+    def _hops(self, step: Step) -> list[_Hop]:
+        """The retrievals of a step, each with the nodes that came out at the end of it.
+
+        What a component returns stands for what its parts returned: a fused retriever for those it fuses, an
+        engine with a reranker for its retriever. An engine made of engines is the exception, since it answers
+        from their answers: what they returned is kept, as far as it says so itself.
+        """
+        inner = [hop for child in self.turn.steps if child.parent is step for hop in self._hops(child)]
+        own = nodes_of(getattr(step.result, "result", step.result))
+        if not own:
+            return inner
+        asked = question_of(step.asked)
+        if any(hop.composed for hop in inner) and step.kind != "retrieve":
+            return _named(inner, own)
+        query = inner[0].query if len(inner) == 1 and inner[0].query else asked
+        return [_Hop(query, own, step.kind in _COMPOSED)]
+
+    def _tool_results(self) -> list[_Hop]:
+        """Nodes in an agent's own account of its tools, where the tools ran unseen."""
+        output = getattr(self.turn.root.result, "result", self.turn.root.result)
+        calls = getattr(output, "tool_calls", None) or ()
+        hops = [_Hop("", nodes_of(getattr(call, "tool_output", None)), False) for call in calls]
+        return [hop for hop in hops if hop.nodes]
+
+    def _tool_texts(self, hop: int) -> list[Context]:
+        """The texts of the tools that the user named as evidence."""
+        outputs = [step.result for step in self.turn.steps if step.kind == "tool" and step.result is not None]
+        named = [each for each in outputs if getattr(each, "tool_name", None) in self.context_tools]
+        texts = [text_of(each.content).strip() for each in named if not nodes_of(each)]
+        return [Context(text=text, hop=hop + number) for number, text in enumerate(texts) if text]
+
+    def _retrievals(self) -> list[Step]:
+        """The outermost retrieval steps."""
+        steps = [step for step in self.turn.steps if step.kind == "retrieve"]
+        return [step for step in steps if not _inside(step, "retrieve")]
+
+    def _assembled(self, contexts: list[Context], question: str) -> tuple[Assembled, tuple[Context, ...]]:
+        """The contexts to judge by, and everything retrieved where that is more."""
+        contexts = [_without_query(context, question) for context in contexts]
+        prompts = [prompt_of(prompt) for prompt in self.turn.prompts]
+        source = "tool" if self.turn.root.kind == "agent" else "retrieved"
+        assembled = assemble(contexts, prompts=prompts, source=source)
+        everything = [
+            _without_query(context, question)
+            for hop, step in enumerate(self._retrievals())
+            for context in contexts_of(
+                nodes_of(step.result),
+                query=question_of(step.asked),
+                hop=hop,
+                with_metadata=self.with_metadata,
+            )[0]
+        ]
+        kept = {context.text for context in assembled.contexts}
+        if all(context.text in kept for context in everything):
+            return assembled, assembled.retrieved
+        if assembled.contexts_source == "in_prompt":
+            everything = list(mark_in_prompt(everything, prompts))
+        return assembled, unique(everything)
+
+    def _standalone(self, question: str) -> str | None:
+        """How a chat engine rewrote the question: what it asked first."""
+        if self.turn.root.kind != "chat":
+            return None
+        asked = (
+            question_of(step.asked) for step in self.turn.steps[1:] if step.kind in ("query", "retrieve")
+        )
+        standalone = next(asked, "").strip()
+        return standalone if standalone and standalone != question.strip() else None
+
+    def _stages(self) -> Iterable[Stage]:
+        for step in self.turn.steps:
+            if step.kind == "retrieve" and _inside(step, "retrieve"):
+                query = question_of(step.asked)
+                nodes = nodes_of(step.result)
+                contexts, _ = contexts_of(nodes, query=None, hop=0, with_metadata=self.with_metadata)
+                yield Stage(name=step.name, query=query, contexts=tuple(contexts))
+
+    def _timings(self) -> Timings:
+        turn = self.turn
+        seconds = [step.seconds for step in self._retrievals() if step.seconds is not None]
+        return Timings(
+            started_at=turn.started,
+            total=turn.root.seconds,
+            retrieval=sum(seconds) if seconds else None,
+            generation=turn.generation or None,
+        )
+
+
+class _Tags:
+    """What the user said with `instrument_tags`: some names are settings, the rest is metadata."""
+
+    def __init__(self, given: Any) -> None:
+        tags = given.get("tags")
+        self.tags = tuple(map(text_of, [tags] if isinstance(tags, str) else tags or ()))
+        reference = given.get("reference")
+        self.reference = None if reference is None else text_of(reference)
+        expected = given.get("reference_contexts") or ()
+        texts: Sequence[Any] = [expected] if isinstance(expected, str) else expected
+        self.reference_contexts = tuple(Context(text=text_of(text)) for text in texts)
+        self.metadata: dict[str, Any] = plain(
+            {
+                name: value
+                for name, value in given.items()
+                if name not in _SETTINGS and not str(name).startswith(_OWN_TAGS)
+            }
+        )
+
+
+def _named(hops: Sequence[_Hop], nodes: Iterable[Any]) -> list[_Hop]:
+    """The hops, without the nodes that their engine does not name among its sources."""
+    names = {each.node.node_id for each in nodes}
+    kept = [
+        _Hop(hop.query, [each for each in hop.nodes if each.node.node_id in names], hop.composed)
+        for hop in hops
+    ]
+    return [hop for hop in kept if hop.nodes] or list(hops)
+
+
+def _inside(step: Step, kind: str) -> bool:
+    parent = step.parent
+    while parent is not None:
+        if parent.kind == kind:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _without_query(context: Context, question: str) -> Context:
+    """The context, without a query that is the question itself."""
+    if context.query is None or context.query.strip() != question.strip():
+        return context
+    return Context(text=context.text, id=context.id, score=context.score, rank=context.rank, hop=context.hop)

@@ -1,0 +1,167 @@
+"""Texts out of LlamaIndex's objects, told by what they have rather than by their classes.
+
+Runs away from the host's thread. Whatever an application put into its own events and responses comes through
+here, so nothing is taken for granted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from steelyard.record import Context, plain, text_of
+
+__all__ = ["answer_of", "contexts_of", "nodes_of", "prompt_of", "question_of", "trouble_of"]
+
+_ASKED = (
+    "user_msg",
+    "question",
+    "query",
+    "query_str",
+    "user_input",
+    "input",
+    "message",
+    "msg",
+    "prompt",
+    "text",
+)
+_ANSWERED = ("response", "answer", "result", "output", "text", "content", "message")
+_NO_ANSWER = "Empty Response"
+
+
+def question_of(asked: Any) -> str:
+    """What was asked: a string, a QueryBundle, a message, a start event, or keywords of a workflow."""
+    if asked is None or isinstance(asked, str):
+        return text_of(asked)
+    if isinstance(asked, Mapping):
+        return _asked_in(asked)
+    for name in ("query_str", "content"):
+        if isinstance(value := _get(asked, name), str):
+            return text_of(value)
+    if isinstance(asked, (list, tuple)):
+        return question_of(_last_of_user(asked))
+    return _asked_in(_fields(asked))
+
+
+def _asked_in(fields: Mapping[Any, Any]) -> str:
+    found = _first(fields, _ASKED, question_of) or question_of(_last_of_user(fields.get("chat_history")))
+    texts = [value for value in fields.values() if isinstance(value, str)]
+    return found or (text_of(texts[0]) if len(texts) == 1 else "")
+
+
+def _last_of_user(messages: Any) -> Any:
+    if not isinstance(messages, (list, tuple)):
+        return None
+    users = (each for each in reversed(messages) if str(_get(_get(each, "role"), "value")) == "user")
+    return next(users, None)
+
+
+def answer_of(result: Any) -> str:
+    """What was answered, out of whatever an engine, an agent, a workflow or a model returned."""
+    if result is None or isinstance(result, str):
+        return text_of(result)
+    if isinstance(result, Mapping):
+        return _first(result, _ANSWERED, answer_of) or (json.dumps(plain(result)) if result else "")
+    if isinstance(result, (bool, int, float, list, tuple, set)):
+        return ""
+    if type(result).__name__ == "PydanticResponse":
+        return text_of(result) if result.response is not None else ""
+    fields = _fields(result)
+    found = _first(fields, _ANSWERED, answer_of)
+    if found:
+        return found
+    for name in ("content", "result", "structured_response"):
+        value = _get(result, name)
+        if value is not None and value is not result and (text := answer_of(value)):
+            return text
+    # A structured response, or an event of the application's own: its JSON is what there is to read.
+    whole = _get(result, "model_dump_json")
+    return text_of(whole()) if callable(whole) and fields else ""
+
+
+def trouble_of(answer: str, failure: str | None) -> str | None:
+    """The failure behind a placeholder: engines swallow some errors of their models and answer with it."""
+    return failure if failure is not None and answer.strip() == _NO_ANSWER else None
+
+
+def prompt_of(prompt: Any) -> str:
+    """What a model was sent, as one text."""
+    if isinstance(prompt, (list, tuple)):
+        return "\n".join(text_of(_get(message, "content")) for message in prompt)
+    return text_of(prompt)
+
+
+def nodes_of(result: Any) -> list[Any]:
+    """The nodes in what a retriever, an engine or a tool returned; none where it holds no nodes."""
+    if (raw := _get(result, "raw_output")) is not None:
+        return nodes_of(raw)
+    if isinstance(sources := _get(result, "source_nodes"), (list, tuple)):
+        result = sources
+    if not isinstance(result, (list, tuple)):
+        return []
+    return [each for each in result if _get(each, "node") is not None]
+
+
+def contexts_of(
+    nodes: Iterable[Any], *, query: str | None, hop: int, with_metadata: bool
+) -> tuple[list[Context], int]:
+    """Nodes as contexts, and how many of them have no text, such as images."""
+    contexts = [
+        Context(
+            text=_text_of_node(each.node, with_metadata),
+            id=_text_or_none(_get(each.node, "node_id")),
+            score=_number_or_none(_get(each, "score")),
+            rank=rank,
+            query=query,
+            hop=hop,
+        )
+        for rank, each in enumerate(nodes)
+    ]
+    found = [context for context in contexts if context.text]
+    return found, len(contexts) - len(found)
+
+
+def _text_of_node(node: Any, with_metadata: bool) -> str:
+    try:
+        from llama_index.core.schema import MetadataMode
+
+        mode = MetadataMode.LLM if with_metadata else MetadataMode.NONE
+        return text_of(node.get_content(metadata_mode=mode)).strip()
+    except Exception:  # noqa: BLE001 - nodes may be anybody's
+        return text_of(_get(node, "text")).strip()
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of an event, a model or a dataclass, those given freely included."""
+    fields = dict(getattr(value, "__dict__", None) or {})
+    for name in ("_data", "_result"):
+        private = _get(value, "__pydantic_private__") or {}
+        extra = private.get(name) if isinstance(private, Mapping) else None
+        if name == "_data" and isinstance(extra, Mapping):
+            fields.update(extra)
+        elif name == "_result" and extra is not None:
+            fields["result"] = extra
+    return {name: each for name, each in fields.items() if not name.startswith("_")}
+
+
+def _first(fields: Mapping[Any, Any], names: Sequence[str], text: Any) -> str:
+    for name in names:
+        if (value := fields.get(name)) is not None and (found := text(value)):
+            return str(found)
+    return ""
+
+
+def _get(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - properties of a user's object may raise anything
+        return None
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else text_of(value)
+
+
+def _number_or_none(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

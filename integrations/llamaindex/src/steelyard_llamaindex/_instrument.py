@@ -1,0 +1,123 @@
+"""Putting the handlers on the root dispatcher, and taking them off."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Collection
+from typing import Any, Literal
+
+from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard_llamaindex._turns import Receiver, Turns
+
+__all__ = ["active", "attach", "detach", "instrument", "make_turns", "uninstrument"]
+
+_lock = threading.Lock()
+_installed: tuple[Turns, Any, Any] | None = None
+
+
+def instrument(
+    monitor: Receiver | None = None,
+    *,
+    context_tools: Collection[str] = (),
+    node_text: Literal["llm", "plain"] = "llm",
+    ttl: float = 3600.0,
+    max_open: int = 10_000,
+) -> None:
+    """Record every LlamaIndex turn of this process from now on.
+
+    Engines, chat engines, agents and workflows are watched through the root dispatcher; nothing is patched
+    and no code has to change. Calling it again replaces what was given before.
+
+    Args:
+        monitor: Takes the turns; without one, `steelyard.online.default_monitor()`.
+        context_tools: Names of an agent's tools whose text is evidence, though it comes from no retriever,
+            such as a web search.
+        node_text: What counts as the text of a node: `llm`, as the model is shown it, with the metadata that
+            the node does not exclude; or `plain`, without metadata.
+        ttl: Seconds after which a turn that never ended is given up, as `interrupted`.
+        max_open: How many turns may be under way before the oldest is given up.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+        MissingDependency: If LlamaIndex is not installed.
+    """
+    turns = make_turns(monitor, context_tools=context_tools, node_text=node_text, ttl=ttl, max_open=max_open)
+    from llama_index_instrumentation import root_dispatcher
+
+    from steelyard_llamaindex._handlers import Events, Spans
+
+    global _installed
+    uninstrument()
+    with _lock:
+        spans, events = Spans(), Events()
+        spans.turns = events.turns = turns
+        # The lists are replaced, not changed: another thread may be walking them.
+        root_dispatcher.span_handlers = [*root_dispatcher.span_handlers, spans]
+        root_dispatcher.event_handlers = [*root_dispatcher.event_handlers, events]
+        _installed = (turns, spans, events)
+
+
+def uninstrument() -> None:
+    """Stop recording. Turns under way are forgotten; what was handed over already is not affected."""
+    global _installed
+    with _lock:
+        if _installed is None:
+            return
+        from llama_index_instrumentation import root_dispatcher
+
+        _, spans, events = _installed
+        root_dispatcher.span_handlers = [each for each in root_dispatcher.span_handlers if each is not spans]
+        root_dispatcher.event_handlers = [
+            each for each in root_dispatcher.event_handlers if each is not events
+        ]
+        _installed = None
+
+
+def active() -> Turns | None:
+    """The turns under way, while `instrument` is in force."""
+    installed = _installed
+    return installed[0] if installed is not None else None
+
+
+def attach(monitor: Receiver) -> None:
+    """Record into a monitor if LlamaIndex is installed, else do nothing; called by `steelyard run`."""
+    if importlib.util.find_spec("llama_index_instrumentation") is not None:
+        instrument(monitor)
+
+
+def detach() -> None:
+    """Undo `attach`."""
+    uninstrument()
+
+
+def make_turns(
+    monitor: Receiver | None, *, context_tools: Collection[str], node_text: str, ttl: float, max_open: int
+) -> Turns:
+    """Check the options and make what follows the turns."""
+    if importlib.util.find_spec("llama_index_instrumentation") is None:
+        raise MissingDependency("llama-index-core", extra="llamaindex")
+    if monitor is None:
+        from steelyard.online import default_monitor
+
+        monitor = default_monitor()
+    if not callable(getattr(monitor, "submit", None)):
+        raise ConfigurationError(f"monitor must have a submit method, {monitor!r} has none; pass a Monitor")
+    if isinstance(context_tools, str):
+        raise ConfigurationError(f"context_tools takes a list of names; write [{context_tools!r}]")
+    if node_text not in ("llm", "plain"):
+        raise ConfigurationError(f"node_text is 'llm' or 'plain', not {node_text!r}")
+    for name, value in (("ttl", ttl), ("max_open", max_open)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise ConfigurationError(f"{name} must be a number above 0, not {value!r}")
+    from steelyard_llamaindex._draft import TurnDraft
+    from steelyard_llamaindex._streams import defer
+
+    tools, metadata = frozenset(context_tools), node_text == "llm"
+    return Turns(
+        monitor,
+        draft=lambda turn: TurnDraft(turn, context_tools=tools, with_metadata=metadata),
+        defer=defer,
+        ttl=ttl,
+        most=int(max_open),
+    )

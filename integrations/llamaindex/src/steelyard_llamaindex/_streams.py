@@ -1,0 +1,136 @@
+"""Streamed answers: the user's generator goes on as it is, and the turn ends when it does.
+
+A turn that streams is held by its generator and by nothing else. A stream that nobody reads takes its turn
+along when it is thrown away; one that is left early ends the turn as `truncated`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from time import perf_counter
+from typing import Any
+
+from steelyard_llamaindex._kinds import stream_of
+from steelyard_llamaindex._turns import Turn, Turns, current_place
+
+__all__ = ["defer"]
+
+
+def defer(turns: Turns, turn: Turn, result: Any) -> bool:
+    """Arrange for a turn to end with its stream.
+
+    Args:
+        turns: The turns under way.
+        turn: Whose root has just returned.
+        result: What the root returned; the stream in it is replaced by one that also tells the turn.
+
+    Returns:
+        False where the answer is there already.
+    """
+    response = result if turn.root.kind in ("query", "chat") else getattr(result, "result", result)
+    stream = stream_of(type(response))
+    if stream is None:
+        return False
+    turn.streaming = True
+    turn.root.result = response.source_nodes
+    if stream == "chat":
+        return _defer_chat(turns, turn, response)
+    source = response.response_gen
+    if source is None or response.response_txt is not None:
+        turn.said = response.response_txt
+        turn.streaming = False
+        return False
+    turns.release(turn)
+    follow = _follow if stream == "sync" else _afollow
+    response.response_gen = follow(source, turns, turn, _itself)
+    return True
+
+
+def _defer_chat(turns: Turns, turn: Turn, response: Any) -> bool:
+    writer = response.write_response_to_history_thread or response.awrite_response_to_history_task
+    if writer is not None:
+        turns.keep(turn)
+        return True
+    # Without a writer the user reads the model's own stream.
+    turns.release(turn)
+    if response.chat_stream is not None:
+        response.chat_stream = _follow(response.chat_stream, turns, turn, _delta)
+    elif response.achat_stream is not None:
+        response.achat_stream = _afollow(response.achat_stream, turns, turn, _delta)
+    else:
+        turn.said = response.response
+        turns.finish(turn)
+    return True
+
+
+def _itself(piece: Any) -> str:
+    return piece if isinstance(piece, str) else ""
+
+
+def _delta(piece: Any) -> str:
+    return getattr(piece, "delta", None) or ""
+
+
+def _follow(
+    source: Iterator[Any], turns: Turns, turn: Turn, text: Callable[[Any], str]
+) -> Generator[Any, None, None]:
+    pieces = iter(source)
+    place = (turn, turn.root)
+    try:
+        while True:
+            # What the model does to produce a piece has no parent span: this says whose it is.
+            token = current_place.set(place)
+            began = perf_counter()
+            try:
+                piece = next(pieces)
+            except StopIteration:
+                break
+            finally:
+                turn.generation += perf_counter() - began
+                current_place.reset(token)
+            turn.pieces.append(text(piece))
+            yield piece
+    except GeneratorExit:
+        turn.status = "truncated"
+        turns.finish(turn)
+        _close(pieces)
+        raise
+    except BaseException as error:
+        turns.fail(turn, error)
+        raise
+    turns.finish(turn)
+
+
+async def _afollow(
+    source: AsyncIterator[Any], turns: Turns, turn: Turn, text: Callable[[Any], str]
+) -> AsyncGenerator[Any, None]:
+    pieces = aiter(source)
+    place = (turn, turn.root)
+    try:
+        while True:
+            token = current_place.set(place)
+            began = perf_counter()
+            try:
+                piece = await anext(pieces)
+            except StopAsyncIteration:
+                break
+            finally:
+                turn.generation += perf_counter() - began
+                current_place.reset(token)
+            turn.pieces.append(text(piece))
+            yield piece
+    except GeneratorExit:
+        turn.status = "truncated"
+        turns.finish(turn)
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
+        raise
+    except BaseException as error:
+        turns.fail(turn, error)
+        raise
+    turns.finish(turn)
+
+
+def _close(pieces: Iterator[Any]) -> None:
+    if isinstance(pieces, Generator):
+        pieces.close()

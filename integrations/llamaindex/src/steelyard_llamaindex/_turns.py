@@ -1,0 +1,297 @@
+"""The turns that are under way: which span belongs to which turn, and when a turn is over.
+
+This is the hot path. Every span and event costs a few dictionary operations and keeps references only; the
+Record is built later, from the steps, by `steelyard_llamaindex._draft`. Whatever never ends is evicted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Protocol
+
+from steelyard.record import Draft, Record, Status, TraceRef, current_trace, is_unrecorded, text_of
+from steelyard_llamaindex._kinds import Kind, stream_of
+
+__all__ = ["Place", "Receiver", "Step", "Turn", "Turns", "current_place"]
+
+_logger = logging.getLogger("steelyard.llamaindex")
+
+_ROOTS = frozenset({"query", "chat", "agent", "workflow"})
+_RUNS = frozenset({"agent", "workflow"})
+_MOST_STEPS = 1000
+
+
+class Receiver(Protocol):
+    """Where finished turns go: a `steelyard.online.Monitor`, or anything that can take one."""
+
+    def submit(self, turn: Record | Draft, /) -> object:
+        """Take a turn; must be quick and must not raise."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One part of a turn that matters for its record."""
+
+    id: str
+    kind: Kind
+    parent: Step | None
+    name: str
+    asked: Any = None
+    """What it was called with: a string, a QueryBundle, a message, a start event."""
+    result: Any = None
+    began: float = 0.0
+    seconds: float | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """One RAG turn under way, or over and waiting to become a Record."""
+
+    id: str
+    root: Step
+    trace: TraceRef | None
+    tags: Mapping[str, Any]
+    started: float
+    steps: list[Step] = field(default_factory=list)
+    prompts: list[Any] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+    """Pieces of a streamed answer."""
+    said: Any = None
+    """What a language model replied last; the answer of a turn that has no result of its own."""
+    failure: str | None = None
+    """The first step that raised, whether or not the run went on."""
+    status: Status = "ok"
+    error: str | None = None
+    generation: float = 0.0
+    streaming: bool = False
+    """Whether the answer comes after the root has returned."""
+    returned: bool = False
+    """Whether the root of a streamed chat has returned; the turn ends with the later of root and writer."""
+    written: bool = False
+    done: bool = False
+    open: set[str] = field(default_factory=set)
+    """Ids of its spans that have not ended."""
+    inner: str | None = None
+    """The `run` of a workflow that the root, an agent's `run`, called."""
+
+
+Place = tuple[Turn, Step]
+
+current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place", default=None)
+"""Where spans without a parent of their own belong: a `record` block, or a stream that is being read."""
+
+
+class Turns:
+    """Follows spans into turns and hands over each turn when it ends.
+
+    Args:
+        receiver: Takes the finished turns.
+        draft: Makes what is handed over.
+        defer: Told of the result of a root; says whether its answer is still to come, as a stream.
+        ttl: Seconds after which an open turn is given up, as `interrupted`.
+        most: How many turns may be open before the oldest is given up.
+    """
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        *,
+        draft: Callable[[Turn], Draft],
+        defer: Callable[[Turns, Turn, Any], bool],
+        ttl: float,
+        most: int,
+    ) -> None:
+        self._receiver = receiver
+        self._draft = draft
+        self._defer = defer
+        self._ttl = ttl
+        self._most = most
+        self._places: dict[str, Place] = {}
+        self._open: dict[str, Turn] = {}
+        self._lock = threading.Lock()
+        self._complained: set[tuple[str, type]] = set()
+
+    @property
+    def residual(self) -> int:
+        """How many spans and turns are being held; 0 when nothing runs."""
+        return len(self._places) + len(self._open)
+
+    def enter(
+        self, id_: str, parent_id: str | None, kind: Kind | None, asked: Any, name: str, tags: Any
+    ) -> None:
+        """A span began."""
+        if is_unrecorded():
+            return
+        place = self._places.get(parent_id) if parent_id is not None else None
+        if place is None:
+            place = current_place.get()
+        if place is None or place[0].done or (kind in _ROOTS and self._is_run(place[0], parent_id, kind)):
+            if kind in _ROOTS:
+                self.open(id_, kind, asked=asked, name=name, tags=tags)  # type: ignore[arg-type]
+            return
+        turn, parent = place
+        # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
+        if kind is not None and kind not in _RUNS and not (kind == "llm" == parent.kind):
+            place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
+        self._places[id_] = place
+        turn.open.add(id_)
+
+    def _step(self, turn: Turn, step: Step) -> Step:
+        if len(turn.steps) < _MOST_STEPS:
+            turn.steps.append(step)
+        if step.kind == "writer":
+            turn.streaming = True
+            turn.root.result = step.asked
+        return step
+
+    def _is_run(self, turn: Turn, parent_id: str | None, kind: Kind | None) -> bool:
+        """Whether the parent is only the last workflow started here, not what this was called from.
+
+        Workflows before 2.0 leave their span current after `run` has returned. What a workflow calls has the
+        span of a step for a parent; the workflow's own `run`, called by an agent's, is the one exception.
+        """
+        if turn.root.kind not in _RUNS or parent_id is None or parent_id not in (turn.id, turn.inner):
+            return False
+        if kind == turn.root.kind == "agent" and turn.inner is None:
+            turn.inner = parent_id
+            return False
+        return True
+
+    def open(self, id_: str, kind: Kind, *, asked: Any, name: str, tags: Any) -> Turn:
+        """Begin a turn."""
+        self._evict()
+        step = Step(id_, kind, None, name, asked, began=perf_counter())
+        trace = current_trace(run_id=id_, framework="llamaindex")
+        turn = Turn(id_, step, trace, tags or {}, time.time())
+        turn.steps.append(step)
+        turn.open.add(id_)
+        self._places[id_] = (turn, step)
+        self._open[id_] = turn
+        return turn
+
+    def leave(self, id_: str, result: Any) -> None:
+        """A span ended well."""
+        place = self._places.pop(id_, None)
+        if place is None:
+            return
+        turn, step = place
+        turn.open.discard(id_)
+        if step.id != id_:
+            return
+        step.seconds = perf_counter() - step.began
+        if step is turn.root:
+            self._leave_root(turn, result)
+        elif step.kind == "llm":
+            turn.generation += 0.0 if turn.streaming else step.seconds
+            if not isinstance(result, (Generator, AsyncGenerator)):
+                turn.said = result
+        elif step.kind == "writer":
+            turn.generation += step.seconds
+            turn.written = True
+            if turn.returned:
+                self.finish(turn)
+        else:
+            # A response may carry the very stream that will hold this turn: keep its nodes, not itself.
+            step.result = getattr(result, "source_nodes", None) if step.kind in _ROOTS else result
+            if turn.root.kind == "manual" and step.kind in _ROOTS and stream_of(type(result)) is None:
+                turn.said = result
+
+    def _leave_root(self, turn: Turn, result: Any) -> None:
+        if not self._defer(self, turn, result):
+            turn.root.result = result
+            self.finish(turn)
+
+    def keep(self, turn: Turn) -> None:
+        """Let the writer of a streamed chat find its turn, whose root has returned."""
+        turn.open.add(turn.id)
+        self._places[turn.id] = (turn, turn.root)
+        turn.returned = True
+        if turn.written:
+            self.finish(turn)
+
+    def release(self, turn: Turn) -> None:
+        """Forget a turn; from now on it lives as long as the stream that holds it."""
+        self._open.pop(turn.id, None)
+        for id_ in list(turn.open):
+            self._places.pop(id_, None)
+
+    def drop(self, id_: str, error: BaseException | None) -> None:
+        """A span ended with an exception."""
+        place = self._places.pop(id_, None)
+        if place is None:
+            return
+        turn, step = place
+        turn.open.discard(id_)
+        if turn.failure is None and error is not None:
+            turn.failure = f"{type(error).__name__}: {text_of(error)}"
+        if step.id != id_:
+            return
+        if step is turn.root or step.kind == "writer":
+            self.fail(turn, error)
+
+    def fail(self, turn: Turn, error: BaseException | None) -> None:
+        """End a turn that an exception ended."""
+        if error is None or isinstance(error, Exception):
+            turn.status = "error"
+            turn.error = f"{type(error).__name__}: {text_of(error)}" if error is not None else turn.failure
+        else:
+            turn.status = "cancelled"
+        self.finish(turn)
+
+    def cancel(self, span_id: str | None) -> None:
+        """A workflow was cancelled; its span will end as if all were well."""
+        place = self._places.get(span_id) if span_id is not None else None
+        if place is not None and place[1] is place[0].root:
+            place[0].status = "cancelled"
+
+    def place(self, span_id: str | None) -> Place | None:
+        """Where an event of this span belongs."""
+        place = self._places.get(span_id) if span_id is not None else None
+        return place if place is not None else current_place.get()
+
+    def finish(self, turn: Turn) -> None:
+        """End a turn, once, and hand it over."""
+        with self._lock:
+            if turn.done:
+                return
+            turn.done = True
+        self.release(turn)
+        if turn.root.seconds is None or turn.streaming:
+            turn.root.seconds = perf_counter() - turn.root.began
+        try:
+            self._receiver.submit(self._draft(turn))
+        except Exception as error:  # noqa: BLE001 - whatever receives turns, the application goes on
+            self.complain("submit", error)
+
+    def _evict(self) -> None:
+        """Give up turns that are too old or too many; they are the first in order of beginning."""
+        horizon = time.time() - self._ttl
+        while self._open:
+            try:
+                turn = next(iter(self._open.values()))
+            except (StopIteration, RuntimeError):  # another thread was quicker
+                return
+            if turn.started > horizon and len(self._open) < self._most:
+                return
+            turn.status = "interrupted"
+            self.finish(turn)
+
+    def complain(self, doing: str, error: BaseException) -> None:
+        """Say, once for each kind, that recording failed: the dispatcher swallows what handlers raise."""
+        kind = (doing, type(error))
+        if kind not in self._complained:
+            self._complained.add(kind)
+            _logger.warning(
+                "recording a LlamaIndex turn failed at %s with %s; the application goes on, the turn may be "
+                "missing or incomplete, and this is said once",
+                doing,
+                type(error).__name__,
+                exc_info=_logger.isEnabledFor(logging.DEBUG),
+            )
