@@ -1,0 +1,48 @@
+"""The `record` block that is current, if any: the turn that runs without a root belong to."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+from steelyard_langchain._turn import Turn
+
+__all__ = ["Block", "block_var", "current_block"]
+
+
+class Block:
+    """A turn that is opened and closed by the user's code instead of by a root run."""
+
+    __slots__ = ("maps", "turn")
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.maps: list[dict[int, Turn]] = []
+
+    def adopt(self, runs: dict[int, Turn], run_id: UUID, inputs: Any = None) -> Turn | None:
+        """Make a root run part of this turn.
+
+        Args:
+            runs: The handler's runs, which this block cleans up when it closes.
+            run_id: The run.
+            inputs: What a chain was given; the first one is the turn's input.
+        """
+        turn, key = self.turn, run_id.int
+        if turn.closed or key in turn.parents:
+            return None
+        if not any(known is runs for known in self.maps):
+            self.maps.append(runs)
+        if turn.inputs is None:
+            turn.inputs = inputs
+        turn.parents[key] = turn.root.int
+        runs[key] = turn
+        return turn
+
+
+block_var: ContextVar[Block | None] = ContextVar("steelyard_langchain_block", default=None)
+
+
+def current_block() -> Block | None:
+    """The block that the current code runs in."""
+    return block_var.get()
