@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from steelyard.engine._evaluate import check_names, evaluate_one
 from steelyard.engine._results import Results
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Embedder, Fuse, Judge, StaticEmbedder, judge_from
+from steelyard.judge import Embedder, Fuse, Judge, judge_from
 from steelyard.metrics import Metric, default_metrics
 from steelyard.record import Record
 from steelyard.scores import Evaluation
@@ -118,7 +118,7 @@ async def evaluate_each(
     chosen = judge_from(judge if judge is not None else "local")
     suite = list(metrics) if metrics is not None else default_metrics(chosen)
     check_names(suite)
-    vectors = embedder if embedder is not None else StaticEmbedder()
+    vectors = embedder if embedder is not None else _static_embedder()
 
     slots = asyncio.Semaphore(concurrency)
 
@@ -146,6 +146,12 @@ async def evaluate_each(
             await chosen.aclose()
         if vectors is not embedder:
             await vectors.aclose()
+
+
+def _static_embedder() -> Embedder:
+    from steelyard.judge import StaticEmbedder
+
+    return StaticEmbedder()
 
 
 def _run(work: Coroutine[Any, Any, _Result]) -> _Result:

@@ -1,4 +1,12 @@
-"""The judge room: questions, the judges that answer them, and the docket that fuses them."""
+"""The judge room: questions, the judges that answer them, and the docket that fuses them.
+
+The judges and embedders at the end of the list load their libraries when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from steelyard.judge._answers import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
 from steelyard.judge._docket import Asker, Asking, Docket, Unanswerable, require
@@ -22,14 +30,23 @@ from steelyard.judge._questions import (
 )
 from steelyard.judge._views import Fuse
 
+if TYPE_CHECKING:
+    from steelyard.judge._named import judge_from
+    from steelyard.judge.chat import ChatJudge
+    from steelyard.judge.decisions import DecisionsJudge
+    from steelyard.judge.embed import OpenAIEmbedder, StaticEmbedder
+    from steelyard.judge.local import LocalJudge
+
 __all__ = [
     "Answer",
     "Asker",
     "Asking",
     "Capabilities",
+    "ChatJudge",
     "Choice",
     "Claims",
     "Contradicted",
+    "DecisionsJudge",
     "Docket",
     "Embed",
     "Embedder",
@@ -37,7 +54,9 @@ __all__ = [
     "Fuse",
     "Judge",
     "Level",
+    "LocalJudge",
     "Noncommittal",
+    "OpenAIEmbedder",
     "Part",
     "Pick",
     "Predicate",
@@ -48,6 +67,7 @@ __all__ = [
     "Reply",
     "Request",
     "Same",
+    "StaticEmbedder",
     "Supported",
     "Texts",
     "Unanswerable",
@@ -56,5 +76,21 @@ __all__ = [
     "Vector",
     "View",
     "YesNo",
+    "judge_from",
     "require",
 ]
+
+_LAZY = {
+    "ChatJudge": "chat",
+    "DecisionsJudge": "decisions",
+    "LocalJudge": "local",
+    "OpenAIEmbedder": "embed",
+    "StaticEmbedder": "embed",
+    "judge_from": "_named",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'steelyard.judge' has no attribute {name!r}")
+    return getattr(import_module(f"steelyard.judge.{_LAZY[name]}"), name)

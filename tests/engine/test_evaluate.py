@@ -1,0 +1,224 @@
+"""Scoring records: one and many, inside a loop and outside, with what goes wrong on the Scores."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from scripts import FixedEmbedder, Script
+from steelyard import Record, aevaluate, evaluate
+from steelyard.engine import Results, evaluate_each, evaluate_one
+from steelyard.errors import ConfigurationError, JudgeRejected
+from steelyard.judge import Answer, Asking, Part, Question, Reply, Request, Texts
+from steelyard.metrics import ContextRecall, Faithfulness, Metric
+from steelyard.record import Context
+from steelyard.scores import Evaluation
+from steelyard.testing import ScriptedJudge
+
+RECORD = Record(id="one", question="q?", answer="A.", contexts=(Context(text="C."),), reference="R.")
+SCRIPT = Script(answer_claims=("a", "b"), reference_claims=("r",), true=frozenset({"a", "r"}))
+EMBEDDER = FixedEmbedder(lambda _: (1.0,))
+
+
+def run(*records: Record, metrics: list[Metric], judge: ScriptedJudge | None = None) -> Results:
+    return evaluate(
+        records, metrics=metrics, judge=judge or SCRIPT.judge(), embedder=EMBEDDER, progress=False
+    )
+
+
+def test_results_come_in_order_with_values_and_provenance() -> None:
+    results = run(RECORD, RECORD.replace(id="two"), metrics=[Faithfulness(), ContextRecall()])
+    assert [evaluation.record_id for evaluation in results] == ["one", "two"]
+    score = results[0]["faithfulness"]
+    assert (score.value, score.passed, score.label, score.threshold) == (0.5, True, "pass", 0.5)
+    assert score.provenance is not None
+    assert (score.provenance.judge, score.provenance.fuse) == ("scripted", "view")
+    assert results[0]["context_recall"].value == 1.0
+
+
+def test_result_ids_repeat_for_the_same_judgement_and_differ_for_another() -> None:
+    first, again = (run(RECORD, metrics=[Faithfulness()])[0]["faithfulness"].id for _ in range(2))
+    sentences = run(RECORD, metrics=[Faithfulness(claims="sentences")])[0]["faithfulness"].id
+    other = run(RECORD.replace(id="two"), metrics=[Faithfulness()])[0]["faithfulness"].id
+    assert first == again
+    assert len({first, sentences, other}) == 3
+
+
+def test_a_metric_may_bring_its_own_judge() -> None:
+    own = Script(answer_claims=("x",), true=frozenset({"x"})).judge()
+    own.name = "own"
+    shared = SCRIPT.judge()
+    results = run(RECORD, metrics=[Faithfulness(), Faithfulness(name="mine", judge=own)], judge=shared)
+    assert results[0]["faithfulness"].value == 0.5
+    assert results[0]["mine"].value == 1.0
+    assert results[0]["mine"].provenance is not None
+    assert results[0]["mine"].provenance.judge == "own"
+
+
+def test_two_metrics_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="two metrics are named 'faithfulness'"):
+        run(RECORD, metrics=[Faithfulness(), Faithfulness()])
+
+
+@pytest.mark.parametrize("status", ["error", "cancelled", "interrupted"])
+def test_a_turn_that_did_not_end_well_is_not_judged(status: str) -> None:
+    judge = SCRIPT.judge()
+    results = run(
+        RECORD.replace(status=status, error="ValueError: no"), metrics=[Faithfulness()], judge=judge
+    )
+    score = results[0]["faithfulness"]
+    assert (score.status, score.cause) == ("not_applicable", f"status_{status}")
+    assert not judge.requests
+
+
+def test_what_the_judge_does_wrong_is_on_the_score_by_name() -> None:
+    def refuse(question: Question, _: Request) -> Answer:
+        raise JudgeRejected("the key is wrong", cause="unauthorized")
+
+    results = run(RECORD, metrics=[Faithfulness(), ContextRecall()], judge=ScriptedJudge(refuse))
+    for score in results[0].scores:
+        assert (score.status, score.cause, score.value) == ("failed", "unauthorized", None)
+        assert "the key is wrong" in score.explanation
+    assert results.summary[0].failed == {"unauthorized": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raising(Metric):
+    key = "raising"
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ()
+
+    def questions(self, record: Record) -> Asking:
+        yield []
+        raise ZeroDivisionError("mine")
+
+
+def test_a_metric_that_raises_fails_alone() -> None:
+    results = run(RECORD, metrics=[Raising(), Faithfulness()])
+    assert results[0]["raising"].cause == "metric_error"
+    assert "ZeroDivisionError: mine" in results[0]["raising"].explanation
+    assert results[0]["faithfulness"].value == 0.5
+
+
+def test_it_works_inside_a_running_loop() -> None:
+    async def notebook() -> Results:
+        return run(RECORD, metrics=[Faithfulness()])
+
+    assert asyncio.run(notebook())[0]["faithfulness"].value == 0.5
+
+
+@dataclass
+class SlowJudge(ScriptedJudge):
+    """Counts how many requests are open at once, and is slow on purpose for the first record."""
+
+    open: int = 0
+    most: int = 0
+    started: list[str] = field(default_factory=list)
+
+    async def answer(self, request: Request) -> Reply:
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await asyncio.sleep(0.05 if not self.started else 0.001)
+        self.started.append(request.view.question or "")
+        self.open -= 1
+        return await super().answer(request)
+
+
+def test_concurrency_is_bounded_and_order_kept() -> None:
+    judge = SlowJudge(SCRIPT.judge().script)
+    records = (RECORD.replace(id=str(number)) for number in range(40))
+    results = evaluate(
+        records, metrics=[Faithfulness()], judge=judge, embedder=EMBEDDER, concurrency=4, progress=False
+    )
+    assert [evaluation.record_id for evaluation in results] == [str(number) for number in range(40)]
+    assert 2 <= judge.most <= 4
+
+
+def test_records_are_read_as_they_are_needed() -> None:
+    read: list[int] = []
+
+    def endless() -> object:
+        for number in range(10_000):
+            read.append(number)
+            yield RECORD.replace(id=str(number))
+
+    async def first() -> Evaluation:
+        stream = evaluate_each(
+            endless(),  # type: ignore[arg-type]
+            metrics=[Faithfulness()],
+            judge=SCRIPT.judge(),
+            embedder=EMBEDDER,
+            concurrency=4,
+        )
+        async for evaluation in stream:
+            await stream.aclose()  # type: ignore[attr-defined]
+            return evaluation
+        raise AssertionError("nothing came")
+
+    assert asyncio.run(first()).record_id == "0"
+    assert len(read) <= 20
+
+
+def test_a_deadline_ends_in_scores() -> None:
+    @dataclass
+    class Hanging(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    results = evaluate(
+        [RECORD],
+        metrics=[Faithfulness()],
+        judge=Hanging(SCRIPT.judge().script),
+        embedder=EMBEDDER,
+        deadline=0.05,
+        progress=False,
+    )
+    assert results[0]["faithfulness"].cause == "deadline"
+
+
+def test_progress_may_be_a_function() -> None:
+    seen: list[str] = []
+    asyncio.run(
+        aevaluate(
+            [RECORD],
+            metrics=[Faithfulness()],
+            judge=SCRIPT.judge(),
+            embedder=EMBEDDER,
+            progress=lambda evaluation: seen.append(evaluation.record_id),
+        )
+    )
+    assert seen == ["one"]
+
+
+def test_the_summary_weighs_by_inclusion_and_counts_what_is_missing() -> None:
+    def claims(question: Question, request: Request) -> Answer:
+        return (
+            Texts(items=(request.view.answer or "",))
+            if question.extracts
+            else SCRIPT.judge().script(question, request)
+        )  # type: ignore[return-value]
+
+    async def both() -> list[Evaluation]:
+        judge = ScriptedJudge(claims)
+        good = evaluate_one(RECORD.replace(answer="a"), [Faithfulness()], judge=judge, inclusion=0.1)
+        bad = evaluate_one(RECORD.replace(id="two", answer="z"), [Faithfulness()], judge=judge, inclusion=1.0)
+        none = evaluate_one(RECORD.replace(answer=""), [Faithfulness()], judge=judge)
+        return [await good, await bad, await none]
+
+    (summary,) = Results(asyncio.run(both())).summary
+    assert summary.mean == pytest.approx(10 / 11)
+    assert (summary.scored, summary.passed, summary.below) == (2, 1, 1)
+    assert summary.not_applicable == {"missing_answer": 1}
+    assert summary.worst[0][0] == "two"
+
+
+def test_to_pandas_has_one_row_a_record_and_no_zero_for_nothing() -> None:
+    frame = run(RECORD, RECORD.replace(id="two", answer=""), metrics=[Faithfulness()]).to_pandas()
+    assert list(frame["record_id"]) == ["one", "two"]
+    assert frame["faithfulness"][0] == 0.5
+    assert frame["faithfulness"].isna()[1]

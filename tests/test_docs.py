@@ -1,0 +1,45 @@
+"""What the documentation shows, works: its Python blocks are run, its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "integrations").glob("*/README.md")),
+]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def scripts() -> list[tuple[str, str]]:
+    """Each page's `python` blocks as one script (a block that must not run is marked `python no-run`)."""
+    found = [
+        (name, "\n".join(BLOCK.findall(page.read_text()))) for name, page in zip(NAMES, PAGES, strict=True)
+    ]
+    return [(name, script) for name, script in found if script]
+
+
+@pytest.mark.parametrize(("name", "script"), scripts(), ids=[name for name, _ in scripts()])
+def test_python_blocks_run(name: str, script: str, tmp_path: Path) -> None:
+    env = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{name}:\n{done.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize(("name", "page"), zip(NAMES, PAGES, strict=True), ids=NAMES)
+def test_links_lead_somewhere(name: str, page: Path) -> None:
+    broken = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
+    assert not broken, f"{name} links to {broken}"
