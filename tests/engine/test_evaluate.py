@@ -196,12 +196,10 @@ def test_progress_may_be_a_function() -> None:
 
 
 def test_the_summary_weighs_by_inclusion_and_counts_what_is_missing() -> None:
-    def claims(question: Question, request: Request) -> Answer:
-        return (
-            Texts(items=(request.view.answer or "",))
-            if question.extracts
-            else SCRIPT.judge().script(question, request)
-        )  # type: ignore[return-value]
+    def claims(question: Question, request: Request) -> Answer | None:
+        if question.extracts:
+            return Texts(items=(request.view.answer or "",))
+        return SCRIPT.judge().script(question, request)
 
     async def both() -> list[Evaluation]:
         judge = ScriptedJudge(claims)
