@@ -1,1 +1,43 @@
-"""Steelyard's recorder for OpenTelemetry."""
+"""Steelyard's recorder for OpenTelemetry: instrumented applications, recorded without touching their code.
+
+`EvaluationSpanProcessor` needs the OpenTelemetry SDK and is imported when it is first asked for; reading
+OTLP/JSON (`read_otlp`, `read_spans`) needs nothing but Steelyard.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import MissingDependency
+from steelyard_opentelemetry._diagnosis import Diagnosis
+from steelyard_opentelemetry._otlp import Otlp, read_otlp
+from steelyard_opentelemetry._span import Event, Span
+from steelyard_opentelemetry._turns import Reading
+from steelyard_opentelemetry._turns import read as read_spans
+
+if TYPE_CHECKING:
+    from steelyard_opentelemetry._processor import EvaluationSpanProcessor, SpanCounts
+
+__all__ = [
+    "Diagnosis",
+    "EvaluationSpanProcessor",
+    "Event",
+    "Otlp",
+    "Reading",
+    "Span",
+    "SpanCounts",
+    "read_otlp",
+    "read_spans",
+]
+
+_NEED_SDK = ("EvaluationSpanProcessor", "SpanCounts")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_SDK:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from steelyard_opentelemetry import _processor
+    except ModuleNotFoundError as error:
+        raise MissingDependency("opentelemetry-sdk", extra="opentelemetry") from error
+    return getattr(_processor, name)

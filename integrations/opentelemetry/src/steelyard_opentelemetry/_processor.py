@@ -1,0 +1,310 @@
+"""The span processor: it takes references on the application's thread and does the rest on one of its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
+from steelyard.errors import ConfigurationError
+from steelyard.record import Record, is_unrecorded
+from steelyard_opentelemetry._diagnosis import Diagnosis
+from steelyard_opentelemetry._span import from_sdk, is_own
+from steelyard_opentelemetry._traces import Started, Traces
+from steelyard_opentelemetry._turns import Reader, Reading, holds_turn
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace import Span as SdkSpan
+
+__all__ = ["EvaluationSpanProcessor", "SpanCounts", "Submits"]
+
+_log = logging.getLogger("steelyard.opentelemetry")
+
+_KEPT_DIAGNOSES = 100
+_LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
+_EXPECTED = frozenset({"no_retrieval", "no_llm_spans"})
+
+
+class Submits(Protocol):
+    """Where Records go: a `steelyard.Monitor`."""
+
+    def submit(self, record: Record, /) -> object:
+        """Take a Record."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanCounts:
+    """What has become of every span and trace so far."""
+
+    spans: int = 0
+    """Ended spans that were looked at."""
+    own: int = 0
+    """Spans of Steelyard's own and of judges; never recorded."""
+    records: int = 0
+    """Turns handed to the Monitor."""
+    duplicates: int = 0
+    """Turns that a second instrumentor told again."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Candidates that gave no Record, by cause; see `diagnoses`."""
+    evicted_traces: int = 0
+    """Traces that had to make room before they were complete (`max_traces`, `max_spans`)."""
+    dropped_spans: int = 0
+    """Spans that came faster than they could be looked at."""
+    late_spans: int = 0
+    """Spans that came after their turn had been recorded."""
+    repeated_spans: int = 0
+    """Spans that ended twice."""
+    never_ended: int = 0
+    """Spans that were given up after `ttl`."""
+    errors: int = 0
+    """Times that reading or handing over failed; the first is logged."""
+    open_traces: int = 0
+    """Traces that are not complete yet."""
+
+
+class EvaluationSpanProcessor(SpanProcessor):
+    """Records the RAG turns in the spans that pass by.
+
+    Add it to a `TracerProvider` beside the exporters. `on_start` and `on_end` append a reference to a queue
+    and return; traces are put together on a daemon thread of the processor, and complete turns go to the
+    Monitor.
+
+    Args:
+        monitor: Where the Records go; without one, `steelyard.online.default_monitor()`.
+        quiet: Seconds without a new span after which a turn whose spans have all ended is complete.
+        ttl: Seconds after which an open span below which nothing happens counts as never ending, and a
+            retrieval whose model call is missing is given up.
+        max_traces: How many traces may be incomplete at once; beyond, the one without news for longest is
+            evicted, and counted.
+        max_spans: How many ended spans are kept at most.
+
+    Raises:
+        ConfigurationError: If a limit is not positive or the monitor cannot take Records.
+    """
+
+    def __init__(
+        self,
+        monitor: Submits | None = None,
+        *,
+        quiet: float = 1.0,
+        max_traces: int = 1000,
+        ttl: float = 120.0,
+        max_spans: int = 100_000,
+    ) -> None:
+        limits = {"quiet": quiet, "ttl": ttl, "max_traces": max_traces, "max_spans": max_spans}
+        for name, value in limits.items():
+            if not value > 0:
+                raise ConfigurationError(f"{name}={value!r} must be greater than 0")
+        self._monitor = _default_monitor() if monitor is None else monitor
+        if not callable(getattr(self._monitor, "submit", None)):
+            raise ConfigurationError(f"monitor={monitor!r} has no submit(); give a steelyard.Monitor")
+        self._limits = {"quiet": quiet, "ttl": ttl, "max_traces": max_traces, "max_spans": max_spans}
+        self._max_spans = max_spans
+        self._tick = min(_LONGEST_TICK, max(_SHORTEST_TICK, quiet / 4))
+        self._closed = False
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_WeakCall(weakref.WeakMethod(self._begin)))
+
+    def _begin(self) -> None:
+        """A fresh start, also in a forked child: what the parent had open is the parent's to record."""
+        self._inbox: deque[tuple[Any, bool]] = deque()
+        self._ignored: set[int] = set()
+        self._wake = threading.Event()
+        self._idle = False
+        self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._traces = Traces(whole=holds_turn, **self._limits)  # type: ignore[arg-type]
+        self._reader = Reader(patience=float(self._limits["ttl"]))
+        self._tally: Counter[str] = Counter()
+        self._skipped: Counter[str] = Counter()
+        self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)
+        self._dropped = 0
+        self._errors = 0
+
+    # The hot path.
+
+    def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
+        """Note that a span has begun."""
+        if is_unrecorded():
+            self._ignored.add(span.context.span_id)
+            return
+        self._put(span, True)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Note that a span has ended."""
+        if self._ignored and span.context.span_id in self._ignored:
+            self._ignored.discard(span.context.span_id)
+            return
+        self._put(span, False)
+
+    def _put(self, span: ReadableSpan, begun: bool) -> None:
+        if self._closed:
+            return
+        if len(self._inbox) >= self._max_spans:
+            self._dropped += 1
+            return
+        self._inbox.append((span, begun))
+        if self._thread is None:
+            self._start()
+        elif self._idle:
+            self._wake.set()
+
+    # Everything below is for the processor's own thread, or for whoever holds its lock.
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is not None or self._closed:
+                return
+            thread = threading.Thread(target=self._run, name="steelyard-opentelemetry", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                # The interpreter is shutting down; force_flush and shutdown still do the work.
+                return
+            self._thread = thread
+
+    def _run(self) -> None:
+        wake, lock = self._wake, self._lock
+        while not self._closed and lock is self._lock:
+            self._idle = not len(self._traces) and not self._inbox
+            wake.wait(None if self._idle and not self._inbox else self._tick)
+            wake.clear()
+            self._idle = False
+            with lock:
+                self._work()
+
+    def _work(self, *, force: bool = False, everything: bool = False) -> None:
+        """Look at what has come, and hand over what is complete."""
+        try:
+            now = time.monotonic()
+            self._sort(now)
+            spans = self._traces.rest() if everything else self._traces.ripe(now, force=force)
+            if spans:
+                reading = self._reader.read(spans)
+                self._hand_over(reading)
+                told = {record.trace_id for record in reading.records}
+                self._traces.remember(span for span in spans if span.trace_id in told)
+            if everything:
+                self._hand_over(self._reader.close())
+        except Exception:  # noqa: BLE001 - nothing of ours may end the thread or reach the application
+            self._failed()
+
+    def _sort(self, now: float) -> None:
+        for _ in range(len(self._inbox)):
+            span, begun = self._inbox.popleft()
+            try:
+                self._take(span, begun, now)
+            except Exception:  # noqa: BLE001 - one odd span must not cost the others
+                self._failed()
+
+    def _take(self, span: ReadableSpan, begun: bool, now: float) -> None:
+        context, scope = span.context, span.instrumentation_scope
+        name = scope.name if scope is not None else ""
+        if is_own(name, context.trace_id):
+            self._tally["own"] += not begun
+        elif begun:
+            parent = f"{span.parent.span_id:016x}" if span.parent is not None else None
+            started = Started(f"{context.trace_id:032x}", f"{context.span_id:016x}", parent, name)
+            self._traces.start(started, now)
+        else:
+            self._tally["spans"] += 1
+            self._traces.end(from_sdk(span), now)
+
+    def _hand_over(self, reading: Reading) -> None:
+        self._tally["duplicates"] += reading.duplicates
+        for diagnosis in reading.diagnoses:
+            self._skipped[diagnosis.cause] += 1
+            self._diagnoses.append(diagnosis)
+            if self._skipped[diagnosis.cause] == 1 and diagnosis.cause not in _EXPECTED:
+                _log.warning("A trace gives no record, and more like it will not be told: %s", diagnosis)
+        for record in reading.records:
+            try:
+                self._monitor.submit(record)
+                self._tally["records"] += 1
+            except Exception:  # noqa: BLE001 - a Monitor never raises, but a stand-in for one might
+                self._failed()
+
+    def _failed(self) -> None:
+        self._errors += 1
+        if self._errors == 1:
+            _log.warning("Reading spans failed; further failures are only counted", exc_info=True)
+
+    # What the application may call.
+
+    @property
+    def counts(self) -> SpanCounts:
+        """What has become of every span and trace so far."""
+        traces, tally = self._traces, self._tally
+        return SpanCounts(
+            spans=tally["spans"],
+            own=tally["own"],
+            records=tally["records"],
+            duplicates=tally["duplicates"],
+            skipped=dict(self._skipped),
+            evicted_traces=traces.evicted,
+            dropped_spans=self._dropped,
+            late_spans=traces.late,
+            repeated_spans=traces.repeated,
+            never_ended=traces.never_ended,
+            errors=self._errors,
+            open_traces=len(traces),
+        )
+
+    @property
+    def diagnoses(self) -> tuple[Diagnosis, ...]:
+        """Why the latest candidates gave no Record, and which switch to turn."""
+        return tuple(self._diagnoses)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Hand over every turn whose spans have all ended, without waiting for the quiet period.
+
+        Returns:
+            Whether there was time for it.
+        """
+        if not self._lock.acquire(timeout=max(timeout_millis, 0) / 1000):
+            return False
+        try:
+            self._work(force=True)
+        finally:
+            self._lock.release()
+        return True
+
+    def shutdown(self) -> None:
+        """Hand over what there is, complete or not, and stop."""
+        if self._closed:
+            return
+        self._closed = True
+        self._wake.set()
+        with self._lock:
+            self._work(everything=True)
+
+
+class _WeakCall:
+    """Calls a method of an object that may be gone: `os.register_at_fork` never lets go of its argument."""
+
+    def __init__(self, method: weakref.WeakMethod[Any]) -> None:
+        self._method = method
+
+    def __call__(self) -> None:
+        method = self._method()
+        if method is not None:
+            method()
+
+
+def _default_monitor() -> Submits:
+    from steelyard.online import default_monitor
+
+    monitor: Submits = default_monitor()
+    return monitor

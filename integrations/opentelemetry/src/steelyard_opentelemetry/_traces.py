@@ -1,0 +1,238 @@
+"""Traces on their way: which spans are open, which have ended, and when a turn is complete.
+
+"The root has ended" is not "the trace is complete": a streamed answer's model call may start later, and a root
+may never end. What counts is that the turn's own spans have ended, none of them is open, and a short quiet period
+has passed. A span that no dialect knows (an HTTP server's) holds nothing up: a turn below it is complete by
+itself. A span that is open while nothing happens below it for `ttl` seconds is taken for one that never ends.
+
+Pure bookkeeping: the caller tells the time, and brings its own lock.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from steelyard_opentelemetry._span import Span
+from steelyard_opentelemetry.dialects import known_scope
+
+__all__ = ["Started", "Traces"]
+
+_REMEMBERED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A span that has begun."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    scope: str
+
+
+@dataclass(slots=True)
+class _Open:
+    """A span that has not ended yet."""
+
+    started: Started
+    touched: float
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What is known of one trace so far."""
+
+    touched: float
+    open: dict[str, _Open] = field(default_factory=dict)
+    ended: dict[str, Span] = field(default_factory=dict)
+    arrived: dict[str, float] = field(default_factory=dict)
+    looked: int = 0
+
+
+class Traces:
+    """A bounded table of traces.
+
+    Args:
+        quiet: Seconds without news after which spans count as complete.
+        ttl: Seconds after which an open span below which nothing happens counts as never ending.
+        max_traces: How many traces are kept; beyond, the one without news for longest is evicted.
+        max_spans: How many ended spans are kept, over all traces; beyond, traces are evicted likewise.
+        whole: Tells whether some spans hold a turn from question to answer.
+    """
+
+    def __init__(
+        self,
+        *,
+        quiet: float,
+        ttl: float,
+        max_traces: int,
+        max_spans: int,
+        whole: Callable[[Iterable[Span]], bool],
+    ) -> None:
+        self._quiet, self._ttl = quiet, ttl
+        self._max_traces, self._max_spans = max_traces, max_spans
+        self._whole = whole
+        self._traces: OrderedDict[str, _Trace] = OrderedDict()
+        self._told: OrderedDict[str, set[str]] = OrderedDict()
+        self.spans = 0
+        """Ended spans in the table."""
+        self.evicted = 0
+        """Traces that had to make room."""
+        self.never_ended = 0
+        """Spans that were given up."""
+        self.late = 0
+        """Spans that came after their turn had been recorded."""
+        self.repeated = 0
+        """Spans that ended twice."""
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    def start(self, span: Started, now: float) -> None:
+        """Note that a span has begun."""
+        if self._is_late(span.trace_id, span.span_id, span.parent_id):
+            return
+        trace = self._trace(span.trace_id, now)
+        trace.open[span.span_id] = _Open(span, now)
+        self._touch(trace, span.parent_id, now)
+
+    def end(self, span: Span, now: float) -> None:
+        """Note that a span has ended."""
+        if self._is_late(span.trace_id, span.span_id, span.parent_id):
+            self.late += 1
+            return
+        trace = self._trace(span.trace_id, now)
+        trace.open.pop(span.span_id, None)
+        if span.span_id in trace.ended:
+            self.repeated += 1
+            return
+        trace.ended[span.span_id] = span
+        trace.arrived[span.span_id] = now
+        self.spans += 1
+        self._touch(trace, span.parent_id, now)
+        while self.spans > self._max_spans and len(self._traces) > 1:
+            self._evict()
+
+    def ripe(self, now: float, *, force: bool = False) -> list[Span]:
+        """Take out the spans of every turn that is complete.
+
+        Args:
+            now: The time, on the same clock as ever.
+            force: Do not wait for the quiet period.
+        """
+        found: list[Span] = []
+        quiet = 0.0 if force else self._quiet
+        for trace_id, trace in list(self._traces.items()):
+            self._give_up(trace, now)
+            if not trace.open:
+                if now - trace.touched >= quiet:
+                    found.extend(self._take(trace_id, trace, list(trace.ended)))
+            elif len(trace.ended) != trace.looked:
+                found.extend(self._ready(trace_id, trace, now - quiet))
+        return found
+
+    def rest(self) -> list[Span]:
+        """Take out everything, complete or not."""
+        found = [span for trace in self._traces.values() for span in trace.ended.values()]
+        self._traces.clear()
+        self.spans = 0
+        return found
+
+    def remember(self, spans: Iterable[Span]) -> None:
+        """Note that these spans' turn has been recorded: what still comes below them is late."""
+        for span in spans:
+            self._told.setdefault(span.trace_id, set()).add(span.span_id)
+            self._told.move_to_end(span.trace_id)
+        while len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+
+    def _is_late(self, trace_id: str, span_id: str, parent_id: str | None) -> bool:
+        told = self._told.get(trace_id)
+        if told is None or parent_id not in told:
+            return False
+        told.add(span_id)
+        return True
+
+    def _trace(self, trace_id: str, now: float) -> _Trace:
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._traces[trace_id] = _Trace(now)
+            while len(self._traces) > self._max_traces:
+                self._evict()
+        trace.touched = now
+        self._traces.move_to_end(trace_id)
+        return trace
+
+    def _evict(self) -> None:
+        _, trace = self._traces.popitem(last=False)
+        self.spans -= len(trace.ended)
+        self.evicted += 1
+
+    def _touch(self, trace: _Trace, parent_id: str | None, now: float) -> None:
+        """Everything open above has news."""
+        above = trace.open.get(parent_id or "")
+        while above is not None and above.touched < now:
+            above.touched = now
+            above = trace.open.get(above.started.parent_id or "")
+
+    def _give_up(self, trace: _Trace, now: float) -> None:
+        stale = [key for key, span in trace.open.items() if now - span.touched >= self._ttl]
+        for key in stale:
+            del trace.open[key]
+        self.never_ended += len(stale)
+        if stale:
+            trace.looked = 0
+
+    def _take(self, trace_id: str, trace: _Trace, keys: list[str]) -> list[Span]:
+        spans = [trace.ended.pop(key) for key in keys]
+        for key in keys:
+            del trace.arrived[key]
+        self.spans -= len(spans)
+        if not trace.ended and not trace.open:
+            del self._traces[trace_id]
+        return spans
+
+    def _ready(self, trace_id: str, trace: _Trace, before: float) -> list[Span]:
+        """Turns that are complete although spans above them, or elsewhere in the trace, are open."""
+        found: list[Span] = []
+        waiting = False
+        busy = {self._top(trace, span.started.parent_id) for span in trace.open.values()}
+        for top, keys in self._fragments(trace).items():
+            if top in busy or self._held(trace, trace.ended[top].parent_id):
+                waiting = waiting or top not in busy
+            elif max(trace.arrived[key] for key in keys) > before:
+                waiting = True
+            elif self._whole(trace.ended[key] for key in keys):
+                found.extend(self._take(trace_id, trace, keys))
+        if not waiting:
+            trace.looked = len(trace.ended)
+        return found
+
+    def _fragments(self, trace: _Trace) -> dict[str, list[str]]:
+        fragments: dict[str, list[str]] = {}
+        for key in trace.ended:
+            top = self._top(trace, key)
+            if top is not None:
+                fragments.setdefault(top, []).append(key)
+        return fragments
+
+    def _top(self, trace: _Trace, key: str | None) -> str | None:
+        """The uppermost ended span above one, over ended spans only; None where it is not ended itself."""
+        top: str | None = None
+        seen: set[str] = set()
+        while key is not None and key in trace.ended and key not in seen:
+            seen.add(key)
+            top, key = key, trace.ended[key].parent_id
+        return top
+
+    def _held(self, trace: _Trace, key: str | None) -> bool:
+        """Whether a span that may stand for the turn is still open above."""
+        seen: set[str] = set()
+        while key is not None and key in trace.open and key not in seen:
+            seen.add(key)
+            if known_scope(trace.open[key].started.scope):
+                return True
+            key = trace.open[key].started.parent_id
+        return False

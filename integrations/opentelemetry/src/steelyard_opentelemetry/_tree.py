@@ -1,0 +1,74 @@
+"""The spans of one trace as trees, each with what its dialects say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from steelyard_opentelemetry._span import Span
+from steelyard_opentelemetry.dialects import Sight, see
+
+__all__ = ["Node", "grow"]
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A span in its tree."""
+
+    span: Span
+    sight: Sight | None
+    """None where no dialect knows the span: an HTTP server, a database, the user's own."""
+    children: list[Node] = field(default_factory=list)
+    """In order of their start."""
+
+    def below(self) -> Iterator[Node]:
+        """This span and everything below it, in order of start, parents before children."""
+        found: list[Node] = []
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            found.append(node)
+            waiting.extend(node.children)
+        yield from sorted(found, key=lambda node: (node.span.start, -node.span.end))
+
+    def tops(self) -> Iterator[Node]:
+        """The topmost spans that a dialect knows: this one, or those nearest below it."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop(0)
+            if node.sight is not None:
+                yield node
+            else:
+                waiting.extend(node.children)
+
+
+def grow(spans: Iterable[Span]) -> list[Node]:
+    """The trees of one trace, in order of start.
+
+    A span whose parent is not among them (still open, never ended, in another process, lost) starts a tree of
+    its own; so does the first span of a circle of parents, which only a broken exporter writes.
+    """
+    nodes = {
+        span.span_id: Node(span, see(span))
+        for span in sorted(spans, key=lambda span: (span.start, -span.end))
+    }
+    roots: list[Node] = []
+    for node in nodes.values():
+        parent = nodes.get(node.span.parent_id or "")
+        if parent is None or _circular(node, nodes):
+            roots.append(node)
+        else:
+            parent.children.append(node)
+    return roots
+
+
+def _circular(node: Node, nodes: dict[str, Node]) -> bool:
+    """Whether the way up leads back to this span before any other, so that it has to be cut here."""
+    seen = {node.span.span_id}
+    above = nodes.get(node.span.parent_id or "")
+    while above is not None:
+        if above.span.span_id in seen:
+            return above is node and node.span.span_id == min(seen)
+        seen.add(above.span.span_id)
+        above = nodes.get(above.span.parent_id or "")
+    return False

@@ -1,0 +1,261 @@
+"""Finding the RAG turns in the spans of some traces.
+
+A turn is usually everything below the topmost span that a dialect knows. Three things make it harder. A span
+that no dialect knows (an HTTP server) may hold one turn in pieces or several turns. Where a root never ended,
+or an instrumentor starts a new trace halfway, the pieces of one turn have no root in common: they are joined
+by content, a retrieval with the model call whose prompt holds its documents or its query. And two
+instrumentors that watch the same application tell the same turn twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from steelyard.record import Record, mark_in_prompt
+from steelyard_opentelemetry._contexts import Found, find_contexts
+from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
+from steelyard_opentelemetry._records import failure, record_of
+from steelyard_opentelemetry._span import Span
+from steelyard_opentelemetry._tree import Node, grow
+from steelyard_opentelemetry._turn import Turn
+
+__all__ = ["Reader", "Reading", "holds_turn", "read"]
+
+_NANO = 1_000_000_000
+_FEWEST_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What came of some spans."""
+
+    records: list[Record] = field(default_factory=list)
+    """One for each RAG turn."""
+    diagnoses: list[Diagnosis] = field(default_factory=list)
+    """Why the rest gave none."""
+    duplicates: int = 0
+    """Turns told a second time, by another instrumentor."""
+
+
+def read(spans: Iterable[Span]) -> Reading:
+    """Every turn in some spans, all at once."""
+    reader = Reader()
+    first = reader.read(spans)
+    last = reader.close()
+    return Reading(first.records, [*first.diagnoses, *last.diagnoses], first.duplicates)
+
+
+def holds_turn(spans: Iterable[Span]) -> bool:
+    """Whether some spans hold at least one turn from its question to its answer."""
+    return any(
+        turn.answer and _judgeable(turn, find_contexts(turn))
+        for tree in _trees(spans)
+        for turn in _candidates(tree)[0]
+    )
+
+
+class Reader:
+    """Reads traces as they complete, and keeps the pieces that may still belong to a turn.
+
+    Args:
+        patience: Seconds after which a retrieval without a model call is given up.
+        most: How many such pieces are kept; the oldest goes first.
+    """
+
+    def __init__(self, *, patience: float = 120.0, most: int = 256) -> None:
+        self._patience = int(patience * _NANO)
+        self._most = most
+        self._waiting: deque[Turn] = deque()
+        self._recent: OrderedDict[tuple[str, str], list[Turn]] = OrderedDict()
+
+    def read(self, spans: Iterable[Span]) -> Reading:
+        """The turns in the spans of some complete traces."""
+        reading = Reading(duplicates=0)
+        found: list[Turn] = []
+        lone: list[Turn] = []
+        for tree in _trees(spans):
+            whole, pieces = _candidates(tree)
+            found.extend(whole)
+            lone.extend(pieces)
+        joined, left = self._join(lone)
+        kept = self._once([*found, *joined])
+        for turn in sorted(kept, key=lambda turn: turn.root.span.start):
+            self._settle(turn, reading)
+        told = {record.trace_id for record in reading.records}
+        for turn in left:
+            self._leftover(turn, reading, told)
+        duplicates = len(found) + len(joined) - len(kept)
+        reading.diagnoses.extend(self._give_up(max((t.root.span.end for t in [*kept, *lone]), default=0)))
+        return Reading(reading.records, reading.diagnoses, duplicates)
+
+    def close(self) -> Reading:
+        """Give up what is still waiting for its other half."""
+        diagnoses = [diagnose(turn) for turn in self._waiting]
+        self._waiting.clear()
+        return Reading(diagnoses=diagnoses)
+
+    def _settle(self, turn: Turn, reading: Reading) -> None:
+        """A record, or the reason why there is none."""
+        found = find_contexts(turn)
+        if _judgeable(turn, found):
+            reading.records.append(record_of(turn, found))
+        else:
+            reading.diagnoses.append(diagnose(turn, found))
+
+    def _leftover(self, turn: Turn, reading: Reading, told: set[str | None]) -> None:
+        """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
+        found = find_contexts(turn)
+        if _judgeable(turn, found) and turn.answer:
+            reading.records.append(record_of(turn, found))
+        elif turn.root.span.trace_id not in told:
+            reading.diagnoses.append(diagnose(turn, found))
+
+    def _join(self, pieces: Sequence[Turn]) -> tuple[list[Turn], list[Turn]]:
+        """Join retrievals with the model calls that used them; returns those turns and what is left over."""
+        joined: list[Turn] = []
+        left: list[Turn] = []
+        for piece in sorted(pieces, key=lambda piece: piece.root.span.start):
+            if piece.retrieves:
+                self._waiting.append(piece)
+                continue
+            halves = self._halves_of(piece) if piece.messages else []
+            if halves:
+                for half in halves:
+                    self._waiting.remove(half)
+                joined.append(Turn.of(_root(piece, halves), [*halves, piece]))
+            else:
+                left.append(piece)
+        return joined, left
+
+    def _halves_of(self, piece: Turn) -> list[Turn]:
+        """The retrievals whose documents or query stand in a model call's prompt, one for each query."""
+        found: dict[str, Turn] = {}
+        for half in self._waiting:
+            if _fits(half, piece, self._patience):
+                found[half.question] = half
+        return list(found.values())
+
+    def _give_up(self, now: int) -> Iterable[Diagnosis]:
+        while self._waiting:
+            oldest = self._waiting[0]
+            if len(self._waiting) <= self._most and now - oldest.root.span.end <= self._patience:
+                return
+            yield diagnose(self._waiting.popleft())
+
+    def _once(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Each turn once, told by whoever tells most, where several dialects tell the same one."""
+        kept: list[Turn] = []
+        for turn in sorted(turns, key=_telling, reverse=True):
+            key = (turn.question, turn.answer)
+            others = self._recent.setdefault(key, [])
+            self._recent.move_to_end(key)
+            if turn.question and turn.answer and any(_twin(turn, other) for other in others):
+                continue
+            others.append(turn)
+            del others[:-8]
+            kept.append(turn)
+        while len(self._recent) > self._most:
+            self._recent.popitem(last=False)
+        return kept
+
+
+def _trees(spans: Iterable[Span]) -> Iterable[Node]:
+    by_trace: dict[str, dict[str, Span]] = {}
+    for span in spans:
+        by_trace.setdefault(span.trace_id, {}).setdefault(span.span_id, span)
+    for found in by_trace.values():
+        yield from grow(found.values())
+
+
+def _candidates(tree: Node) -> tuple[list[Turn], list[Turn]]:
+    """The turns below a root, and the pieces that may belong to one."""
+    tops = [Turn.below(node) for top in tree.tops() for node in _parted(top)]
+    whole = [turn for turn in tops if _whole(turn)]
+    pieces = [turn for turn in tops if not _whole(turn)]
+    if whole or not tops:
+        return (
+            (whole, [piece for piece in pieces if piece.retrieves or not whole])
+            if tops
+            else ([], [Turn.below(tree)])
+        )
+    together = Turn.of(tree, pieces)
+    if len(pieces) > 1 and _whole(together):
+        return [together], []
+    return [], pieces
+
+
+def _parted(top: Node) -> list[Node]:
+    """The turns' roots in a tree whose top is a mere bracket around several: a loop, a batch, a session."""
+    if top.sight is None or top.sight.kind != "chain" or top.sight.question or top.sight.answer:
+        return [top]
+    inner = [node for child in top.children for node in child.tops()]
+    asked = [
+        node
+        for node in inner
+        if node.sight
+        and node.sight.kind in ("chain", "agent", "turn")
+        and node.sight.question
+        and _whole(Turn.below(node))
+    ]
+    return inner if len({node.sight.question for node in asked if node.sight}) > 1 else [top]
+
+
+def _whole(turn: Turn) -> bool:
+    """Whether both a retrieval and its answer, or the turn's end in an error, are in one piece."""
+    if any(sight.documents and sight.answer for _, sight in turn.seen("turn")):
+        return True
+    if not turn.retrieves and not turn.agentic:
+        found = find_contexts(turn)
+        return bool(turn.answer) and bool(found.contexts) and not found.guessed
+    return (
+        bool(turn.answer) or bool(failure(turn)) or (turn.root.sight is not None and bool(turn.seen("llm")))
+    )
+
+
+def _judgeable(turn: Turn, found: Found) -> bool:
+    """Whether a record can come of it: a failed turn needs a question, any other one all three parts."""
+    if failure(turn) and turn.question and (turn.retrieves or found.contexts):
+        return True
+    return bool(turn.question and found.contexts and turn.answer)
+
+
+def _fits(half: Turn, piece: Turn, patience: int) -> bool:
+    """Whether a model call used what was retrieved: its prompt holds the documents, or at least the query."""
+    span, after = half.root.span, piece.root.span
+    if span.service != after.service or not 0 <= after.end - span.start <= patience + after.end - after.start:
+        return False
+    if after.end < span.end and span.trace_id != after.trace_id:
+        return False
+    found = find_contexts(half)
+    if found.contexts:
+        return any(context.in_prompt for context in mark_in_prompt(found.contexts, piece.prompts))
+    query = " ".join(half.question.split())
+    prompts = " ".join(" ".join(piece.prompts).split())
+    return len(query.split()) >= _FEWEST_WORDS and query in prompts
+
+
+def _root(piece: Turn, halves: Sequence[Turn]) -> Node:
+    """The span that stands for a joined turn: a chain's if one has it, else the model call that answered."""
+    chained = [
+        h.root
+        for h in halves
+        if h.root.sight and h.root.sight.kind in ("chain", "agent") and h.root.sight.question
+    ]
+    return chained[0] if chained else piece.root
+
+
+def _telling(turn: Turn) -> tuple[int, int]:
+    found = find_contexts(turn)
+    return sum(c.id is not None for c in found.contexts) + sum(
+        c.score is not None for c in found.contexts
+    ), len(found.contexts)
+
+
+def _twin(turn: Turn, other: Turn) -> bool:
+    """Whether two turns with the same question and answer are one, seen by two instrumentors."""
+    span, known = turn.root.span, other.root.span
+    overlap = span.start <= known.end and known.start <= span.end
+    mine, theirs = turn.root.sight, other.root.sight
+    return overlap and mine is not None and theirs is not None and mine.dialect != theirs.dialect

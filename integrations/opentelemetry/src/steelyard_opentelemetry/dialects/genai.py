@@ -1,0 +1,122 @@
+"""The official GenAI conventions (`gen_ai.*`), with the older forms of their message attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steelyard_opentelemetry._documents import retrieved_in
+from steelyard_opentelemetry._messages import Message, messages_in
+from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry._span import Span
+from steelyard_opentelemetry.dialects._sight import Kind, Sight, indexed
+
+__all__ = ["GenAI"]
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("chat", "text_completion", "completion", "generate_content", "fetch_response"), "llm"),
+    "retrieval": "retrieval",
+    "execute_tool": "tool",
+    "invoke_agent": "agent",
+    "invoke_workflow": "chain",
+    **dict.fromkeys(("create_agent", "embeddings", "plan"), "chain"),
+}
+_VARIABLE = "gen_ai.prompt.variable."
+
+
+class GenAI:
+    """Operations by `gen_ai.operation.name`; content only where it was asked for."""
+
+    name = "genai"
+
+    def see(self, span: Span) -> Sight | None:
+        """The span as the conventions describe it."""
+        attributes = span.attributes
+        kind = _kind(attributes)
+        if kind is None:
+            return None
+        if kind == "retrieval":
+            return self._retrieval(attributes)
+        if kind == "tool":
+            return self._tool(attributes)
+        sent, broken = _sent(attributes)
+        got = decode(attributes.get("gen_ai.output.messages"))
+        answer = answer_in(got) or _older_answer(attributes)
+        return Sight(
+            dialect=self.name,
+            kind=kind,
+            question=question_in(_texts(sent)) if kind != "llm" and sent else "",
+            answer=answer,
+            messages=sent if kind == "llm" else (),
+            variables=_variables(attributes),
+            hidden=kind == "llm" and not sent and not answer and not broken,
+            broken=broken or (got.cause if isinstance(got, Broken) else ""),
+        )
+
+    def _retrieval(self, attributes: Mapping[str, Any]) -> Sight:
+        query = attributes.get("gen_ai.retrieval.query.text")
+        listed = decode(attributes.get("gen_ai.retrieval.documents"))
+        broken = listed.cause if isinstance(listed, Broken) else ""
+        return Sight(
+            dialect=self.name,
+            kind="retrieval",
+            query=query.strip() if isinstance(query, str) else "",
+            documents=retrieved_in(listed) if listed is not None and not broken else (),
+            hidden=query is None and listed is None,
+            broken=broken,
+        )
+
+    def _tool(self, attributes: Mapping[str, Any]) -> Sight:
+        result = attributes.get("gen_ai.tool.call.result")
+        return Sight(
+            dialect=self.name,
+            kind="tool",
+            tool=str(attributes.get("gen_ai.tool.name") or ""),
+            result=result,
+            hidden=result is None,
+        )
+
+
+def _kind(attributes: Mapping[str, Any]) -> Kind | None:
+    operation = attributes.get("gen_ai.operation.name")
+    if isinstance(operation, str) and operation in _KINDS:
+        return _KINDS[operation]
+    if operation is None and ("gen_ai.request.model" in attributes or "llm.request.type" in attributes):
+        # Conventions before 1.28, and instrumentors that have not caught up.
+        return "llm" if attributes.get("llm.request.type") not in ("embedding", "rerank") else None
+    return None
+
+
+def _sent(attributes: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
+    """The messages a model was sent, and why they could not be read."""
+    given = decode(attributes.get("gen_ai.input.messages"))
+    system = decode(attributes.get("gen_ai.system_instructions"))
+    broken = next((part.cause for part in (given, system) if isinstance(part, Broken)), "")
+    found = () if isinstance(given, Broken) else messages_in(given)
+    if system and not isinstance(system, Broken):
+        found = (*messages_in([{"role": "system", "content": system}]), *found)
+    if not found:
+        older = [(entry.get("role") or "user", entry.get("content")) for _, entry in _older(attributes)]
+        found = messages_in([{"role": role, "content": decode(content)} for role, content in older])
+    return found, broken
+
+
+def _older(attributes: Mapping[str, Any]) -> list[tuple[int, dict[str, object]]]:
+    return list(indexed(attributes, "gen_ai.prompt"))
+
+
+def _older_answer(attributes: Mapping[str, Any]) -> str:
+    entries = [entry.get("content") for _, entry in indexed(attributes, "gen_ai.completion")]
+    return answer_in(entries[-1]) if entries else ""
+
+
+def _texts(messages: tuple[Message, ...]) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.text} for message in messages]
+
+
+def _variables(attributes: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        key.removeprefix(_VARIABLE): value
+        for key, value in attributes.items()
+        if key.startswith(_VARIABLE) and isinstance(value, str)
+    }

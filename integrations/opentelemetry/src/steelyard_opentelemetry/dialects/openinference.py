@@ -1,0 +1,129 @@
+"""OpenInference (Arize Phoenix and others): `openinference.span.kind`, `input.value`, `output.value`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from steelyard.record import Context
+from steelyard_opentelemetry._documents import documents_in, merged, retrieved_in
+from steelyard_opentelemetry._messages import Message, messages_in
+from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry._span import Span
+from steelyard_opentelemetry.dialects._sight import Kind, Sight, indexed
+
+__all__ = ["OpenInference"]
+
+_KINDS: dict[str, Kind] = {
+    "LLM": "llm",
+    "RETRIEVER": "retrieval",
+    "RERANKER": "rerank",
+    "TOOL": "tool",
+    "AGENT": "agent",
+    "PROMPT": "prompt",
+    "CHAIN": "chain",
+}
+_DOCUMENTS = {"retrieval": "retrieval.documents", "rerank": "reranker.output_documents"}
+_REDACTED = "__REDACTED__"
+
+
+class OpenInference:
+    """Spans by `openinference.span.kind`; content is on unless it was hidden, and then it says so."""
+
+    name = "openinference"
+
+    def see(self, span: Span) -> Sight | None:
+        """The span as OpenInference describes it."""
+        attributes = span.attributes
+        marked = attributes.get("openinference.span.kind")
+        if not isinstance(marked, str):
+            return None
+        kind = _KINDS.get(marked.upper())
+        if kind is None:
+            # Embeddings, guardrails, evaluators: part of the tree, but nothing they say is the turn's.
+            return Sight(dialect=self.name, kind="chain")
+        given, got = decode(_shown(attributes, "input.value")), decode(_shown(attributes, "output.value"))
+        broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
+        hidden = _REDACTED in (attributes.get("input.value"), attributes.get("output.value"))
+        if kind in _DOCUMENTS:
+            documents = _documents(attributes, kind, got)
+            query = question_in(given) or _shown(attributes, "reranker.query")
+            part = Sight(dialect=self.name, kind=kind, query=query, documents=documents)
+        elif kind == "llm":
+            part = self._llm(attributes, given, got)
+        else:
+            part = Sight(
+                dialect=self.name,
+                kind=kind,
+                question=question_in(given),
+                answer=answer_in(got),
+                variables=_variables(attributes),
+                tool=_shown(attributes, "tool.name"),
+                result=got if kind == "tool" else None,
+                passing=(given, got),
+            )
+        return _flagged(part, hidden=hidden, broken=broken)
+
+    def _llm(self, attributes: Mapping[str, Any], given: object, got: object) -> Sight:
+        sent = _messages(attributes, "llm.input_messages") or _prompts(attributes, given)
+        received = _messages(attributes, "llm.output_messages")
+        answer = received[-1].text if received else answer_in(got)
+        return Sight(
+            dialect=self.name,
+            kind="llm",
+            answer=answer,
+            messages=sent,
+            variables=_variables(attributes),
+        )
+
+
+def _flagged(sight: Sight, *, hidden: bool, broken: str) -> Sight:
+    return replace(sight, hidden=hidden, broken=broken) if hidden or broken else sight
+
+
+def _shown(attributes: Mapping[str, Any], key: str) -> Any:
+    value = attributes.get(key)
+    return "" if value is None or value == _REDACTED else value
+
+
+def _documents(attributes: Mapping[str, Any], kind: Kind, got: object) -> tuple[Context, ...]:
+    """The flattened documents, with ids and scores from their metadata or from the output as a whole."""
+    prefix = _DOCUMENTS[kind]
+    entries = [
+        {key.removeprefix("document."): value for key, value in entry.items() if value != _REDACTED}
+        for _, entry in indexed(attributes, prefix)
+    ]
+    listed = tuple(found for entry in entries for found in retrieved_in([entry]))
+    whole = documents_in(got)
+    return merged(listed, whole) if any(document.text for document in listed) else whole or listed
+
+
+def _messages(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+    found: list[dict[str, object]] = []
+    for _, entry in indexed(attributes, prefix):
+        parts = [part.get("message_content.text") for _, part in indexed(entry, "message.contents")]
+        content = entry.get("message.content") or [part for part in parts if isinstance(part, str)]
+        if content != _REDACTED:
+            found.append({"role": entry.get("message.role"), "content": content})
+    return messages_in(found)
+
+
+def _prompts(attributes: Mapping[str, Any], given: object) -> tuple[Message, ...]:
+    """What a completion model was sent; a chat model's JSON input where nothing is flattened."""
+    prompts = attributes.get("llm.prompts")
+    texts = [text for text in prompts if isinstance(text, str)] if isinstance(prompts, (list, tuple)) else []
+    texts += [
+        text
+        for _, entry in indexed(attributes, "llm.prompts")
+        if isinstance(text := entry.get("prompt.text"), str)
+    ]
+    if texts:
+        return tuple(Message("user", text) for text in texts)
+    return () if isinstance(given, (str, Broken)) else messages_in(given)
+
+
+def _variables(attributes: Mapping[str, Any]) -> dict[str, str]:
+    found = decode(attributes.get("llm.prompt_template.variables"))
+    items = found.items() if isinstance(found, Mapping) else ()
+    return {str(key): value for key, value in items if isinstance(value, str)}

@@ -1,0 +1,127 @@
+"""OpenLLMetry (Traceloop): `traceloop.span.kind`, with payloads as JSON in `traceloop.entity.*`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steelyard.record import Context
+from steelyard_opentelemetry._documents import documents_in, retrieved_in
+from steelyard_opentelemetry._messages import Message, messages_in
+from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry._span import Event, Span
+from steelyard_opentelemetry.dialects._sight import Kind, Sight
+
+__all__ = ["OpenLLMetry"]
+
+_KINDS: dict[str, Kind] = {"workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool"}
+_QUERIES = ("query", "qb", "str_or_query_bundle", "query_bundle")
+_HIT = "db.query.result"
+
+
+class OpenLLMetry:
+    """Spans by `traceloop.span.kind`, and by the shape of their payloads where it only says `task`."""
+
+    name = "openllmetry"
+
+    def see(self, span: Span) -> Sight | None:
+        """The span as OpenLLMetry writes it."""
+        attributes = span.attributes
+        hits = _hits(span.events)
+        if hits:
+            return Sight(dialect=self.name, kind="retrieval", documents=hits)
+        kind = _KINDS.get(str(attributes.get("traceloop.span.kind")))
+        if kind is None:
+            return None
+        given, got = (
+            decode(attributes.get("traceloop.entity.input")),
+            decode(attributes.get("traceloop.entity.output")),
+        )
+        broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
+        if "tool.name" in attributes:
+            kind = "tool"
+        kind = _kind_by_shape(kind, attributes, given, got)
+        if kind in ("retrieval", "rerank"):
+            part = Sight(
+                dialect=self.name,
+                kind=kind,
+                query=question_in(given) if kind == "retrieval" else "",
+                documents=retrieved_in(got) if got is not None else (),
+                hidden=given is None and got is None,
+                broken=broken,
+            )
+        elif kind == "llm":
+            part = Sight(
+                dialect=self.name, kind=kind, answer=answer_in(got), messages=_sent(given), broken=broken
+            )
+        else:
+            part = self._step(kind, attributes, given, got, broken)
+        return part
+
+    def _step(self, kind: Kind, attributes: Mapping[str, Any], given: Any, got: Any, broken: str) -> Sight:
+        outputs = got.get("outputs", got.get("output", got)) if isinstance(got, Mapping) else got
+        name = str(attributes.get("tool.name") or attributes.get("traceloop.entity.name") or "")
+        return Sight(
+            dialect=self.name,
+            kind=kind,
+            question=_question(given, got),
+            answer=answer_in(outputs),
+            tool=name if kind == "tool" else "",
+            result=outputs if kind == "tool" else None,
+            passing=(given, got),
+            hidden=given is None and got is None and kind == "tool",
+            broken=broken,
+        )
+
+
+def _kind_by_shape(kind: Kind, attributes: Mapping[str, Any], given: object, got: object) -> Kind:
+    """LlamaIndex steps are all `task` or `workflow`: what went in and came out tells them apart."""
+    if attributes.get("gen_ai.operation.name") == "vector_db_retrieve":
+        return "retrieval"
+    if kind != "chain":
+        return kind
+    fields = given if isinstance(given, Mapping) else {}
+    if documents_in(got) and isinstance(got, list):
+        if "nodes" in fields:
+            return "rerank"
+        if any(key in fields for key in _QUERIES):
+            return "retrieval"
+    if isinstance(got, Mapping) and "raw" in got and ("message" in got or "text" in got):
+        return "llm"
+    if (
+        isinstance(fields.get("messages"), list)
+        and messages_in(fields["messages"])
+        and "inputs" not in fields
+    ):
+        return "llm"
+    return kind
+
+
+def _question(given: object, got: object) -> str:
+    """The question of a step; a streamed LangChain run tells its input only with its output."""
+    if isinstance(given, Mapping) and "inputs" in given:
+        late = got.get("kwargs") if isinstance(got, Mapping) else None
+        return question_in(given["inputs"]) or question_in(
+            late.get("inputs") if isinstance(late, Mapping) else None
+        )
+    return question_in(given)
+
+
+def _sent(given: object) -> tuple[Message, ...]:
+    if not isinstance(given, Mapping):
+        return ()
+    if "messages" in given:
+        return messages_in(given["messages"])
+    args = given.get("args")
+    text = given.get("prompt") or (args[0] if isinstance(args, list) and args else None)
+    return (Message("user", text),) if isinstance(text, str) else ()
+
+
+def _hits(events: tuple[Event, ...]) -> tuple[Context, ...]:
+    """What a vector store's instrumentor noted of a query, one event for each hit."""
+    found: list[dict[str, object]] = []
+    for event in events:
+        if event.name == _HIT:
+            plain = {key.removeprefix(_HIT + "."): value for key, value in event.attributes.items()}
+            found.append(plain)
+    return retrieved_in(found) if found else ()
