@@ -1,7 +1,7 @@
 """The two handlers on LlamaIndex's root dispatcher: spans give the structure of a turn, events the rest.
 
-`BaseSpanHandler` would build a span object for each call and keep it; overriding its three methods directly is
-far cheaper. The dispatcher swallows whatever a handler raises, so each says it itself.
+`BaseSpanHandler` would build a span object for each call and keep it; overriding its three methods directly
+is far cheaper. The dispatcher swallows whatever a handler raises, so each says it itself.
 """
 
 from __future__ import annotations

@@ -76,28 +76,28 @@ def _follow(
 ) -> Generator[Any, None, None]:
     pieces = iter(source)
     place = (turn, turn.root)
-    try:
-        while True:
-            # What the model does to produce a piece has no parent span: this says whose it is.
-            token = current_place.set(place)
-            began = perf_counter()
-            try:
-                piece = next(pieces)
-            except StopIteration:
-                break
-            finally:
-                turn.generation += perf_counter() - began
-                current_place.reset(token)
-            turn.pieces.append(text(piece))
+    while True:
+        # What the model does to produce a piece has no parent span: this says whose it is.
+        token = current_place.set(place)
+        began = perf_counter()
+        try:
+            piece = next(pieces)
+        except StopIteration:
+            break
+        except BaseException as error:
+            turns.fail(turn, error)
+            raise
+        finally:
+            turn.generation += perf_counter() - began
+            current_place.reset(token)
+        turn.pieces.append(text(piece))
+        try:
             yield piece
-    except GeneratorExit:
-        turn.status = "truncated"
-        turns.finish(turn)
-        _close(pieces)
-        raise
-    except BaseException as error:
-        turns.fail(turn, error)
-        raise
+        except BaseException:
+            _leave(turns, turn)
+            if isinstance(pieces, Generator):
+                pieces.close()
+            raise
     turns.finish(turn)
 
 
@@ -106,31 +106,31 @@ async def _afollow(
 ) -> AsyncGenerator[Any, None]:
     pieces = aiter(source)
     place = (turn, turn.root)
-    try:
-        while True:
-            token = current_place.set(place)
-            began = perf_counter()
-            try:
-                piece = await anext(pieces)
-            except StopAsyncIteration:
-                break
-            finally:
-                turn.generation += perf_counter() - began
-                current_place.reset(token)
-            turn.pieces.append(text(piece))
+    while True:
+        token = current_place.set(place)
+        began = perf_counter()
+        try:
+            piece = await anext(pieces)
+        except StopAsyncIteration:
+            break
+        except BaseException as error:
+            turns.fail(turn, error)
+            raise
+        finally:
+            turn.generation += perf_counter() - began
+            current_place.reset(token)
+        turn.pieces.append(text(piece))
+        try:
             yield piece
-    except GeneratorExit:
-        turn.status = "truncated"
-        turns.finish(turn)
-        if isinstance(pieces, AsyncGenerator):
-            await pieces.aclose()
-        raise
-    except BaseException as error:
-        turns.fail(turn, error)
-        raise
+        except BaseException:
+            _leave(turns, turn)
+            if isinstance(pieces, AsyncGenerator):
+                await pieces.aclose()
+            raise
     turns.finish(turn)
 
 
-def _close(pieces: Iterator[Any]) -> None:
-    if isinstance(pieces, Generator):
-        pieces.close()
+def _leave(turns: Turns, turn: Turn) -> None:
+    """The reader went away, by whatever way."""
+    turn.status = "truncated"
+    turns.finish(turn)

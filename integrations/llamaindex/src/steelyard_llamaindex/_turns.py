@@ -119,9 +119,9 @@ class Turns:
         self._complained: set[tuple[str, type]] = set()
 
     @property
-    def residual(self) -> int:
-        """How many spans and turns are being held; 0 when nothing runs."""
-        return len(self._places) + len(self._open)
+    def left(self) -> list[str]:
+        """Ids of the spans and turns that are being held; none when nothing runs."""
+        return [*self._places, *self._open]
 
     def enter(
         self, id_: str, parent_id: str | None, kind: Kind | None, asked: Any, name: str, tags: Any
