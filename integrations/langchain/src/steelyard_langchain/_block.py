@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from steelyard_langchain._turn import Turn
+
+if TYPE_CHECKING:
+    from steelyard_langchain._handler import CallbackHandler
 
 __all__ = ["Block", "block_var", "current_block"]
 
@@ -14,10 +17,11 @@ __all__ = ["Block", "block_var", "current_block"]
 class Block:
     """A turn that is opened and closed by the user's code instead of by a root run."""
 
-    __slots__ = ("maps", "turn")
+    __slots__ = ("handler", "maps", "turn")
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, handler: CallbackHandler) -> None:
         self.turn = turn
+        self.handler = handler
         self.maps: list[dict[int, Turn]] = []
 
     def adopt(self, runs: dict[int, Turn], run_id: UUID, inputs: Any = None) -> Turn | None:

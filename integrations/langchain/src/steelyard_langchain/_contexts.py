@@ -151,7 +151,7 @@ def _tool_query(tool: Tool) -> str | None:
 
 
 def _from_results(found: Found, view: Seen) -> None:
-    """No retriever run and no tool: documents among chain results, in the conversation, or given from outside."""
+    """No retriever run, no tool: documents among chain results, in the conversation, or in the input."""
     for value in (*view.results, view.outputs, view.inputs):
         documents = documents_in(value)
         if documents:

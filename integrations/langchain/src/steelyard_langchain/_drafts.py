@@ -56,6 +56,6 @@ class TurnDraft:
         if record is not None and self._options.on_record is not None:
             try:
                 record = self._options.on_record(record) or record
-            except Exception:
+            except Exception:  # noqa: BLE001 - a user's function may raise anything
                 _log.exception("on_record raised; the record goes on unchanged")
         return record

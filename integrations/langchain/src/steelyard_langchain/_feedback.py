@@ -27,7 +27,7 @@ def feedback(run_id: UUID | str, value: Any) -> bool:
         value: Thumbs up or down, stars, a text: any plain JSON value. A later one replaces an earlier one.
 
     Returns:
-        Whether anybody took it: a turn that is still open, or a Monitor that accepts feedback for turns it has.
+        Whether anybody took it: a turn that is still open, or a Monitor that takes feedback for its turns.
     """
     taken = False
     asked: set[int] = set()

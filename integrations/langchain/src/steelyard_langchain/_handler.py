@@ -1,9 +1,9 @@
 """The callback handler: run trees become turns, on the host's thread, at a few microseconds per event.
 
-Why it is built as it is (all of it measured): one synchronous handler that runs inline, since an asynchronous one
-costs a new event loop per event; plain attributes instead of the base class's `ignore_*` properties; no lock,
-since every step is a single dictionary or list operation; no extraction, since that is done when the Record is
-built, in the Monitor's thread.
+Why it is built as it is: one synchronous handler that runs inline, since an asynchronous one costs a new
+event loop per event; plain attributes instead of the base class's `ignore_*` properties; no lock, since every
+step is a single dictionary or list operation; no extraction, since that is done in the Monitor's thread,
+where Records are built.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import time
 from asyncio import CancelledError
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
 from steelyard.errors import ConfigurationError
 from steelyard.record import Draft, Record, Status, current_trace, is_unrecorded
-from steelyard_langchain._block import current_block
+from steelyard_langchain._block import Block, current_block
 from steelyard_langchain._drafts import TurnDraft
 from steelyard_langchain._feedback import remember
 from steelyard_langchain._nested import inner_turns
@@ -32,9 +32,9 @@ __all__ = ["CallbackHandler", "Recorder"]
 _log = logging.getLogger("steelyard.langchain")
 
 _REMEMBERED = 256
+_CAUSES = ("expired", "too_many_open", "not_a_turn", "unreadable_event")
 _STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
-_Cause = Literal["expired", "too_many_open", "not_a_turn", "unreadable_event"]
 
 
 def _default_monitor() -> Recorder:
@@ -74,13 +74,13 @@ class CallbackHandler(BaseCallbackHandler):
     run_inline = True
     raise_error = False
     # The base class answers these with properties, and the framework asks before every event.
-    ignore_llm = False  # type: ignore[assignment]
-    ignore_chat_model = False  # type: ignore[assignment]
-    ignore_chain = False  # type: ignore[assignment]
-    ignore_agent = False  # type: ignore[assignment]
-    ignore_retriever = False  # type: ignore[assignment]
-    ignore_retry = True  # type: ignore[assignment]
-    ignore_custom_event = True  # type: ignore[assignment]
+    ignore_llm = False
+    ignore_chat_model = False
+    ignore_chain = False
+    ignore_agent = False
+    ignore_retriever = False
+    ignore_retry = True
+    ignore_custom_event = True
 
     def __init__(
         self,
@@ -102,13 +102,13 @@ class CallbackHandler(BaseCallbackHandler):
         Args:
             monitor: Where turns go; the process-wide default Monitor where none is given.
             question_key: Where the question stands in the root's input: a key, or a function of the input.
-            context_key: Where the contexts stand in the root's output (or input), instead of the retriever runs.
+            context_key: Where the contexts stand in the root's output or input; retriever runs do not count.
             answer_key: Where the answer stands in the root's output: a key, or a function of the output.
             reference_key: Where the expected answer stands in the root's input or metadata.
             nested: `root_only` makes one record per root run; `all` adds one for every chain within it that
                 is a RAG turn of its own (retrieves, then asks a model), such as a RAG chain used as a tool.
-            tool_contexts: Names of tools whose text output is context (tools that return documents as artifact,
-                or that run a retriever, need no naming).
+            tool_contexts: Names of tools whose text output is context. Tools that return documents as
+                artifact, or that run a retriever, need no naming.
             metadata: Added to every record: a mapping, or a function of the run's own metadata.
             on_record: Called with every finished Record in the Monitor's thread; may return a changed one.
             ttl: Seconds after which a turn whose end was never seen (an abandoned stream) is forgotten.
@@ -141,9 +141,7 @@ class CallbackHandler(BaseCallbackHandler):
         self._open: OrderedDict[int, Turn] = OrderedDict()
         self._closed: deque[Mapping[int, int]] = deque(maxlen=_REMEMBERED)
         self._interrupted: OrderedDict[str, Turn] = OrderedDict()
-        self._counts: dict[_Cause, int] = dict.fromkeys(
-            ("expired", "too_many_open", "not_a_turn", "unreadable_event"), 0
-        )
+        self._counts: dict[str, int] = dict.fromkeys(_CAUSES, 0)
         remember(self)
 
     def __repr__(self) -> str:
@@ -411,6 +409,27 @@ class CallbackHandler(BaseCallbackHandler):
             self.submit(turn)
         else:
             self._counts["not_a_turn"] += 1
+
+    def open_block(self, turn: Turn) -> None:
+        """Keep a turn that a `record` block opened, so that it can expire and take feedback."""
+        if self._keep_chains:
+            turn.chains = {}
+        self._forget(turn.started)
+        self._open[turn.key] = turn
+
+    def close_block(self, block: Block, error: BaseException | None) -> None:
+        """Close a turn that a `record` block opened, and hand it over."""
+        turn = block.turn
+        if turn.closed:
+            return  # it has expired
+        turn.error = error
+        turn.status = _status(turn, error)
+        self._drop(turn)
+        for runs in block.maps:
+            for key in list(turn.parents):
+                runs.pop(key, None)
+        self._closed.append(turn.parents)
+        self.submit(turn)
 
     def submit(self, turn: Turn) -> None:
         """Hand over a closed turn, and every chain within it that may be a turn of its own."""

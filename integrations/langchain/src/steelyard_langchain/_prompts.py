@@ -1,8 +1,8 @@
 """Which of a turn's model runs made the answer, told by what flowed from one into the next.
 
-A turn may ask models for more than the answer: rewrite the question, grade documents, rerank them. Documents in
-such a prompt were not what the answer was made from. So the prompts that count are those of the runs whose reply
-is in the answer, and, going back, of the runs whose reply stands in such a prompt (map-reduce, refine).
+A turn may ask models for more than the answer: rewrite the question, grade documents, rerank them. Documents
+in such a prompt were not what the answer was made from. So the prompts that count are those of the runs whose
+reply is in the answer, and, going back, of the runs whose reply stands in such a prompt (map-reduce, refine).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading the shapes that chains take and return: strings, messages, mappings, documents, state objects.
 
-Nothing is imported for it: messages and documents are told by their attributes, so that every version's classes,
-and a framework's own, are read alike.
+Nothing is imported for it: messages and documents are told by their attributes, so that every version's
+classes, and a framework's own, are read alike.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SCORES = ("relevance_score", "score", "_score", "similarity_score", "rerank_sco
 
 
 def state_of(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, or the fields of a state object (pydantic model, dataclass, named tuple); None for all else."""
+    """A mapping, or the fields of a state object (pydantic, dataclass, named tuple); None for all else."""
     if isinstance(value, Mapping):
         return value
     if is_message(value) or is_document(value) or isinstance(value, (str, bytes, list)):
@@ -97,7 +97,7 @@ def _block_text(block: Any) -> str:
 
 
 def messages_in(value: Any) -> list[Any]:
-    """The conversation in a value: a list of messages, a prompt value, a single message, a state's `messages`."""
+    """The conversation in a value: a list of messages, a prompt value, one message, a state's `messages`."""
     if isinstance(value, (str, bytes)) or value is None:
         return []
     if is_message(value):
@@ -139,29 +139,30 @@ def documents_in(value: Any) -> list[Any]:
     ]
 
 
-def contexts_of(documents: Iterable[Any], *, query: str | None, hop: int) -> list[Context]:
+def contexts_of(documents: Iterable[Any], *, query: str | None, hop: int, start: int = 0) -> list[Context]:
     """Documents, texts or mappings as Contexts, in their order; those without text are left out."""
     return [
         context
-        for rank, document in enumerate(documents)
+        for rank, document in enumerate(documents, start)
         if (context := _context(document, rank, query, hop)) is not None
     ]
 
 
 def _context(document: Any, rank: int, query: str | None, hop: int) -> Context | None:
+    about: Any = None
     if isinstance(document, str):
-        text, about = document, {}
+        text = document
     elif isinstance(document, Mapping):
         text = document.get("page_content") or document.get("text") or document.get("content") or ""
         about = document
     else:
         text = getattr(document, "page_content", "")
-        about = getattr(document, "metadata", None) or {}
+        about = getattr(document, "metadata", None)
     text = text_of(text)
     if not text.strip():
         return None
     own = getattr(document, "id", None)
-    known = about if isinstance(about, Mapping) else {}
+    known: Mapping[str, Any] = about if isinstance(about, Mapping) else {}
     found = (
         own if own is not None else next((known[name] for name in _IDS if known.get(name) is not None), None)
     )

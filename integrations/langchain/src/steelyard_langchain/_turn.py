@@ -1,7 +1,8 @@
 """An open turn: what the handler keeps of a run tree until its root ends.
 
 Everything here is written on the host's own thread, so it only takes references; reading them is `_build`'s
-work, in the Monitor's thread. Runs are keyed by the integer of their UUID, which hashes in a third of the time.
+work, in the Monitor's thread. Runs are keyed by the integer of their UUID, which hashes in less than half the
+time.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class Turn:
         self.tools: dict[int, Tool] = {}
         self.chains: dict[int, Chain] | None = None
         self.results: list[Any] = []
-        """Lists and mappings that inner chains returned while no retriever had run: documents may be in them."""
+        """What inner chains returned while no retriever had run: documents may be in it."""
         self.last_model: Model | None = None
         self.outputs: Any = None
         self.error: BaseException | None = None
