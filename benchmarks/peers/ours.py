@@ -1,7 +1,7 @@
 """Score the samples with the eight metrics that Ragas runs, and print what it cost as one line of JSON.
 
-Start the stub server of `--material` first (`run.py` does). Process CPU is measured beside a bare OpenAI client
-that sends the very same requests, in the same process, so that the ratio does not depend on the machine.
+Start the stub server of `--material` first (`run.py` does). Process CPU is measured beside a bare OpenAI
+client that sends the very same requests in the same process, so that the ratio holds on any machine.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/peers/run.py --material PATH [--environments .peers] [--only steelyard]
 
-PATH holds `stub_server.py`, `peer_bench.py` and `data/bench50.jsonl`. The peers get environments of their own.
+PATH holds `stub_server.py`, `peer_bench.py` and `data/bench50.jsonl`. Peers get environments of their own.
 """
 
 from __future__ import annotations
