@@ -46,6 +46,12 @@ def score(
     base_url: Annotated[
         str, typer.Option(metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
     ] = "",
+    api_key_env: Annotated[
+        str,
+        typer.Option(
+            metavar="VAR", help="The variable with the server's key; OPENAI_API_KEY goes to OpenAI only."
+        ),
+    ] = "",
     fuse: Annotated[
         FuseName,
         typer.Option(
@@ -99,6 +105,7 @@ def score(
         judge=judge.value,
         model=model or None,
         base_url=base_url or None,
+        key_variable=api_key_env or None,
         fuse=fuse.value,
         out=out or None,
         fail_under=tuple(fail_under or ()),

@@ -40,6 +40,7 @@ class Job:
     judge: str
     model: str | None
     base_url: str | None
+    key_variable: str | None
     fuse: Fuse
     out: str | None
     fail_under: tuple[str, ...]
@@ -57,7 +58,7 @@ def run(job: Job) -> int:
         ConfigurationError: If an option cannot mean what was given.
     """
     console = Console(stderr=True)
-    judge = choose_judge(job.judge, model=job.model, base_url=job.base_url)
+    judge = choose_judge(job.judge, model=job.model, base_url=job.base_url, key_variable=job.key_variable)
     suite = suite_of(job.metrics, judge)
     bars = parse_bars(job.fail_under, known=[metric.instance for metric in suite])
     tally, bad = Tally(), BadLines(console)
@@ -143,7 +144,9 @@ def _faults(tally: Tally, bad: BadLines, missed: list[str], source: str) -> list
     faults = [f"{counted(bad.count, 'bad line')} in {source}"] if bad.count else []
     if not tally.sums.records:
         faults.append(f"no records in {source}")
-    faults += [f"{summary.metric} failed on every record" for summary in tally.nothing_worked]
+    for summary in tally.nothing_worked:
+        failed = counted(sum(summary.failed.values()), "record")
+        faults.append(f"{summary.metric} failed on {failed} and has no value")
     return faults + missed
 
 

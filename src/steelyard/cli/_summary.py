@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,7 @@ __all__ = ["Tally", "show"]
 
 _WORST = 3
 _FULL = 6
+_ID = 24
 
 
 @dataclass(slots=True)
@@ -45,8 +47,8 @@ class _Moments:
     def margin(self) -> float | None:
         """Half the width of the 95 % interval of the weighted (Hajek) mean.
 
-        Linearised variance, Särndal, Swensson & Wretman, Model Assisted Survey Sampling (1992), result 5.8.1,
-        with n / (n - 1); by the normal approximation.
+        Linearised variance (Särndal, Swensson & Wretman, Model Assisted Survey Sampling, 1992, chapter 5)
+        times n / (n - 1); by the normal approximation.
         """
         if self.number < 2:
             return None
@@ -101,20 +103,29 @@ def show(console: Console, tally: Tally, *, title: str) -> None:
     console.print(Text(f"{counted(tally.sums.records, 'record')} {title}", style="bold"))
     if not tally.sums.records:
         return
-    parts: Iterable[RenderableType | None] = (
-        _table(tally),
-        _missing("Not applicable", {s.metric: (s.not_applicable, s) for s in tally.metrics}, style="dim"),
-        _missing("Failed", {s.metric: (s.failed, s) for s in tally.metrics}, style="red"),
-        _worst(tally, console.width),
-        _made(tally),
-    )
-    console.print(Group(*(part for part in parts if part is not None)))
+    console.print(_table(tally))
+    _section(console, "Not applicable", _reasons(tally.metrics, "not_applicable"), style="dim")
+    _section(console, "Failed", _reasons(tally.metrics, "failed"), style="red")
+    _section(console, "Worst records", _worst(tally, console.width - 2))
+    _section(console, "How these numbers were made", _made(tally))
+
+
+def _section(console: Console, title: str, rows: Sequence[str | Text], *, style: str = "") -> None:
+    """A heading and indented rows, or nothing where there are no rows."""
+    if not rows:
+        return
+    console.print()
+    console.print(Text(title, style=f"bold {style}"))
+    for row in rows:
+        text = row if isinstance(row, Text) else Text(row, style=style)
+        for line in text.wrap(console, console.width - 2):
+            console.print(Text.assemble("  ", line))
 
 
 def _table(tally: Tally) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     table.add_column("\nMetric", no_wrap=True)
-    for heading in ("\nMean", "95 %\n±", "\nPass", "\nFail", "\nBar", "Not\nappl.", "\nFailed"):
+    for heading in ("\nMean", "95 %\n±", "\nPass", "\nFail", "Pass\nif", "Not\nappl.", "\nFailed"):
         table.add_column(heading, justify="right", no_wrap=True)
     for summary in tally.metrics:
         table.add_row(*_row(summary, tally.margin(summary.metric)))
@@ -137,62 +148,58 @@ def _row(summary: MetricSummary, margin: float | None) -> list[Text]:
     ]
 
 
-def _missing(
-    title: str, counts: Mapping[str, tuple[Mapping[str, int], MetricSummary]], *, style: str
-) -> Table | None:
+def _reasons(summaries: Iterable[MetricSummary], status: Literal["not_applicable", "failed"]) -> list[str]:
     """Every reason once, with the metrics it befell."""
     reasons: dict[str, list[str]] = {}
-    for metric, (causes, summary) in counts.items():
+    for summary in summaries:
+        causes = summary.failed if status == "failed" else summary.not_applicable
         for cause, number in causes.items():
             reason = summary.explanations.get(cause) or cause
-            reasons.setdefault(reason if cause in reason else f"{reason} ({cause})", []).append(
-                f"{metric} {number:,}"
-            )
-    if not reasons:
-        return None
-    table = _list(title, style)
-    for reason, metrics in reasons.items():
-        table.add_row(Text(f"{reason}: {', '.join(metrics)}", style=style))
-    return table
+            named = reason if cause in reason else f"{reason} ({cause})"
+            reasons.setdefault(named, []).append(f"{summary.metric} {number:,}")
+    return [f"{reason}: {', '.join(metrics)}" for reason, metrics in reasons.items()]
 
 
-def _worst(tally: Tally, width: int) -> Table | None:
+def _worst(tally: Tally, width: int) -> list[Text]:
     """The records below the bar, worst first, each with what weighs most against it."""
     below = [summary for summary in tally.metrics if summary.below]
     most = _WORST if len(below) <= _FULL else 1
-    table = _list("Worst records", "bold")
+    rows = []
     for summary in below:
-        table.add_row(Text(summary.metric))
-        for record_id, score in [pair for pair in summary.worst if pair[1].passed is False][:most]:
-            table.add_row(_finding(record_id, score, width - 4))
-    return table if below else None
+        rows.append(Text(summary.metric))
+        shown = [pair for pair in summary.worst if pair[1].passed is False][:most]
+        names = max(min(len(record_id), _ID) for record_id, _ in shown)
+        rows += [_finding(f"{shorten(record_id, _ID):<{names}}", score, width) for record_id, score in shown]
+    return rows
 
 
-def _finding(record_id: str, score: Score, width: int) -> Text:
-    name = shorten(record_id, 24)
+def _finding(name: str, score: Score, width: int) -> Text:
     text = Text.assemble("  ", (amount(score.value), "yellow"), "  ", (name, "cyan"), "  ")
+    room = max(width - text.cell_len, 20)
     verdict = worst_verdict(score)
     if verdict is None:
-        text.append(shorten(score.explanation, max(width - text.cell_len, 20)))
+        text.append(shorten(score.explanation, room))
         return text
-    reason = shorten(reason_of(verdict), max(width // 2, 20))
-    room = width - text.cell_len - len(reason) - 4
-    text.append(f'"{shorten(verdict.about, max(room, 20))}" ')
-    text.append(reason, style="dim")
+    reason = shorten(reason_of(verdict), room // 2)
+    text.append(f"{reason}: ", style="dim")
+    text.append(f'"{shorten(verdict.about, max(room - len(reason) - 4, 10))}"')
     return text
 
 
-def _made(tally: Tally) -> Table:
+def _made(tally: Tally) -> list[Text]:
     """How the numbers were made and what they cost: without it no two of them can be compared."""
-    table = _list("How", "bold")
-    for making, number in tally.makings.most_common(_FULL):
-        table.add_row(Text(making if len(tally.makings) == 1 else f"{making}: {counted(number, 'record')}"))
-    if len(tally.makings) > 1:
-        table.add_row(Text("means over scores made in different ways say little", style="yellow"))
-    for metric, reading in list(tally.readings.items())[:_FULL]:
-        table.add_row(Text(f"{metric}: {reading}", style="dim"))
-    table.add_row(Text(_cost(tally.sums.usage)))
-    return table
+    mixed = len(tally.makings) > 1
+    rows = [
+        Text(f"{making}: {counted(number, 'record')}" if mixed else making)
+        for making, number in tally.makings.most_common(_FULL)
+    ]
+    if mixed:
+        rows.append(Text("means over scores made in different ways say little", style="yellow"))
+    readings = [f"{metric}: {reading}" for metric, reading in tally.readings.items()]
+    rows += [Text(reading, style="dim") for reading in readings[:_FULL]]
+    if len(readings) > _FULL:
+        rows.append(Text(f"and {len(readings) - _FULL} more readings; each score has its own", style="dim"))
+    return [*rows, Text(_cost(tally.sums.usage))]
 
 
 def _making(made: Provenance) -> str:
@@ -211,9 +218,3 @@ def _cost(usage: Usage) -> str:
     if usage.cost is not None:
         parts.append(f"${usage.cost:.4f}")
     return ", ".join(parts)
-
-
-def _list(title: str, style: str) -> Table:
-    table = Table(box=None, show_header=True, pad_edge=False, padding=(0, 0, 0, 2))
-    table.add_column(Text(title, style=style), overflow="fold")
-    return table

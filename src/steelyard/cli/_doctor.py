@@ -1,0 +1,83 @@
+"""`steelyard doctor`: why traces give no record, and which switch to turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from steelyard.cli._traces import TracesRead
+
+__all__ = ["doctor"]
+
+
+def doctor(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE.jsonl...", help="OTLP/JSON, one export a line; `-` for standard input."),
+    ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Look at this environment instead: instrumentors and their switches."),
+    ] = False,
+) -> None:
+    """Say for every trace that gives no record why not, and what to do about it.
+
+    With files, one line a trace. With `--live`, one line for each instrumentor that is installed and for each
+    environment variable that keeps questions, documents or answers out of the spans.
+    """
+    if bool(files) == live:
+        raise ConfigurationError("give either files of traces or --live")
+    if files:
+        _look_at_files(files)
+    else:
+        _look_around()
+
+
+def _look_at_files(files: list[str]) -> None:
+    from steelyard.cli._traces import read_files
+
+    read = read_files(files)
+    shown = ""
+    for trace_id, path in read.where.items():
+        if len(files) > 1 and path != shown:
+            typer.echo(f"{path}:")
+            shown = path
+        for line in _lines(read, trace_id):
+            typer.echo(line)
+    for problem in read.problems:
+        typer.echo(problem)
+    if read.repeated:
+        typer.echo(f"{read.repeated} span(s) came more than once; the first of each counts")
+    if read.reading.duplicates:
+        typer.echo(f"{read.reading.duplicates} turn(s) were told twice, by two instrumentors, and count once")
+    records = len(read.reading.records)
+    typer.echo(f"{records} record(s) in {read.traces} trace(s); {len(read.without)} trace(s) gave none")
+    if read.problems:
+        raise typer.Exit(1)
+
+
+def _lines(read: TracesRead, trace_id: str) -> list[str]:
+    """What there is to say about one trace."""
+    found = [record for record in read.reading.records if record.trace_id == trace_id]
+    cut = [note for record in found if record.truncated for note in record.notes]
+    lines = (
+        [f"{trace_id}  ok: {len(found)} record(s)", *(f"{trace_id}  but {note}" for note in cut)]
+        if found
+        else []
+    )
+    diagnoses = read.without.get(trace_id)
+    if diagnoses is None:
+        return lines or [f"{trace_id}  ok: part of a record whose answer is in another trace"]
+    told = dict.fromkeys(map(str, diagnoses))
+    return list(told) or [f"{trace_id}  duplicate: another instrumentor tells the same turn"]
+
+
+def _look_around() -> None:
+    from steelyard_opentelemetry import check_environment
+
+    for check in check_environment():
+        typer.echo(f"{'ok ' if check.ok else 'fix'}  {check.what}")

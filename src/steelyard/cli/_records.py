@@ -1,0 +1,36 @@
+"""`steelyard records`: the RAG turns in a file of OpenTelemetry traces, as records that `steelyard score` reads."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["records"]
+
+
+def records(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE.jsonl...", help="OTLP/JSON, one export a line; `-` for standard input."),
+    ],
+) -> None:
+    """Print one JSON record for every RAG turn in OpenTelemetry traces.
+
+    The files are what a Collector's file exporter writes. They are read together, so that a trace may go on in
+    the next one. What gives no record is counted on standard error; `steelyard doctor` says why.
+    """
+    from steelyard.cli._traces import read_files
+    from steelyard.record import record_to_json
+
+    read = read_files(files)
+    for record in read.reading.records:
+        typer.echo(record_to_json(record))
+    count = len(read.reading.records)
+    typer.echo(f"{count} record{'' if count == 1 else 's'} in {read.traces} trace(s)", err=True)
+    if read.without:
+        typer.echo(f"{len(read.without)} trace(s) gave none; `steelyard doctor` says why", err=True)
+    if read.problems:
+        for problem in read.problems:
+            typer.echo(problem, err=True)
+        raise typer.Exit(1)

@@ -1,0 +1,51 @@
+"""`steelyard` itself: help, version, and how fast it starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from cli.running import Steelyard
+
+
+def test_version(steelyard: Steelyard) -> None:
+    outcome = steelyard("--version")
+    assert (outcome.status, outcome.out) == (0, f"steelyard {version('steelyard')}\n")
+
+
+def test_help_lists_the_commands(steelyard: Steelyard) -> None:
+    outcome = steelyard("--help")
+    assert outcome.status == 0
+    assert {"demo", "score", "report"} <= set(outcome.out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("name", ["demo", "score", "report"])
+def test_every_command_explains_itself_with_examples(steelyard: Steelyard, name: str) -> None:
+    outcome = steelyard(name, "--help")
+    assert outcome.status == 0
+    assert f"steelyard {name}" in outcome.out
+    assert "Examples" in outcome.out
+
+
+def test_without_arguments_it_shows_the_help(steelyard: Steelyard) -> None:
+    outcome = steelyard()
+    assert "Usage" in outcome.out + outcome.err
+
+
+def test_an_unknown_command_is_wrong_usage(steelyard: Steelyard) -> None:
+    outcome = steelyard("scroe")
+    assert outcome.status == 2
+    assert "score" in outcome.err
+
+
+def test_help_loads_nothing_heavy() -> None:
+    check = (
+        "import sys\nfrom steelyard.cli import main\nsys.argv = ['steelyard', '--help']\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'openai', 'tokenizers', 'langchain_core', 'steelyard.engine'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or None)"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True, stdout=subprocess.DEVNULL)
