@@ -64,15 +64,15 @@ def _lines(read: TracesRead, trace_id: str) -> list[str]:
     """What there is to say about one trace."""
     found = [record for record in read.reading.records if record.trace_id == trace_id]
     cut = [note for record in found if record.truncated for note in record.notes]
-    lines = (
-        [f"{trace_id}  ok: {len(found)} record(s)", *(f"{trace_id}  but {note}" for note in cut)]
-        if found
-        else []
-    )
+    lines = [f"{trace_id}  ok: {len(found)} record(s)"] if found else []
+    lines += [f"{trace_id}  but {note}" for note in cut]
     diagnoses = read.without.get(trace_id)
     if diagnoses is None:
         return lines or [f"{trace_id}  ok: part of a record whose answer is in another trace"]
-    told = dict.fromkeys(map(str, diagnoses))
+    told = dict.fromkeys(
+        str(item) if item.trace_id == trace_id else f"{trace_id}  see {item.trace_id}, the same turn"
+        for item in diagnoses
+    )
     return list(told) or [f"{trace_id}  duplicate: another instrumentor tells the same turn"]
 
 

@@ -1,4 +1,4 @@
-"""`steelyard records`: the RAG turns in a file of OpenTelemetry traces, as records that `steelyard score` reads."""
+"""`steelyard records`: the RAG turns in files of OpenTelemetry traces, for `steelyard score` to read."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def records(
 ) -> None:
     """Print one JSON record for every RAG turn in OpenTelemetry traces.
 
-    The files are what a Collector's file exporter writes. They are read together, so that a trace may go on in
-    the next one. What gives no record is counted on standard error; `steelyard doctor` says why.
+    The files are what a Collector's file exporter writes. They are read together, so that a trace may go on
+    in the next one. What gives no record is counted on standard error; `steelyard doctor` says why.
     """
     from steelyard.cli._traces import read_files
     from steelyard.record import record_to_json

@@ -70,5 +70,6 @@ def _without(reading: Reading, where: dict[str, str]) -> dict[str, list[Diagnosi
     part |= {record.trace_id for record in reading.records}
     told: dict[str, list[Diagnosis]] = {}
     for diagnosis in reading.diagnoses:
-        told.setdefault(diagnosis.trace_id, []).append(diagnosis)
+        for trace_id in (diagnosis.trace_id, *diagnosis.also):
+            told.setdefault(trace_id, []).append(diagnosis)
     return {trace: told.get(trace, []) for trace in where if trace not in part}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
 from steelyard_opentelemetry._diagnosis import Diagnosis
+from steelyard_opentelemetry._environment import Check, check_environment
 from steelyard_opentelemetry._otlp import Otlp, read_otlp
 from steelyard_opentelemetry._span import Event, Span
 from steelyard_opentelemetry._turns import Reading
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from steelyard_opentelemetry._processor import EvaluationSpanProcessor, SpanCounts
 
 __all__ = [
+    "Check",
     "Diagnosis",
     "EvaluationSpanProcessor",
     "Event",
@@ -26,6 +28,7 @@ __all__ = [
     "Reading",
     "Span",
     "SpanCounts",
+    "check_environment",
     "read_otlp",
     "read_spans",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,8 +53,8 @@ ADVICE: dict[Cause, str] = {
     ),
     "no_answer": (
         "no model's reply is in the trace: instrument the model client too, let streams run to their end, "
-        "or set steelyard.answer on a span of the turn. LlamaIndex's own OpenTelemetry integration does not write "
-        "streamed answers down; openinference-instrumentation-llama-index does"
+        "or set steelyard.answer on a span of the turn. LlamaIndex's own OpenTelemetry integration does not "
+        "write streamed answers down; openinference-instrumentation-llama-index does"
     ),
     "no_question": "no question is in the trace; set steelyard.question on a span of the turn",
     "no_retrieval": (
@@ -97,6 +96,8 @@ class Diagnosis:
     """A short stable word, used in counts."""
     advice: str
     """Which switch to turn."""
+    also: tuple[str, ...] = ()
+    """Other traces that hold parts of the same turn."""
 
     def __str__(self) -> str:
         return f"{self.trace_id}  {self.cause}: {_WHAT[self.cause]} ({self.span}); {self.advice}"
@@ -107,7 +108,14 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
     cause, dialect = _cause(turn, find_contexts(turn) if found is None else found)
     span = turn.root.span
     advice = _SWITCHES.get(dialect, ADVICE[cause]) if cause == "content_off" else ADVICE[cause]
-    return Diagnosis(trace_id=span.trace_id, span_id=span.span_id, span=span.name, cause=cause, advice=advice)
+    return Diagnosis(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        span=span.name,
+        cause=cause,
+        advice=advice,
+        also=turn.joined,
+    )
 
 
 def _cause(turn: Turn, found: Found) -> tuple[Cause, str]:
@@ -138,14 +146,3 @@ def _lack(turn: Turn, found: Found) -> Cause:
             return "no_documents"
         return "no_retrieval"
     return "no_question" if not turn.question else "no_answer"
-
-
-def first_of_each(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """One diagnosis for each trace: of several, the one that says most."""
-    order = list(_WHAT)
-    best: dict[str, Diagnosis] = {}
-    for item in diagnoses:
-        before = best.get(item.trace_id)
-        if before is None or order.index(item.cause) < order.index(before.cause):
-            best[item.trace_id] = item
-    return list(best.values())

@@ -124,6 +124,7 @@ def _metadata(turn: Turn) -> dict[str, Any]:
         "service": turn.root.span.service,
         "session": _first(attributes, _SESSION),
         "user": _first(attributes, _USER),
+        "traces": list(turn.joined),
         "model": _first(attributes, ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")),
     }
     return {name: value for name, value in found.items() if value}

@@ -64,7 +64,7 @@ class Dialect(Protocol):
 
 
 def fused(sights: Iterable[Sight]) -> Sight | None:
-    """What several dialects say on one and the same span: the most telling kind, and the first of each part."""
+    """What several dialects say on one span: the most telling kind, and the first of each part."""
     found = sorted(sights, key=lambda sight: _MOST_TELLING.index(sight.kind))
     if len(found) < 2:
         return found[0] if found else None
@@ -80,7 +80,7 @@ def fused(sights: Iterable[Sight]) -> Sight | None:
 
 
 def indexed(attributes: Mapping[str, object], prefix: str) -> Iterator[tuple[int, dict[str, object]]]:
-    """The entries of a list that is flattened into attributes, `prefix.0.a.b`, each as a mapping `{"a.b": ...}`."""
+    """The entries of a list that is flattened into attributes: `prefix.0.a.b` becomes `(0, {"a.b": ...})`."""
     found: dict[int, dict[str, object]] = {}
     for key, value in attributes.items():
         if not key.startswith(prefix):

@@ -1,0 +1,143 @@
+"""What this environment would record: which instrumentors are installed, and how their switches stand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import distributions
+
+from steelyard_opentelemetry._instrumentor import SWITCH, switched_on
+
+__all__ = ["Check", "check_environment"]
+
+_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_OPENLLMETRY = (
+    *("langchain", "llamaindex", "openai", "anthropic", "bedrock", "cohere", "mistralai", "ollama"),
+    *("chromadb", "pinecone", "qdrant", "weaviate", "milvus", "lancedb", "haystack", "vertexai"),
+)
+_HIDING = (
+    *("OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_INPUT_MESSAGES"),
+    *(
+        "OPENINFERENCE_HIDE_OUTPUT_MESSAGES",
+        "OPENINFERENCE_HIDE_INPUT_TEXT",
+        "OPENINFERENCE_HIDE_OUTPUT_TEXT",
+    ),
+)
+_LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
+_DEFAULT_COUNT = 128
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    ok: bool
+    """Whether it lets turns be recorded."""
+    what: str
+    """What was found, and what to do about it."""
+
+
+def check_environment(environ: Mapping[str, str] | None = None) -> list[Check]:
+    """Look at the installed instrumentors and at the environment variables that decide what they write.
+
+    Args:
+        environ: The variables; those of this process if not given.
+    """
+    variables = os.environ if environ is None else environ
+    installed = _installed()
+    looks: tuple[Callable[[Mapping[str, str], Mapping[str, str]], Iterator[Check]], ...]
+    looks = (_sdk, _instrumentors, _content, _limits, _zero_code)
+    return [check for look in looks for check in look(installed, variables)]
+
+
+def _installed() -> dict[str, str]:
+    found = ((dist.metadata["Name"] or "", dist.version) for dist in distributions())
+    return {name.lower().replace("_", "-"): version for name, version in found}
+
+
+def _on(value: str) -> bool:
+    return value.strip().lower() in ("1", "true", "yes", "on")
+
+
+def _sdk(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
+    version = installed.get("opentelemetry-sdk")
+    if version is None:
+        yield Check(ok=False, what="opentelemetry-sdk is missing: pip install 'steelyard[opentelemetry]'")
+    else:
+        yield Check(ok=True, what=f"opentelemetry-sdk {version}")
+    if _on(variables.get("OTEL_SDK_DISABLED", "")):
+        yield Check(ok=False, what="OTEL_SDK_DISABLED is set, so there are no spans: unset it")
+    sampler = variables.get("OTEL_TRACES_SAMPLER", "")
+    if sampler.endswith("always_off"):
+        yield Check(ok=False, what=f"OTEL_TRACES_SAMPLER={sampler} drops every span: choose another sampler")
+    elif "traceidratio" in sampler:
+        share = variables.get("OTEL_TRACES_SAMPLER_ARG", "1.0")
+        yield Check(
+            ok=True, what=f"OTEL_TRACES_SAMPLER={sampler} ({share}): only sampled traces are recorded"
+        )
+
+
+def _instrumentors(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
+    names = [name for name in installed if _dialect(name)]
+    if not names:
+        advice = "openinference-instrumentation-langchain, -llama-index or -openai"
+        yield Check(
+            ok=False, what=f"no instrumentor of a known dialect is installed: add {advice}, for example"
+        )
+    for name in sorted(names):
+        yield Check(ok=True, what=f"{name} {installed[name]} ({_dialect(name)})")
+
+
+def _dialect(name: str) -> str:
+    if name.startswith("openinference-instrumentation-"):
+        return "openinference"
+    if name.startswith("opentelemetry-instrumentation-genai-") or name.endswith("instrumentation-openai-v2"):
+        return "genai"
+    if name == "llama-index-observability-otel":
+        return "llamaindex"
+    stem = name.removeprefix("opentelemetry-instrumentation-")
+    return "openllmetry" if stem != name and stem in _OPENLLMETRY else ""
+
+
+def _content(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
+    dialects = {_dialect(name) for name in installed}
+    capture = variables.get(_CAPTURE, "").strip().upper()
+    if "genai" in dialects and capture not in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"):
+        shown = f"{_CAPTURE}={capture}" if capture else f"{_CAPTURE} is not set"
+        yield Check(
+            ok=False, what=f"{shown}, so the official instrumentors leave content out: set it to SPAN_ONLY"
+        )
+    traced = variables.get("TRACELOOP_TRACE_CONTENT", "true")
+    if "openllmetry" in dialects and not _on(traced):
+        yield Check(ok=False, what=f"TRACELOOP_TRACE_CONTENT={traced} leaves content out: set it to true")
+    for name in _HIDING:
+        if "openinference" in dialects and _on(variables.get(name, "")):
+            yield Check(ok=False, what=f"{name} is set, so OpenInference leaves content out: unset it")
+
+
+def _limits(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
+    name = "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
+    given = variables.get(name) or variables.get("OTEL_ATTRIBUTE_COUNT_LIMIT") or ""
+    count = int(given) if given.isdecimal() else _DEFAULT_COUNT
+    if count < _DEFAULT_COUNT:
+        yield Check(ok=False, what=f"{name} is {count}; a retrieval of 30 documents needs more than 128")
+    elif count == _DEFAULT_COUNT:
+        yield Check(
+            ok=True, what=f"{name} is 128: raise it if more than about 30 documents are retrieved at once"
+        )
+    for limit in _LIMITS:
+        if variables.get(limit, "").isdecimal():
+            what = f"{limit}={variables[limit]} cuts documents, and JSON with them: unset it"
+            yield Check(ok=False, what=what)
+
+
+def _zero_code(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
+    if switched_on(variables):
+        yield Check(ok=True, what=f"{SWITCH} is set: opentelemetry-instrument adds the processor")
+    else:
+        yield Check(
+            ok=True,
+            what=f"{SWITCH} is not set: add EvaluationSpanProcessor in code, or set it to opentelemetry for "
+            "opentelemetry-instrument",
+        )
