@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from scripts import FixedEmbedder, Script
-from steelyard.judge import Answer, Predicate, Question, Request, YesNo
+from steelyard.judge import Answer, Predicate, Question, Request, Texts, YesNo
 from steelyard.metrics import (
     AnswerAccuracy,
     AnswerCorrectness,
@@ -203,3 +203,14 @@ def test_aspects_take_the_majority() -> None:
     )
     assert (result.value, result.direction, result.passed) == (1.0, "lower", False)
     assert "2 of 3" in result.explanation
+
+
+def test_context_relevancy_by_statements_lets_the_judge_extract_them() -> None:
+    def answer(question: Question, _: Request) -> Answer:
+        if question.extracts:
+            return Texts(items=("One is.", "Two is.", "Three is.", "One is."))
+        return YesNo(value=getattr(question, "text", "") == "Two is.")
+
+    metric = ContextRelevancy(reading="statements")
+    result = asyncio.run(metric.score(FRANCE, judge=ScriptedJudge(answer)))
+    assert result.value == pytest.approx(1 / 3)

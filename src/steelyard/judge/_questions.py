@@ -265,15 +265,20 @@ class Claims(Question):
 
     form = Texts
     extracts = True
-    of: Literal["answer", "reference"] = "answer"
+    of: Literal["answer", "reference", "contexts"] = "answer"
 
     @property
     def needs(self) -> frozenset[Part]:
-        return _parts("question", self.of)
+        return _parts("contexts") if self.of == "contexts" else _parts("question", self.of)
 
     @property
     def hides(self) -> frozenset[Part]:
-        return _parts("contexts", "reference_contexts")
+        return _parts("answer", "reference", "contexts", "reference_contexts") - _extractable(self.of)
+
+
+def _extractable(of: Part) -> frozenset[Part]:
+    """What may be in view beside a text while its claims are extracted: answer and reference do no harm."""
+    return _parts("contexts") if of == "contexts" else _parts("answer", "reference")
 
 
 @dataclass(frozen=True, kw_only=True)

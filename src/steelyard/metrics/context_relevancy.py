@@ -8,10 +8,22 @@ from itertools import combinations
 from typing import Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Answer, Asking, Embed, Part, Question, Relevant, Vector, YesNo, require
+from steelyard.judge import (
+    Answer,
+    Asking,
+    Claims,
+    Embed,
+    Part,
+    Question,
+    Relevant,
+    Texts,
+    Vector,
+    YesNo,
+    require,
+)
 from steelyard.metrics._formulas import cosine, jaccard, share, share_error
 from steelyard.metrics._metric import Metric
-from steelyard.metrics._steps import verdicts
+from steelyard.metrics._steps import Step, verdicts
 from steelyard.record import Record
 from steelyard.text import sentences
 
@@ -28,6 +40,9 @@ class ContextRelevancy(Metric):
     contexts. The contexts are split together, a sentence that stands in two of them counts once, and "none
     of them" is 0.
 
+    `reading="statements"` is DeepEval's: what is judged are the statements that the judge extracts from the
+    contexts, not their sentences.
+
     With `repeats` = n > 1 the judgement is made n times independently, and the value is the mean share times
     the agreement: the mean pairwise similarity of the picked sentences, by embedding (cosine of the mean
     vectors) or as Jaccard index of the two sets. With n = 1 agreement is 1.
@@ -35,6 +50,8 @@ class ContextRelevancy(Metric):
 
     key = "context_relevancy"
 
+    reading: Literal["sentences", "statements"] = "sentences"
+    """What is judged: sentences as they stand, or statements that the judge extracts."""
     repeats: int = 1
     """Independent judgements (Ragas called it strictness)."""
     agreement: Literal["embedding", "jaccard"] = "embedding"
@@ -50,11 +67,10 @@ class ContextRelevancy(Metric):
         return ("question", "contexts")
 
     def questions(self, record: Record) -> Asking:
-        """One verdict per sentence and repeat."""
-        split = sentences("\n\n".join(context.text for context in record.contexts))
-        texts = list(dict.fromkeys(sentence.text for sentence in split))
+        """One verdict per sentence (or statement) and repeat."""
+        texts = yield from self._texts(record)
         if not texts:
-            return self.not_applicable("no_sentences", "the contexts hold no sentence")
+            return self.not_applicable(f"no_{self.reading}", f"the contexts hold no {self.reading}")
         samples = range(1, self.repeats + 1) if self.repeats > 1 else (0,)
         asked = [Relevant(text=text, sample=sample) for sample in samples for text in texts]
         answers = require((yield asked), YesNo)
@@ -70,9 +86,16 @@ class ContextRelevancy(Metric):
             value,
             verdicts=verdicts("relevant", texts * len(rounds), answers),
             standard_error=share_error([a.probability for a in answers]) if len(rounds) == 1 else None,
-            explanation=f"{len(picks[0])} of {len(texts)} sentences needed for the question"
+            explanation=f"{len(picks[0])} of {len(texts)} {self.reading} needed for the question"
             + (f"; agreement of {len(picks)} judgements {agreement:.2f}" if len(picks) > 1 else ""),
         )
+
+    def _texts(self, record: Record) -> Step:
+        if self.reading == "statements":
+            (found,) = require((yield [Claims(of="contexts")]), Texts)
+            return list(dict.fromkeys(found.items))
+        split = sentences("\n\n".join(context.text for context in record.contexts))
+        return list(dict.fromkeys(sentence.text for sentence in split))
 
     def _agreement(self, picks: list[list[str]]) -> _Agreeing:
         pairs = list(combinations(picks, 2))
