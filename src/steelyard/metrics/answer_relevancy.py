@@ -62,6 +62,12 @@ class AnswerRelevancy(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("question", "answer")
 
+    @property
+    def how(self) -> str:
+        if self.reading == "statements":
+            return f"reading=statements, claims={self.claims}"
+        return f"reading=questions, count={self.count}, noncommittal={self.noncommittal}, repeats={self.repeats}"
+
     def questions(self, record: Record) -> Asking:
         """One of the two readings."""
         return (
