@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from online.helpers import turn
 from steelyard.online._ledger import Counts, Ledger
+from steelyard.online._queue import Intake, Submitted
 
 
 def balanced(counts: Counts) -> bool:
@@ -18,15 +20,16 @@ def balanced(counts: Counts) -> bool:
 
 
 def test_it_balances_at_every_moment_under_threads() -> None:
-    ledger = Ledger()
+    ledger = Intake(max_items=10**6, max_bytes=10**9, wake=lambda: None)
+    item = Submitted(turn(), None, 1)
     stop = threading.Event()
     unbalanced: list[Counts] = []
 
     def work(state: str) -> None:
         for number in range(2000):
             if number % 5 == 0:
-                ledger.skip("sampled_out")
-            ledger.accept()
+                ledger.put("sampled_out")
+            ledger.put(item)
             ledger.settle(state, "why")  # type: ignore[arg-type]
 
     def watch() -> None:
@@ -60,9 +63,9 @@ def test_a_turn_cannot_be_settled_twice() -> None:
 
 
 def test_waiting_ends_with_the_last_turn_and_says_what_is_left() -> None:
-    ledger = Ledger()
-    ledger.accept()
-    ledger.accept()
+    ledger = Intake(max_items=10, max_bytes=1000, wake=lambda: None)
+    ledger.put(Submitted(turn(), None, 1))
+    ledger.put(Submitted(turn(), None, 1))
     assert ledger.wait(0.01) == 2
     threading.Timer(0.05, lambda: ledger.settle("evaluated", count=2)).start()
     assert ledger.wait(5) == 0
@@ -77,7 +80,7 @@ def test_any_sequence_balances(moves: list[str]) -> None:
         elif move == "skip":
             ledger.skip("never")
         elif move == "abandon":
-            ledger.abandon()
+            ledger.settle("abandoned", count=ledger.pending)
         elif ledger.pending:
             ledger.settle(move, "why")  # type: ignore[arg-type]
         assert balanced(ledger.counts())

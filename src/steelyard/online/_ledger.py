@@ -5,12 +5,11 @@
 
 A turn is accepted as soon as it is seen, unless it is skipped on the spot. A turn that has to be looked at
 before selection can decide (rules, suspicion) may still be skipped later; it is then no longer an accepted
-one.
+one. Counting is all this does: the lock that makes it safe is the `Intake`'s.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,28 +48,24 @@ class Counts:
 
 
 class Ledger:
-    """Counts turns as they move. Thread-safe; each call is one short critical section."""
+    """Counts turns as they move from one state to the next. Each total has a counter of its own."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
-        self._seen = 0
-        self._pending = 0
+        self.seen = 0
+        self.pending = 0
         self._plain: dict[str, int] = {"evaluated": 0, "abandoned": 0, "spooled": 0}
         self._skipped: Counter[str] = Counter()
         self._dead: Counter[str] = Counter()
 
     def accept(self) -> None:
         """A turn was seen and is now pending."""
-        with self._lock:
-            self._seen += 1
-            self._pending += 1
+        self.seen += 1
+        self.pending += 1
 
     def skip(self, reason: str) -> None:
         """A turn was seen and is not judged."""
-        with self._lock:
-            self._seen += 1
-            self._skipped[reason] += 1
+        self.seen += 1
+        self._skipped[reason] += 1
 
     def settle(self, state: Settled, reason: str = "", *, count: int = 1) -> None:
         """Pending turns have reached a final state.
@@ -83,45 +78,33 @@ class Ledger:
         Raises:
             ValueError: If fewer are pending, which would mean that a turn was settled twice.
         """
-        with self._lock:
-            if count > self._pending:
-                raise ValueError(f"{count} turns became {state!r} but only {self._pending} are pending")
-            self._pending -= count
-            if state == "skipped":
-                self._skipped[reason] += count
-            elif state == "dead":
-                self._dead[reason] += count
-            else:
-                self._plain[state] += count
-            if not self._pending:
-                self._idle.notify_all()
+        if count > self.pending:
+            raise ValueError(f"{count} turns became {state!r} but only {self.pending} are pending")
+        self.pending -= count
+        if state == "skipped":
+            self._skipped[reason] += count
+        elif state == "dead":
+            self._dead[reason] += count
+        else:
+            self._plain[state] += count
 
-    def abandon(self) -> int:
-        """Everything that is still pending is given up; returns how much that was."""
-        with self._lock:
-            left, self._pending = self._pending, 0
-            self._plain["abandoned"] += left
-            self._idle.notify_all()
-            return left
+    def revive(self, reason: str) -> None:
+        """A turn that was skipped for this reason is pending after all.
 
-    def wait(self, timeout: float | None) -> int:
-        """Wait until nothing is pending, at most this many seconds; returns what still is."""
-        with self._lock:
-            self._idle.wait_for(lambda: not self._pending, timeout)
-            return self._pending
-
-    @property
-    def pending(self) -> int:
-        """Accepted and not finished."""
-        return self._pending
+        Raises:
+            ValueError: If none was.
+        """
+        if self._skipped[reason] < 1:
+            raise ValueError(f"no turn was skipped as {reason!r}")
+        self._skipped[reason] -= 1
+        self.pending += 1
 
     def counts(self) -> Counts:
         """The ledger now."""
-        with self._lock:
-            return Counts(
-                seen=self._seen,
-                pending=self._pending,
-                skipped=MappingProxyType(dict(self._skipped)),
-                dead=MappingProxyType(dict(self._dead)),
-                **self._plain,
-            )
+        return Counts(
+            seen=self.seen,
+            pending=self.pending,
+            skipped=MappingProxyType({reason: n for reason, n in self._skipped.items() if n}),
+            dead=MappingProxyType(dict(self._dead)),
+            **self._plain,
+        )

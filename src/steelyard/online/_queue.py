@@ -1,19 +1,27 @@
-"""The queue between the host's threads and the worker: bounded, and woken at most once per busy period."""
+"""The queue between the application's threads and the worker: bounded, and never a place to wait.
+
+An ordinary lock on the way in would be a trap. A thread that loses the interpreter while it holds the lock
+makes every other thread block, which hands the interpreter on while the lock is taken again, and so on: with
+four busy threads such a convoy turns a microsecond into half a millisecond for every call. So a submitting
+thread only appends to a tape, which is atomic, and then tries the lock without waiting: who gets it enters
+what is on the tape into the ledger and the queue; who does not leaves that to the next one, or to the worker.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
+from steelyard.online._ledger import Counts, Ledger, Settled
 from steelyard.record import Context, Draft, Record
 
 __all__ = ["Intake", "Submitted", "size_of"]
 
 _OVERHEAD = 500
-_SAMPLED_CONTEXTS = 50
+_SAMPLED = 50
 
 
 @dataclass(slots=True)
@@ -21,18 +29,18 @@ class Submitted:
     """A turn on its way to the worker."""
 
     turn: Record | Draft
-    place: float
-    """Its place in [0, 1), from the hash that decides sampling."""
+    place: float | None
+    """Its place in [0, 1), where sampling has needed it already."""
     size: int
     """Roughly how many bytes it keeps alive."""
 
 
 class Intake:
-    """A first-in first-out queue that refuses what does not fit; the newest is dropped, never an older one.
+    """A first-in first-out queue with the ledger of everything that came along.
 
-    While turns keep coming the worker looks in by itself every few milliseconds, so `put` is an append.
-    Waking a sleeping event loop costs a system call and, under load, a wait for the interpreter lock: that is
-    paid only by the first turn after the worker has said that it goes to sleep.
+    What does not fit is refused: the newest is dropped, never an older one. While turns keep coming the
+    worker looks in by itself every few milliseconds; waking a sleeping event loop costs a system call and a
+    wait for the interpreter, so only the first turn after the worker has said that it goes to sleep does it.
     """
 
     def __init__(self, *, max_items: int, max_bytes: int, wake: Callable[[], None]) -> None:
@@ -40,33 +48,28 @@ class Intake:
         self._max_bytes = max_bytes
         self._wake = wake
         self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._tape: deque[Submitted | str] = deque()
         self._items: deque[Submitted] = deque()
+        self._ledger = Ledger()
         self._bytes = 0
         self._asleep = True
 
-    def __len__(self) -> int:
-        return len(self._items)
-
-    @property
-    def bytes(self) -> int:
-        """Roughly how many bytes wait."""
-        return self._bytes
-
-    def put(self, item: Submitted) -> bool:
-        """Take a turn in; False where it does not fit."""
-        with self._lock:
-            if len(self._items) >= self._max_items or self._bytes + item.size > self._max_bytes:
-                return False
-            self._items.append(item)
-            self._bytes += item.size
-            asleep, self._asleep = self._asleep, False
-        if asleep:
-            self._wake()
-        return True
+    def put(self, entry: Submitted | str) -> None:
+        """Take in a turn, or the reason why one is skipped. Never waits."""
+        self._tape.append(entry)
+        if self._lock.acquire(blocking=False):
+            try:
+                rouse = self._enter()
+            finally:
+                self._lock.release()
+            if rouse:
+                self._wake()
 
     def take(self, most: int) -> list[Submitted]:
-        """The oldest turns, without waiting; maybe none."""
+        """The oldest turns, without waiting for any; maybe none."""
         with self._lock:
+            self._enter()
             taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
             self._bytes -= sum(item.size for item in taken)
         return taken
@@ -74,29 +77,92 @@ class Intake:
     def sleep(self) -> bool:
         """Ask to be woken for the next turn; False where one has come in the meantime."""
         with self._lock:
+            self._enter()
             self._asleep = not self._items
             return self._asleep
+
+    def settle(self, state: Settled, reason: str = "", *, count: int = 1) -> None:
+        """Pending turns have reached a final state; see `Ledger.settle`."""
+        with self._lock:
+            self._enter()
+            self._ledger.settle(state, reason, count=count)
+            if not self._ledger.pending:
+                self._idle.notify_all()
+
+    def revive(self, item: Submitted, reason: str) -> None:
+        """Queue a turn after all that was skipped before, past the bounds."""
+        with self._lock:
+            self._enter()
+            self._ledger.revive(reason)
+            self._append(item)
+            rouse, self._asleep = self._asleep, False
+        if rouse:
+            self._wake()
+
+    def abandon(self) -> int:
+        """Give up everything that is still pending; returns how much that was."""
+        with self._lock:
+            self._enter()
+            left = self._ledger.pending
+            self._ledger.settle("abandoned", count=left)
+            self._items.clear()
+            self._bytes = 0
+            self._idle.notify_all()
+            return left
+
+    def wait(self, timeout: float | None) -> int:
+        """Wait until nothing is pending, at most this many seconds; returns what still is."""
+        with self._lock:
+            self._enter()
+            self._idle.wait_for(lambda: not self._ledger.pending, timeout)
+            return self._ledger.pending
+
+    def counts(self) -> Counts:
+        """The ledger now."""
+        with self._lock:
+            self._enter()
+            return self._ledger.counts()
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many turns wait, and roughly how many bytes they keep alive."""
+        return len(self._items), self._bytes
+
+    def _enter(self) -> bool:
+        """Enter what is on the tape; says whether the worker must be woken. Needs the lock."""
+        tape, before = self._tape, len(self._items)
+        while tape:
+            entry = tape.popleft()
+            if isinstance(entry, str):
+                self._ledger.skip(entry)
+            elif len(self._items) >= self._max_items or self._bytes + entry.size > self._max_bytes:
+                self._ledger.skip("queue_full")
+            else:
+                self._ledger.accept()
+                self._append(entry)
+        if not self._asleep or len(self._items) == before:
+            return False
+        self._asleep = False
+        return True
+
+    def _append(self, item: Submitted) -> None:
+        self._items.append(item)
+        self._bytes += item.size
 
 
 def size_of(turn: Record | Draft) -> int:
     """Roughly how many bytes a turn keeps alive, in a few microseconds whatever its size."""
     if not isinstance(turn, Record):
         return turn.size
-    texts = (turn.question, turn.answer, turn.standalone_question, turn.reference)
-    return (
-        _OVERHEAD
-        + sum(len(text) for text in texts if text)
-        + _size_of_contexts(turn.contexts)
-        + _size_of_contexts(turn.retrieved)
-    )
+    size = _OVERHEAD + len(turn.question) + len(turn.answer)
+    for contexts in (turn.contexts, turn.retrieved):
+        if contexts:
+            size += _size_of_contexts(contexts)
+    return size
 
 
 def _size_of_contexts(contexts: tuple[Context, ...]) -> int:
-    if not contexts:
-        return 0
-    seen = _lengths(islice(contexts, _SAMPLED_CONTEXTS))
-    return max(seen, seen * len(contexts) // _SAMPLED_CONTEXTS)
-
-
-def _lengths(contexts: Iterable[Context]) -> int:
-    return sum(len(context.text) + _OVERHEAD for context in contexts)
+    count, size = len(contexts), 0
+    for context in contexts if count <= _SAMPLED else islice(contexts, _SAMPLED):
+        size += len(context.text)
+    return _OVERHEAD * count + (size if count <= _SAMPLED else size * count // _SAMPLED)

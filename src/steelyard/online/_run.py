@@ -8,10 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from steelyard.online._ledger import Ledger
 from steelyard.online._notify import Notifier
 from steelyard.online._plan import Plan
-from steelyard.online._queue import Intake, Submitted
+from steelyard.online._queue import Intake
 from steelyard.online._thread import LoopThread
 from steelyard.online._worker import Worker
 
@@ -26,9 +25,8 @@ class Run:
 
     def __init__(self, plan: Plan, notifier: Notifier, *, on_start: Callable[[], None]) -> None:
         self.pid = os.getpid()
-        self.ledger = Ledger()
         self.intake = Intake(max_items=plan.max_queue, max_bytes=plan.max_queue_bytes, wake=self._wake)
-        self.worker = Worker(plan, ledger=self.ledger, intake=self.intake, tell=notifier.tell)
+        self.worker = Worker(plan, intake=self.intake, tell=notifier.tell)
         self.closed = False
         self._notifier = notifier
         self._on_start = on_start
@@ -36,19 +34,13 @@ class Run:
         self._thread: LoopThread | None = None
         self._said = False
 
-    def submit(self, item: Submitted) -> None:
-        """Take a turn in, or count why not."""
-        self.ledger.accept()
-        if not self.intake.put(item):
-            self.ledger.settle("skipped", "queue_full")
-
     def flush(self, timeout: float) -> int:
         """Wait until nothing is pending and every callback was told; returns what is still pending."""
         deadline = time.monotonic() + timeout
         if self._thread is not None and self._thread.current:
-            return self.ledger.pending
+            return self.intake.counts().pending
         self._wake()
-        left = self.ledger.wait(timeout)
+        left = self.intake.wait(timeout)
         self._notifier.wait(max(0.0, deadline - time.monotonic()))
         return left
 
@@ -61,14 +53,14 @@ class Run:
         if thread is not None:
             thread.join(max(_GRACE, timeout / 2))
         self._notifier.close()
-        return self.ledger.abandon()
+        return self.intake.abandon()
 
     def _wake(self) -> None:
         """Start the thread with the first turn; later, tell it that there is another."""
         thread = self._thread
         if thread is not None:
             thread.call(self.worker.nudge)
-        elif self.ledger.pending:
+        elif self.intake.counts().pending:
             self._start()
 
     def _start(self) -> None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from steelyard.engine import evaluate_one
 from steelyard.metrics import Metric
 from steelyard.online._content import Masker, without_content
-from steelyard.online._ledger import Ledger
 from steelyard.online._outlet import Outlet, SinkCounts
 from steelyard.online._plan import Plan
 from steelyard.online._queue import Intake, Submitted
+from steelyard.online._sampling import key_of, place
 from steelyard.record import Record, clean, unrecorded
 from steelyard.scores import Evaluation, Usage
 
@@ -46,11 +46,8 @@ class _Ready:
 class Worker:
     """Takes turns from the intake, decides, evaluates and delivers; runs inside the background loop."""
 
-    def __init__(
-        self, plan: Plan, *, ledger: Ledger, intake: Intake, tell: Callable[[Evaluation], None]
-    ) -> None:
+    def __init__(self, plan: Plan, *, intake: Intake, tell: Callable[[Evaluation], None]) -> None:
         self._plan = plan
-        self._ledger = ledger
         self._intake = intake
         self._tell = tell
         self._outlets = [Outlet(sink, timeout=plan.sink_timeout) for sink in plan.sinks]
@@ -109,7 +106,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - users' drafts, metrics and rules may raise anything
             self._say(f"a turn could not be evaluated: {type(error).__name__}: {error}", error)
             final = _Final("dead", type(error).__name__)
-        self._ledger.settle(final.state, final.reason)  # type: ignore[arg-type]
+        self._intake.settle(final.state, final.reason)  # type: ignore[arg-type]
 
     async def _finish(self, item: Submitted, masker: Masker) -> _Final:
         ready = await self._prepare(item, masker)
@@ -128,16 +125,17 @@ class Worker:
         decision = self._plan.selection.decide(record)
         if decision.skip:
             return _Final("skipped", decision.skip)
-        if item.place >= decision.rate and not decision.forced:
+        where = place(key_of(item.turn)) if item.place is None else item.place
+        if where >= decision.rate and not decision.forced:
             return _Final("skipped", "sampled_out")
         if record.status not in _JUDGED:
             return _Final("skipped", f"status_{record.status}")
         masked = await masker.apply(record)
         if masked is None:
             return _Final("skipped", "mask_failed")
-        return self._pick(clean(masked), item.place, decision.rate)
+        return self._pick(clean(masked), where, decision.rate)
 
-    def _pick(self, record: Record, place: float, rate: float) -> _Ready | _Final:
+    def _pick(self, record: Record, where: float, rate: float) -> _Ready | _Final:
         """The metrics that score this turn."""
         metrics = self._plan.metrics
         if not metrics:
@@ -146,7 +144,7 @@ class Worker:
         if not able:
             return _Final("skipped", "missing_input")
         names = [metric.instance for metric in metrics]
-        inclusion = self._plan.selection.metrics_for(place, rate, names)
+        inclusion = self._plan.selection.metrics_for(where, rate, names)
         if not inclusion:
             return _Final("skipped", "sampled_out")
         return _Ready(record, [metric for metric in metrics if metric.instance in inclusion], inclusion)

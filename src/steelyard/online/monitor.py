@@ -135,16 +135,16 @@ class Monitor:
         if run.pid != os.getpid():
             self.after_fork()
             run = self._run
-        where = place(key_of(turn))
-        if where >= self._ceiling:
-            run.ledger.skip("sampled_out")
-        elif run.closed:
-            run.ledger.skip("closed")
-        else:
-            run.submit(Submitted(turn, where, size_of(turn)))
+        where = None
+        if self._ceiling < 1:
+            where = place(key_of(turn))
+            if where >= self._ceiling:
+                run.intake.put("sampled_out")
+                return
+        run.intake.put("closed" if run.closed else Submitted(turn, where, size_of(turn)))
 
     def _complain(self, turn: object, error: Exception) -> None:
-        self._run.ledger.skip("unreadable")
+        self._run.intake.put("unreadable")
         if not self._said:
             self._said = True
             _log.warning("%r is no turn: %r; such are skipped, said once", type(turn).__name__, error)
@@ -173,7 +173,7 @@ class Monitor:
     def stats(self) -> Stats:
         """Where all turns have got to, at this moment."""
         run = self._run
-        counts = run.ledger.counts()
+        counts, (queued, queued_bytes) = run.intake.counts(), run.intake.waiting
         return Stats(
             seen=counts.seen,
             accepted=counts.accepted,
@@ -183,8 +183,8 @@ class Monitor:
             spooled=counts.spooled,
             skipped=counts.skipped,
             dead=counts.dead,
-            queued=len(run.intake),
-            queued_bytes=run.intake.bytes,
+            queued=queued,
+            queued_bytes=queued_bytes,
             sinks=run.worker.sinks,
             callbacks_missed=self._notifier.missed,
             usage=run.worker.usage,
