@@ -1,0 +1,5 @@
+"""Embedders: texts become vectors."""
+
+from steelyard.judge.embed._static import StaticEmbedder
+
+__all__ = ["StaticEmbedder"]

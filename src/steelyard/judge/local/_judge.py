@@ -1,0 +1,251 @@
+"""The embedded judge: answers by comparing words, shows its evidence, and says what it cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from steelyard.judge._answers import Answer, Texts, Unanswered, YesNo
+from steelyard.judge._judge import Capabilities, Reply, Request, View
+from steelyard.judge._questions import (
+    Claims,
+    Contradicted,
+    Entities,
+    Noncommittal,
+    Part,
+    Question,
+    Relevant,
+    Same,
+    Supported,
+    Useful,
+)
+from steelyard.judge.local._entities import entities
+from steelyard.judge.local._material import Line, Memory, Text
+from steelyard.judge.local._pace import Pace
+from steelyard.judge.local._phrases import evades, evasion
+from steelyard.judge.local._relevance import relevance
+from steelyard.judge.local._vectors import Vectors, load
+from steelyard.judge.local._verifier import VERSION, Finding, verify
+from steelyard.scores import Evidence, Usage
+from steelyard.text import sentences
+
+__all__ = ["LocalJudge"]
+
+THRESHOLD = 0.5
+
+_KINDS: frozenset[type[Question]] = frozenset(
+    {Claims, Contradicted, Entities, Noncommittal, Relevant, Same, Supported, Useful}
+)
+_Work = Generator[None, None, Answer]
+
+
+class LocalJudge:
+    """A judge without a model, a key or a network: a lexical verifier over words and static word vectors.
+
+    Every verdict comes with the passage it rests on and with what is missing or turned round. Its probability
+    is the verifier's raw score, not a calibrated one. It reads English best; other scripts are compared word
+    by word, or character by character where words are not spaced. What it cannot do honestly (rate, choose,
+    invent questions) it leaves to other judges.
+
+    The vectors (16 MB, memory-mapped) are loaded at the first question, once per process; `warm` does it
+    earlier, where a tenth of a second matters less.
+    """
+
+    def __init__(self, *, max_share: float | None = None) -> None:
+        """Make a judge.
+
+        Args:
+            max_share: Largest share of one core it may use while it works, in (0, 1]. Set it where the judge
+                runs inside an application that serves people; None to finish as soon as possible.
+
+        Raises:
+            ConfigurationError: If the share is out of range.
+        """
+        self._pace = Pace(max_share)
+        self._memory = Memory()
+
+    @property
+    def name(self) -> str:
+        """`local-lexical`."""
+        return "local-lexical"
+
+    @property
+    def prompt_version(self) -> str:
+        """Version of the verifier."""
+        return VERSION
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Yes/no questions, claims and entities; each question by itself."""
+        return Capabilities(
+            kinds=_KINDS, independent=True, max_questions=10_000, max_characters=10_000_000, calibrated=False
+        )
+
+    def warm(self) -> None:
+        """Load the vectors now.
+
+        Raises:
+            MissingDependency: If the package with the vectors is not there.
+        """
+        load()
+
+    async def answer(self, request: Request) -> Reply:
+        """Answer every question, in small slices with pauses between them."""
+        vectors = load()
+        answers: dict[str, Answer] = {}
+        for key, question in request.questions.items():
+            answers[key] = await self._pace.drive(_Case(request.view, self._memory, vectors).answer(question))
+        return Reply(answers=answers, usage=Usage(requests=1))
+
+    async def aclose(self) -> None:
+        """Forget the texts read last."""
+        self._memory = Memory()
+
+
+class _Case:
+    """One view and the questions about it."""
+
+    def __init__(self, view: View, memory: Memory, vectors: Vectors) -> None:
+        self._view = view
+        self._memory = memory
+        self._vectors = vectors
+
+    def answer(self, question: Question) -> _Work:
+        """Answer one question, step by step."""
+        yield
+        match question:
+            case Supported():
+                return (yield from self._supported(question))
+            case Contradicted():
+                return (yield from self._contradicted(question))
+            case Same():
+                return (yield from self._verdict(question.claim, question.among))
+            case Useful():
+                return (yield from self._useful(question))
+            case Relevant():
+                return (yield from self._relevant(question))
+            case Claims():
+                return self._claims(question.of)
+            case Entities():
+                return self._entities(question.of)
+            case Noncommittal():
+                return self._noncommittal()
+            case _:
+                return Unanswered(cause="unsupported", detail=f"cannot answer {question.kind!r} questions")
+
+    def _supported(self, question: Supported) -> _Work:
+        return (yield from self._verdict(question.claim, question.by, question.passage))
+
+    def _verdict(self, claim: str, by: Part, passage: int | None = None) -> _Work:
+        texts = _texts(self._view, by)
+        if passage is not None:
+            texts = texts[passage : passage + 1] if passage >= 0 else []
+        if not texts:
+            return _nothing(by)
+        finding, read = yield from self._find(claim, texts)
+        evidence = _evidence(finding, read, by, passage or 0)
+        return YesNo(
+            value=finding.score >= THRESHOLD,
+            probability=finding.score,
+            reason=finding.reason,
+            evidence=evidence,
+        )
+
+    def _contradicted(self, question: Contradicted) -> _Work:
+        texts = _texts(self._view, question.by)
+        if not texts:
+            return _nothing(question.by)
+        finding, read = yield from self._find(question.claim, texts)
+        conflict = finding.conflict
+        return YesNo(
+            value=conflict >= THRESHOLD,
+            probability=conflict,
+            reason=finding.reason,
+            evidence=_evidence(finding, read, question.by, 0) if conflict >= THRESHOLD else (),
+        )
+
+    def _find(self, claim: str, texts: Sequence[str]) -> Generator[None, None, tuple[Finding, list[Text]]]:
+        """The worst finding over the sentences of a claim, which is one sentence as a rule."""
+        read = yield from self._memory.read(texts, self._vectors)
+        (said,) = yield from self._memory.read([claim], self._vectors)
+        worst: Finding | None = None
+        for line in said.lines:
+            finding = yield from verify(line, read)
+            worst = finding if worst is None else min(worst, finding, key=lambda found: found.score)
+        return worst or Finding(), read
+
+    def _useful(self, question: Useful) -> _Work:
+        """Whether the passage carries at least one sentence of what was arrived at."""
+        passages = _texts(self._view, "contexts")[question.context : question.context + 1]
+        (toward,) = _texts(self._view, question.toward) or [""]
+        if not passages or not toward:
+            return _nothing("contexts" if not passages else question.toward)
+        read = yield from self._memory.read(passages, self._vectors)
+        (goal,) = yield from self._memory.read([toward], self._vectors)
+        best = Finding()
+        for line in goal.lines:
+            finding = yield from verify(line, read)
+            best = max(best, finding, key=lambda found: found.score)
+        return YesNo(
+            value=best.score >= THRESHOLD,
+            probability=best.score,
+            reason=best.reason,
+            evidence=_evidence(best, read, "contexts", question.context),
+        )
+
+    def _relevant(self, question: Relevant) -> _Work:
+        if not self._view.question:
+            return _nothing("question")
+        asked, said = yield from self._memory.read([self._view.question, question.text], self._vectors)
+        found = relevance(asked, said)
+        return YesNo(value=found.score >= THRESHOLD, probability=found.score, reason=found.reason)
+
+    def _claims(self, of: Part) -> Answer:
+        """The sentences of a text that state something."""
+        found = [sentence.text for text in _texts(self._view, of) for sentence in sentences(text)]
+        return Texts(items=tuple(piece for piece in found if _states(piece)))
+
+    def _entities(self, of: Part) -> Answer:
+        found = [entity for text in _texts(self._view, of) for entity in entities(text)]
+        return Texts(items=tuple({entity.casefold(): entity for entity in reversed(found)}.values())[::-1])
+
+    def _noncommittal(self) -> Answer:
+        if not self._view.answer:
+            return _nothing("answer")
+        share = evasion(self._view.answer)
+        return YesNo(
+            value=share >= 0.5, probability=share, reason=f"{share:.0%} of the answer is in evading sentences"
+        )
+
+
+def _texts(view: View, part: Part) -> list[str]:
+    match part:
+        case "contexts" | "reference_contexts":
+            return [context.text for context in getattr(view, part) or ()]
+        case _:
+            text: str | None = getattr(view, part)
+            return [text] if text else []
+
+
+def _nothing(part: Part) -> Unanswered:
+    return Unanswered(cause=f"missing_{part}", detail=f"there is no {part.replace('_', ' ')} to look at")
+
+
+def _states(sentence: str) -> bool:
+    """A question, a heading that ends in a colon or a refusal states nothing that could be supported."""
+    bare = sentence.rstrip("\"'”’»)*_ ")
+    return not bare.endswith(("?", "？", ":", "：")) and not evades(sentence)
+
+
+def _evidence(finding: Finding, texts: Sequence[Text], by: Part, offset: int) -> tuple[Evidence, ...]:
+    window = finding.window
+    if window is None:
+        return ()
+    source = texts[window.text]
+    lines: tuple[Line, ...] = source.lines[window.first : window.last]
+    start, end = lines[0].start, lines[-1].end
+    found = Evidence(start=start, end=end, text=source.text[start:end], notes=finding.notes)
+    if by == "contexts":
+        return (replace(found, context=window.text + offset),)
+    place = {"in": by, "passage": window.text + offset} if by == "reference_contexts" else {"in": by}
+    return (replace(found, notes={**finding.notes, **place}),)

@@ -1,0 +1,266 @@
+"""The lexical verifier: how well some texts carry a sentence, and what speaks against it.
+
+Six signals, equally weighted, say how much of the claim is found; four penalties name what must not differ.
+Nothing here was fitted: learned combinations of the same signals did not carry over from one data set to the
+next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass, fields
+
+from steelyard.judge.local._material import Line, Text
+from steelyard.judge.local._opposites import negated, opposites
+
+__all__ = ["VERSION", "Finding", "Penalties", "Signals", "Window", "verify"]
+
+VERSION = "1"
+"""Goes up when the same texts would get another score."""
+
+SPAN = 3
+"""Sentences in a window."""
+OVERLAP = 0.5
+"""Share of a claim that a text must say before a difference counts as saying the opposite."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signals:
+    """How much of the claim is there; each in 0..1, words weighted by what they tell."""
+
+    window: float = 0.0
+    """Share of the claim's words in the best window."""
+    everywhere: float = 0.0
+    """Share of the claim's words anywhere in the texts."""
+    pairs: float = 0.0
+    """Share of the claim's neighbouring words that are neighbours in the window."""
+    sequence: float = 0.0
+    """Share of the claim's words in the longest common subsequence with the window."""
+    soft: float = 0.0
+    """Cosine of each word of the claim with the most similar word of the window, averaged."""
+    cosine: float = 0.0
+    """Cosine of the claim with the most similar sentence of the window, or with all of it."""
+
+    @property
+    def mean(self) -> float:
+        """All six with equal weights."""
+        values: list[float] = [getattr(self, field.name) for field in fields(self)]
+        return sum(values) / len(values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Penalties:
+    """What the texts do not have or say otherwise."""
+
+    missing_numbers: tuple[str, ...] = ()
+    """Numbers of the claim that are nowhere in the texts."""
+    missing_names: tuple[str, ...] = ()
+    """Names of the claim that are nowhere in the texts."""
+    negation_flip: bool = False
+    """Whether just one of claim and evidence is negated."""
+    antonym_flip: tuple[str, str] | None = None
+    """A word of the claim and its opposite in the window."""
+
+    @property
+    def total(self) -> float:
+        """What is taken off the mean of the signals."""
+        return (
+            0.15 * bool(self.missing_numbers)
+            + 0.15 * bool(self.missing_names)
+            + 0.15 * self.negation_flip
+            + 0.10 * bool(self.antonym_flip)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Neighbouring sentences of one text."""
+
+    text: int
+    """Index of the text."""
+    first: int
+    """Index of its first sentence."""
+    last: int
+    """One past its last sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What the verifier found about one claim."""
+
+    signals: Signals = Signals()
+    penalties: Penalties = Penalties()
+    window: Window | None = None
+    """The best window; None where nothing of the claim is found anywhere."""
+
+    rival_number: bool = False
+    """Whether the nearest sentence has another number where the claim's is missing."""
+
+    @property
+    def score(self) -> float:
+        """Mean of the signals minus the penalties, in 0..1."""
+        return min(1.0, max(0.0, self.signals.mean - self.penalties.total))
+
+    @property
+    def conflict(self) -> float:
+        """How much the window says the opposite: its likeness to the claim, where something is turned."""
+        turned = self.penalties.negation_flip or self.penalties.antonym_flip or self.rival_number
+        return self.signals.soft if turned and self.signals.window >= OVERLAP else 0.0
+
+    @property
+    def reason(self) -> str:
+        """What was found, in a few words."""
+        wrong = [f"number {number!r} is nowhere" for number in self.penalties.missing_numbers]
+        wrong += [f"name {name!r} is nowhere" for name in self.penalties.missing_names]
+        if self.penalties.negation_flip:
+            wrong.append("one of claim and evidence is negated")
+        if self.penalties.antonym_flip:
+            wrong.append("{!r} against {!r}".format(*self.penalties.antonym_flip))
+        return "; ".join([f"{self.signals.window:.0%} of the claim's weight is in the window", *wrong])
+
+    @property
+    def notes(self) -> dict[str, object]:
+        """Everything, for the evidence of a verdict."""
+        rounded = {name: round(value, 3) for name, value in asdict(self.signals).items()}
+        return {**asdict(self.penalties), "signals": rounded}
+
+
+def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]:
+    """Hold one claim against some texts.
+
+    Args:
+        claim: The sentence.
+        texts: What it is held against, together.
+
+    Yields:
+        Between slices of work.
+    """
+    weights = {word.stem: word.weight for word in claim.words}
+    total = sum(weights.values())
+    window = yield from _best(claim, weights, texts)
+    if window is None:
+        return Finding()
+    yield
+    lines = texts[window.text].lines[window.first : window.last]
+    known = frozenset[str]().union(*(text.stems for text in texts))
+    stems = frozenset[str]().union(*(line.stems for line in lines))
+    signals = Signals(
+        window=_share(weights, stems, total),
+        everywhere=_share(weights, known, total),
+        pairs=_pairs(claim, lines),
+        sequence=_sequence(claim, lines),
+        soft=_soft(claim, lines, stems),
+        cosine=_cosine(claim, lines),
+    )
+    yield
+    penalties = Penalties(
+        missing_numbers=_missing(claim, "number", known),
+        missing_names=_missing(claim, "name", known),
+        negation_flip=_negation_flip(claim, lines, weights),
+        antonym_flip=_antonym_flip(claim, stems),
+    )
+    rival = bool(penalties.missing_numbers) and any(
+        word.kind == "number" and word.stem not in claim.stems for line in lines for word in line.words
+    )
+    return Finding(signals=signals, penalties=penalties, window=window, rival_number=rival)
+
+
+def _best(
+    claim: Line, weights: dict[str, float], texts: Sequence[Text]
+) -> Generator[None, None, Window | None]:
+    """The window with most of the claim's words; among equals the one that reads most like the claim."""
+    wanted = claim.stems
+    best: tuple[float, float, Window] | None = None
+    for number, text in enumerate(texts):
+        hits = [wanted & line.stems for line in text.lines]
+        for first in range(max(1, len(hits) - SPAN + 1) if hits else 0):
+            found = frozenset[str]().union(*hits[first : first + SPAN])
+            score = sum(weights[stem] for stem in found)
+            if best and score < best[0]:
+                continue
+            last = min(first + SPAN, len(hits))
+            likeness = max(float(line.mean @ claim.mean) for line in text.lines[first:last])
+            if best is None or (score, likeness) > best[:2]:
+                best = (score, likeness, Window(number, first, last))
+        yield
+    return best[2] if best else None
+
+
+def _share(weights: dict[str, float], stems: frozenset[str], total: float) -> float:
+    return sum(weight for stem, weight in weights.items() if stem in stems) / total
+
+
+def _pairs(claim: Line, lines: Sequence[Line]) -> float:
+    pairs = [
+        (a.stem, b.stem, a.weight + b.weight) for a, b in zip(claim.words, claim.words[1:], strict=False)
+    ]
+    if not pairs:
+        return float(any(claim.words[0].stem in line.stems for line in lines))
+    there = {(a.stem, b.stem) for line in lines for a, b in zip(line.words, line.words[1:], strict=False)}
+    return sum(weight for a, b, weight in pairs if (a, b) in there) / sum(weight for _, _, weight in pairs)
+
+
+def _sequence(claim: Line, lines: Sequence[Line]) -> float:
+    """Longest common subsequence by dynamic programming, one row per word of the claim."""
+    import numpy as np
+
+    there = [word.stem for line in lines for word in line.words]
+    places: dict[str, list[int]] = {}
+    for place, stem in enumerate(there):
+        places.setdefault(stem, []).append(place)
+    row = np.zeros(len(there) + 1)
+    for word in claim.words:
+        at = places.get(word.stem)
+        if at is None:
+            continue
+        index = np.array(at)
+        longer = row.copy()
+        longer[index + 1] = np.maximum(row[index + 1], row[index] + word.weight)
+        row = np.maximum.accumulate(longer)
+    return float(row[-1]) / sum(word.weight for word in claim.words)
+
+
+def _soft(claim: Line, lines: Sequence[Line], stems: frozenset[str]) -> float:
+    import numpy as np
+
+    there = np.concatenate([line.vectors for line in lines])
+    nearest = (claim.vectors @ there.T).max(axis=1).clip(0.0, 1.0)
+    total = 0.0
+    for word, similarity in zip(claim.words, nearest.tolist(), strict=True):
+        total += word.weight * (1.0 if word.stem in stems else similarity)
+    return total / sum(word.weight for word in claim.words)
+
+
+def _cosine(claim: Line, lines: Sequence[Line]) -> float:
+    import numpy as np
+
+    means = np.stack([line.mean for line in lines])
+    whole = means.sum(axis=0)
+    length = float(np.linalg.norm(whole))
+    together = float(whole @ claim.mean) / length if length else 0.0
+    return min(1.0, max(0.0, together, float((means @ claim.mean).max())))
+
+
+def _missing(claim: Line, kind: str, known: frozenset[str]) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(word.surface for word in claim.words if word.kind == kind and word.stem not in known)
+    )
+
+
+def _negation_flip(claim: Line, lines: Sequence[Line], weights: dict[str, float]) -> bool:
+    """Whether the sentence that says most of the claim differs from it in negation."""
+    total = sum(weights.values())
+    nearest = max(lines, key=lambda line: _share(weights, line.stems, total))
+    if _share(weights, nearest.stems, total) < OVERLAP:
+        return False
+    return negated(claim.words) != negated(nearest.words)
+
+
+def _antonym_flip(claim: Line, stems: frozenset[str]) -> tuple[str, str] | None:
+    """A word of the claim that the window lacks while it has the opposite."""
+    for word in claim.words:
+        if word.stem not in stems:
+            for opposite in sorted(opposites(word.stem) - claim.stems):
+                if opposite in stems:
+                    return (word.surface, opposite)
+    return None
