@@ -66,7 +66,8 @@ class AnswerRelevancy(Metric):
     def how(self) -> str:
         if self.reading == "statements":
             return f"reading=statements, claims={self.claims}"
-        return f"reading=questions, count={self.count}, noncommittal={self.noncommittal}, repeats={self.repeats}"
+        evasive = f"noncommittal={self.noncommittal}, repeats={self.repeats}"
+        return f"reading=questions, count={self.count}, {evasive}"
 
     def questions(self, record: Record) -> Asking:
         """One of the two readings."""
