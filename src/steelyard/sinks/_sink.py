@@ -12,10 +12,10 @@ __all__ = ["Sink"]
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes finished Evaluations. Writing the same ones again must change nothing: sinks upsert by
-    `Score.id`.
+    """Takes finished Evaluations.
 
-    Sinks are used from one thread, the Monitor's, inside its event loop and its loop guard.
+    Writing the same ones again must change nothing: sinks upsert by `Score.id`. Sinks are used from one
+    thread, the Monitor's, inside its event loop and its loop guard.
     """
 
     @property

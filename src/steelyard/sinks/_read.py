@@ -1,0 +1,127 @@
+"""Reading results back from the files that sinks wrote."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.scores import Evaluation, evaluation_from_json
+from steelyard.sinks._sqlite_schema import check_version, evaluation_of
+
+__all__ = ["connect_readonly", "read_evaluations", "read_jsonl"]
+
+_log = logging.getLogger("steelyard.sinks")
+
+
+def read_evaluations(
+    path: str | os.PathLike[str] = "steelyard.db",
+    *,
+    metric: str | None = None,
+    trace_id: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    newest_first: bool = False,
+    limit: int | None = None,
+) -> Iterator[Evaluation]:
+    """Evaluations from a file that `SQLiteSink` wrote, while it may still be written to.
+
+    Args:
+        path: The file.
+        metric: Only records with a Score of this instance name, and only that Score.
+        trace_id: Only records of this trace.
+        since: Only those evaluated at or after this Unix time.
+        until: Only those evaluated before this Unix time.
+        newest_first: The latest first instead of the earliest.
+        limit: At most so many.
+
+    Raises:
+        ConfigurationError: If there is no such file, or it holds no results of this version.
+    """
+    wanted: list[tuple[str, Any]] = [
+        ("trace_id = ?", trace_id),
+        ("evaluated_at >= ?", since),
+        ("evaluated_at < ?", until),
+        ("record_id IN (SELECT record_id FROM scores WHERE metric = ?)", metric),
+    ]
+    given = [(condition, value) for condition, value in wanted if value is not None]
+    where = " AND ".join(condition for condition, _ in given) or "1"
+    order = "DESC" if newest_first else "ASC"
+    query = (
+        f"SELECT record_id, json FROM evaluations WHERE {where} "
+        f"ORDER BY evaluated_at {order}, record_id {order} LIMIT ?"
+    )
+    values = [value for _, value in given]
+    with closing(connect_readonly(path)) as connection:
+        for record_id, data in connection.execute(query, [*values, -1 if limit is None else limit]):
+            scores = connection.execute(
+                "SELECT json FROM scores WHERE record_id = ?1 AND (?2 IS NULL OR metric = ?2) "
+                "ORDER BY position, id",
+                (record_id, metric),
+            )
+            yield evaluation_of(data, [score for (score,) in scores])
+
+
+def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
+    """A connection for queries of your own over the tables `evaluations` and `scores`; it cannot write.
+
+    Raises:
+        ConfigurationError: If there is no such file, or it holds no results of this version.
+    """
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
+    # In a folder that cannot be written, SQLite cannot make the files that WAL needs; nor can anybody else.
+    frozen = not os.access(file.parent, os.W_OK) and not Path(f"{file}-wal").exists()
+    connection = sqlite3.connect(
+        f"{file.as_uri()}?mode=ro{'&immutable=1' if frozen else ''}", uri=True, timeout=5
+    )
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        check_version(version, os.fspath(path))
+        connection.execute("SELECT 1 FROM scores, evaluations LIMIT 0")
+    except sqlite3.Error as error:
+        connection.close()
+        raise ConfigurationError(f"{os.fspath(path)!r} is no results file: {error}") from error
+    except ConfigurationError:
+        connection.close()
+        raise
+    return connection
+
+
+def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Evaluation]:
+    """Evaluations from a file that `JSONLSink` wrote; of those of the same record, the last.
+
+    Lines that hold no Evaluation, such as the half line of a process that died, are left out and logged once.
+
+    Raises:
+        ConfigurationError: If there is no such file.
+    """
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed by the `with` below
+    except OSError as error:
+        raise ConfigurationError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from error
+    with file:
+        for start, length in sorted(_latest_lines(file, os.fspath(path)).values()):
+            file.seek(start)
+            yield evaluation_from_json(file.read(length))
+
+
+def _latest_lines(file: BinaryIO, path: str) -> dict[str, tuple[int, int]]:
+    latest: dict[str, tuple[int, int]] = {}
+    position = bad = 0
+    for line in file:
+        try:
+            if line.strip():
+                latest[evaluation_from_json(line).record_id] = (position, len(line))
+        except InvalidRecord:
+            bad += 1
+        position += len(line)
+    if bad:
+        _log.warning("%s: %d lines hold no evaluation and were left out", path, bad)
+    return latest

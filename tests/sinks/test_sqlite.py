@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from sinks.making import TRACE, failed, make_evaluation, make_score
+from steelyard.errors import ConfigurationError
+from steelyard.scores import Score
+from steelyard.sinks import SQLiteSink, connect_readonly, read_evaluations
+
+
+def write(path: Path, *evaluations: object) -> None:
+    async def run() -> None:
+        sink = SQLiteSink(path)
+        await sink.write(evaluations)  # type: ignore[arg-type]
+        await sink.aclose()
+
+    asyncio.run(run())
+
+
+def test_what_was_written_is_read_back_whole(tmp_path: Path) -> None:
+    first, second = make_evaluation("a"), make_evaluation("b", failed(), evaluated_at=1_700_000_001.0)
+    write(tmp_path / "steelyard.db", first, second)
+    assert list(read_evaluations(tmp_path / "steelyard.db")) == [first, second]
+
+
+def test_rows_have_what_a_dashboard_asks_for(tmp_path: Path) -> None:
+    write(tmp_path / "x.db", make_evaluation("a"))
+    with connect_readonly(tmp_path / "x.db") as connection:
+        connection.row_factory = sqlite3.Row
+        evaluation = dict(connection.execute("SELECT * FROM evaluations").fetchone())
+        scored, failure = map(dict, connection.execute("SELECT * FROM scores ORDER BY position"))
+    connection.close()
+    assert evaluation["question"] == "What did Marie Curie win?"
+    assert evaluation["answer"].startswith("Marie Curie won")
+    assert (evaluation["trace_id"], evaluation["span_id"]) == (TRACE.trace_id, TRACE.span_id)
+    assert (evaluation["prompt_tokens"], evaluation["cost"]) == (500, 0.002)
+    assert (scored["value"], scored["passed"], scored["threshold"]) == (0.75, 1, 0.5)
+    assert (scored["inclusion_probability"], scored["judge"]) == (0.1, "local-lexical")
+    assert (failure["value"], failure["status"], failure["cause"]) == (None, "failed", "timeout")
+
+
+def test_the_same_result_again_replaces_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    write(path, make_evaluation("a", make_score(value=0.75)))
+    write(path, make_evaluation("a", make_score(value=0.25)), make_evaluation("a", make_score(value=0.5)))
+    (only,) = read_evaluations(path)
+    assert only["faithfulness"].value == 0.5
+    assert len(only.scores) == 1
+
+
+def test_results_of_another_judge_stand_beside_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    write(path, make_evaluation("a", make_score(id="one")))
+    write(path, make_evaluation("a", make_score(id="two", value=0.1)))
+    (only,) = read_evaluations(path)
+    assert [score.value for score in only.scores] == [0.75, 0.1]
+
+
+def test_scores_without_an_id_are_kept_by_record_and_metric(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    bare = Score(metric="m", status="scored", value=1.0)
+    write(path, make_evaluation("a", bare), make_evaluation("b", bare), make_evaluation("a", bare))
+    assert [len(one.scores) for one in read_evaluations(path)] == [1, 1]
+
+
+def test_without_a_record_no_content_is_in_the_evaluations_table(tmp_path: Path) -> None:
+    write(tmp_path / "x.db", make_evaluation("a", make_score(verdicts=()), record=None))
+    assert b"Curie" not in (tmp_path / "x.db").read_bytes()
+    (only,) = read_evaluations(tmp_path / "x.db")
+    assert only.record is None
+
+
+def test_filters(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    write(
+        path,
+        make_evaluation("a", make_score("m", id="1"), make_score("n", id="2"), evaluated_at=10),
+        make_evaluation("b", make_score("n", id="3"), evaluated_at=20, trace=None),
+        make_evaluation("c", make_score("n", id="4"), evaluated_at=30, trace=None),
+    )
+
+    def ids(**options: object) -> list[str]:
+        return [one.record_id for one in read_evaluations(path, **options)]  # type: ignore[arg-type]
+
+    assert ids() == ["a", "b", "c"]
+    assert ids(newest_first=True, limit=2) == ["c", "b"]
+    assert ids(since=20) == ["b", "c"]
+    assert ids(until=20) == ["a"]
+    assert ids(trace_id=TRACE.trace_id) == ["a"]
+    assert ids(limit=0) == []
+    assert [[s.metric for s in one.scores] for one in read_evaluations(path, metric="m")] == [["m"]]
+
+
+def test_readers_and_other_writers_go_on_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    write(path, make_evaluation("a"))
+    reader = read_evaluations(path)
+    next(reader)
+    write(path, make_evaluation("b"))
+    assert [one.record_id for one in read_evaluations(path)] == ["a", "b"]
+    reader.close()  # type: ignore[attr-defined]
+
+
+def test_a_write_waits_for_another_writer_and_lets_the_loop_run(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    write(path, make_evaluation("a"))
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def run() -> int:
+        ticks = 0
+        writing = asyncio.create_task(SQLiteSink(path).write([make_evaluation("b")]))
+        while not writing.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+            if ticks == 3:
+                other.execute("COMMIT")
+        await writing
+        return ticks
+
+    assert asyncio.run(run()) >= 3
+    other.close()
+    assert [one.record_id for one in read_evaluations(path)] == ["a", "b"]
+
+
+def test_a_lock_that_stays_is_an_error_and_nothing_is_half_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    write(path, make_evaluation("a"))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        asyncio.run(SQLiteSink(path, lock_timeout=0.1).write([make_evaluation("b")]))
+    other.close()
+    assert [one.record_id for one in read_evaluations(path)] == ["a"]
+
+
+def test_two_processes_write_to_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    errors: list[BaseException] = []
+
+    def many(name: str) -> None:
+        try:
+            for number in range(30):
+                write(path, make_evaluation(f"{name}{number}", make_score(id=f"{name}{number}")))
+        except BaseException as error:  # noqa: BLE001 - shown by the assertion
+            errors.append(error)
+
+    threads = [threading.Thread(target=many, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sum(1 for _ in read_evaluations(path)) == 60
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_opens_a_connection_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    sink = SQLiteSink(path)
+    asyncio.run(sink.write([make_evaluation("parent")]))
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            asyncio.run(sink.write([make_evaluation("child", evaluated_at=1.8e9)]))
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    asyncio.run(sink.write([make_evaluation("again", evaluated_at=1.9e9)]))
+    asyncio.run(sink.aclose())
+    assert [one.record_id for one in read_evaluations(path)] == ["parent", "child", "again"]
+
+
+def test_lone_surrogates_and_nuls_from_a_judge_are_stored(tmp_path: Path) -> None:
+    odd = make_score(explanation="a\ud800b\0c", id="odd")
+    write(tmp_path / "x.db", make_evaluation("a", odd))
+    (only,) = read_evaluations(tmp_path / "x.db")
+    assert only["faithfulness"].explanation.startswith("a\N{REPLACEMENT CHARACTER}b")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere/x\.db.*folder that can be written"):
+        SQLiteSink(tmp_path / "nowhere" / "x.db").open()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_a_folder_that_is_read_only_is_named_and_its_results_can_still_be_read(tmp_path: Path) -> None:
+    write(tmp_path / "x.db", make_evaluation("a"))
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(ConfigurationError, match="folder that can be written"):
+            SQLiteSink(tmp_path / "y.db").open()
+        assert [one.record_id for one in read_evaluations(tmp_path / "x.db")] == ["a"]
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes, " * 100)
+    with pytest.raises(ConfigurationError, match="not a database"):
+        SQLiteSink(path).open()
+    with pytest.raises(ConfigurationError, match="no results file"):
+        next(read_evaluations(path))
+    assert path.read_text() == "my notes, " * 100
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE users (name TEXT)")
+    other.commit()
+    with pytest.raises(ConfigurationError, match="another program"):
+        SQLiteSink(path).open()
+    assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("users",)]
+    other.close()
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "x.db", make_evaluation("a"))
+    newer = sqlite3.connect(tmp_path / "x.db")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    with pytest.raises(ConfigurationError, match="schema 99"):
+        SQLiteSink(tmp_path / "x.db").open()
+    with pytest.raises(ConfigurationError, match="schema 99"):
+        next(read_evaluations(tmp_path / "x.db"))
+
+
+def test_a_results_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"no results file .*missing\.db"):
+        next(read_evaluations(tmp_path / "missing.db"))
+
+
+def test_wrong_timeout() -> None:
+    with pytest.raises(ConfigurationError, match="-1"):
+        SQLiteSink(lock_timeout=-1)
