@@ -145,7 +145,7 @@ class _Case:
         finding, read = yield from self._find(claim, texts)
         evidence = _evidence(finding, read, by, passage or 0)
         return YesNo(
-            value=finding.score >= THRESHOLD,
+            value=finding.score >= THRESHOLD and finding.whole,
             probability=finding.score,
             reason=finding.reason,
             evidence=evidence,

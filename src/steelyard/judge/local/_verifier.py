@@ -102,6 +102,15 @@ class Finding:
         return min(1.0, max(0.0, self.signals.mean - self.penalties.total))
 
     @property
+    def whole(self) -> bool:
+        """Whether every number and name of the claim is somewhere in the texts; without, it is not supported.
+
+        However much of the rest is found: a sentence whose one wrong year is all that was invented reads like
+        its source. A turned negation does not decide, because it is found where there is none too often.
+        """
+        return not (self.penalties.missing_numbers or self.penalties.missing_names)
+
+    @property
     def conflict(self) -> float:
         """How much the window says the opposite: its likeness to the claim, where something is turned."""
         turned = self.penalties.negation_flip or self.penalties.antonym_flip or self.rival_number
