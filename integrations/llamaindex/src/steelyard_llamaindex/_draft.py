@@ -22,9 +22,11 @@ from steelyard.record import (
 from steelyard_llamaindex._extract import (
     answer_of,
     contexts_of,
+    get,
     nodes_of,
     prompt_of,
     question_of,
+    result_of,
     trouble_of,
 )
 from steelyard_llamaindex._turns import Step, Turn
@@ -135,7 +137,7 @@ class TurnDraft:
         from their answers: what they returned is kept, as far as it says so itself.
         """
         inner = [hop for child in self.turn.steps if child.parent is step for hop in self._hops(child)]
-        own = nodes_of(getattr(step.result, "result", step.result))
+        own = nodes_of(result_of(step.result))
         if not own:
             return inner
         asked = question_of(step.asked)
@@ -146,15 +148,15 @@ class TurnDraft:
 
     def _tool_results(self) -> list[_Hop]:
         """Nodes in an agent's own account of its tools, where the tools ran unseen."""
-        output = getattr(self.turn.root.result, "result", self.turn.root.result)
-        calls = getattr(output, "tool_calls", None) or ()
-        hops = [_Hop("", nodes_of(getattr(call, "tool_output", None)), False) for call in calls]
+        calls = get(result_of(self.turn.root.result), "tool_calls")
+        calls = calls if isinstance(calls, (list, tuple)) else ()
+        hops = [_Hop("", nodes_of(get(call, "tool_output")), False) for call in calls]
         return [hop for hop in hops if hop.nodes]
 
     def _tool_texts(self, hop: int) -> list[Context]:
         """The texts of the tools that the user named as evidence."""
         outputs = [step.result for step in self.turn.steps if step.kind == "tool" and step.result is not None]
-        named = [each for each in outputs if getattr(each, "tool_name", None) in self.context_tools]
+        named = [each for each in outputs if get(each, "tool_name") in self.context_tools]
         texts = [text_of(each.content).strip() for each in named if not nodes_of(each)]
         return [Context(text=text, hop=hop + number) for number, text in enumerate(texts) if text]
 

@@ -12,7 +12,16 @@ from typing import Any
 
 from steelyard.record import Context, plain, text_of
 
-__all__ = ["answer_of", "contexts_of", "nodes_of", "prompt_of", "question_of", "trouble_of"]
+__all__ = [
+    "answer_of",
+    "contexts_of",
+    "get",
+    "nodes_of",
+    "prompt_of",
+    "question_of",
+    "result_of",
+    "trouble_of",
+]
 
 _ASKED = (
     "user_msg",
@@ -37,7 +46,7 @@ def question_of(asked: Any) -> str:
     if isinstance(asked, Mapping):
         return _asked_in(asked)
     for name in ("query_str", "content"):
-        if isinstance(value := _get(asked, name), str):
+        if isinstance(value := get(asked, name), str):
             return text_of(value)
     if isinstance(asked, (list, tuple)):
         return question_of(_last_of_user(asked))
@@ -53,7 +62,7 @@ def _asked_in(fields: Mapping[Any, Any]) -> str:
 def _last_of_user(messages: Any) -> Any:
     if not isinstance(messages, (list, tuple)):
         return None
-    users = (each for each in reversed(messages) if str(_get(_get(each, "role"), "value")) == "user")
+    users = (each for each in reversed(messages) if str(get(get(each, "role"), "value")) == "user")
     return next(users, None)
 
 
@@ -72,11 +81,11 @@ def answer_of(result: Any) -> str:
     if found:
         return found
     for name in ("content", "result", "structured_response"):
-        value = _get(result, name)
+        value = get(result, name)
         if value is not None and value is not result and (text := answer_of(value)):
             return text
     # A structured response, or an event of the application's own: its JSON is what there is to read.
-    whole = _get(result, "model_dump_json")
+    whole = get(result, "model_dump_json")
     return text_of(whole()) if callable(whole) and fields else ""
 
 
@@ -88,19 +97,25 @@ def trouble_of(answer: str, failure: str | None) -> str | None:
 def prompt_of(prompt: Any) -> str:
     """What a model was sent, as one text."""
     if isinstance(prompt, (list, tuple)):
-        return "\n".join(text_of(_get(message, "content")) for message in prompt)
+        return "\n".join(text_of(get(message, "content")) for message in prompt)
     return text_of(prompt)
 
 
 def nodes_of(result: Any) -> list[Any]:
     """The nodes in what a retriever, an engine or a tool returned; none where it holds no nodes."""
-    if (raw := _get(result, "raw_output")) is not None:
+    if (raw := get(result, "raw_output")) is not None:
         return nodes_of(raw)
-    if isinstance(sources := _get(result, "source_nodes"), (list, tuple)):
+    if isinstance(sources := get(result, "source_nodes"), (list, tuple)):
         result = sources
     if not isinstance(result, (list, tuple)):
         return []
-    return [each for each in result if _get(each, "node") is not None]
+    return [each for each in result if get(each, "node") is not None]
+
+
+def result_of(result: Any) -> Any:
+    """What a workflow returned: the result in its stop event, or itself."""
+    inner = get(result, "result")
+    return result if inner is None else inner
 
 
 def contexts_of(
@@ -110,8 +125,8 @@ def contexts_of(
     contexts = [
         Context(
             text=_text_of_node(each.node, with_metadata),
-            id=_text_or_none(_get(each.node, "node_id")),
-            score=_number_or_none(_get(each, "score")),
+            id=_text_or_none(get(each.node, "node_id")),
+            score=_number_or_none(get(each, "score")),
             rank=rank,
             query=query,
             hop=hop,
@@ -129,14 +144,14 @@ def _text_of_node(node: Any, with_metadata: bool) -> str:
         mode = MetadataMode.LLM if with_metadata else MetadataMode.NONE
         return text_of(node.get_content(metadata_mode=mode)).strip()
     except Exception:  # noqa: BLE001 - nodes may be anybody's
-        return text_of(_get(node, "text")).strip()
+        return text_of(get(node, "text")).strip()
 
 
 def _fields(value: Any) -> dict[str, Any]:
     """The fields of an event, a model or a dataclass, those given freely included."""
-    fields = dict(getattr(value, "__dict__", None) or {})
+    fields = dict(get(value, "__dict__") or {})
     for name in ("_data", "_result"):
-        private = _get(value, "__pydantic_private__") or {}
+        private = get(value, "__pydantic_private__") or {}
         extra = private.get(name) if isinstance(private, Mapping) else None
         if name == "_data" and isinstance(extra, Mapping):
             fields.update(extra)
@@ -152,7 +167,8 @@ def _first(fields: Mapping[Any, Any], names: Sequence[str], text: Any) -> str:
     return ""
 
 
-def _get(value: Any, name: str) -> Any:
+def get(value: Any, name: str) -> Any:
+    """An attribute, or None where there is none or it cannot be read."""
     try:
         return getattr(value, name, None)
     except Exception:  # noqa: BLE001 - properties of a user's object may raise anything

@@ -204,9 +204,13 @@ class Turns:
                 turn.said = result
 
     def _leave_root(self, turn: Turn, result: Any) -> None:
-        if not self._defer(self, turn, result):
+        try:
+            if self._defer(self, turn, result):
+                return
             turn.root.result = result
-            self.finish(turn)
+        except Exception as error:  # noqa: BLE001 - a response may be an object of the application's own
+            self.complain("stream", error)
+        self.finish(turn)
 
     def keep(self, turn: Turn) -> None:
         """Let the writer of a streamed chat find its turn, whose root has returned."""
@@ -254,7 +258,9 @@ class Turns:
     def place(self, span_id: str | None) -> Place | None:
         """Where an event of this span belongs."""
         place = self._places.get(span_id) if span_id is not None else None
-        return place if place is not None else current_place.get()
+        if place is not None or is_unrecorded():
+            return place
+        return current_place.get()
 
     def finish(self, turn: Turn) -> None:
         """End a turn, once, and hand it over."""

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
+from llamaindex_parts import (
+    ANSWER,
+    BERLIN,
+    FRANCE,
+    PARIS,
+    QUESTION,
+    Caller,
+    Fixed,
+    Receiver,
+    Scripted,
+    engine,
+    texts,
+)
+
+from steelyard_llamaindex import instrument
+
+
+def query_tool(name: str, *keys: str, **options: Any) -> QueryEngineTool:
+    return QueryEngineTool.from_defaults(engine(*keys, **options), name=name, description=name)
+
+
+def retriever_tool(name: str, *keys: str, **options: Any) -> RetrieverTool:
+    return RetrieverTool.from_defaults(Fixed(*keys), name=name, description=name, **options)
+
+
+def ask(agent: Any, **options: Any) -> str:
+    async def main() -> str:
+        return str(await agent.run(**({"user_msg": QUESTION} | options)))
+
+    return asyncio.run(main())
+
+
+def test_query_engine_tool_over_two_hops(receiver: Receiver) -> None:
+    script: list[Any] = [("docs", {"input": "capital of France"}), ("docs", {"input": "country"}), ANSWER]
+    agent = FunctionAgent(tools=[query_tool("docs", "d1", "d2")], llm=Caller(script=script))
+    assert ask(agent) == ANSWER
+    record = receiver.record
+    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
+    assert texts(record) == [PARIS, FRANCE]
+    assert [(context.hop, context.query) for context in record.contexts] == [
+        (0, "capital of France"),
+        (0, "capital of France"),
+    ]
+
+
+def test_different_tools_are_different_hops(receiver: Receiver) -> None:
+    script: list[Any] = [("cities", {"input": "capital"}), ("countries", {"input": "country"}), ANSWER]
+    tools = [query_tool("cities", "d1"), retriever_tool("countries", "d2", "d3")]
+    ask(FunctionAgent(tools=tools, llm=Caller(script=script)))
+    record = receiver.record
+    assert texts(record) == [PARIS, FRANCE, BERLIN]
+    assert [context.hop for context in record.contexts] == [0, 1, 1]
+    assert record.contexts_source == "in_prompt"
+
+
+def test_retriever_tool_with_a_reranker(receiver: Receiver) -> None:
+    class First(BaseNodePostprocessor):
+        def _postprocess_nodes(
+            self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+        ) -> list[NodeWithScore]:
+            return nodes[:1]
+
+    tool = retriever_tool("docs", "d1", "d2", node_postprocessors=[First()])
+    ask(FunctionAgent(tools=[tool], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER])))
+    record = receiver.record
+    assert texts(record) == [PARIS]
+    assert [context.text for context in record.retrieved] == [PARIS, FRANCE]
+
+
+def test_agent_that_looks_nothing_up(receiver: Receiver) -> None:
+    assert ask(FunctionAgent(tools=[query_tool("docs")], llm=Caller(script=[ANSWER]))) == ANSWER
+    record = receiver.record
+    assert (record.question, record.answer, record.contexts) == (QUESTION, ANSWER, ())
+
+
+@pytest.mark.parametrize("form", ["message", "history"])
+def test_questions_as_messages(receiver: Receiver, form: str) -> None:
+    message = ChatMessage(role=MessageRole.USER, content=QUESTION)
+    agent = FunctionAgent(tools=[query_tool("docs")], llm=Caller(script=[ANSWER]))
+    earlier = [ChatMessage(role=MessageRole.USER, content="hello"), message]
+    given: Any = {"user_msg": message} if form == "message" else {"user_msg": None, "chat_history": earlier}
+    ask(agent, **given)
+    assert receiver.record.question == QUESTION
+
+
+def test_react_agent(receiver: Receiver) -> None:
+    script = iter(
+        [
+            'Thought: I need the documents.\nAction: docs\nAction Input: {"input": "capital of France"}',
+            f"Thought: I can answer.\nAnswer: {ANSWER}",
+        ]
+    )
+    agent = ReActAgent(tools=[query_tool("docs", "d1")], llm=Scripted(say=lambda prompt: next(script)))
+    assert ask(agent) == ANSWER
+    record = receiver.record
+    assert (record.question, record.answer, texts(record)) == (QUESTION, ANSWER, [PARIS])
+
+
+def test_agent_workflow_with_a_handoff(receiver: Receiver) -> None:
+    first = FunctionAgent(
+        name="first",
+        description="hands over",
+        tools=[query_tool("cities", "d1")],
+        can_handoff_to=["second"],
+        llm=Caller(
+            script=[("cities", {"input": "capital"}), ("handoff", {"to_agent": "second", "reason": "more"})]
+        ),
+    )
+    second = FunctionAgent(
+        name="second",
+        description="answers",
+        tools=[retriever_tool("countries", "d2")],
+        llm=Caller(script=["", "", ("countries", {"input": "country"}), ANSWER]),
+    )
+    workflow = AgentWorkflow(agents=[first, second], root_agent="first")
+    assert ask(workflow) == ANSWER
+    record = receiver.record
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert texts(record) == [PARIS, FRANCE]
+    assert record.id.startswith("AgentWorkflow.run-")
+
+
+def test_function_tool_that_retrieves_and_returns_text(receiver: Receiver) -> None:
+    def search(query: str) -> str:
+        """Search."""
+        return "\n".join(each.text for each in Fixed("d1", "d2").retrieve(query))
+
+    tool = FunctionTool.from_defaults(search)
+    ask(FunctionAgent(tools=[tool], llm=Caller(script=[("search", {"query": "capital"}), ANSWER])))
+    assert texts(receiver.record) == [PARIS, FRANCE]
+
+
+def test_text_of_a_tool_counts_where_it_is_named() -> None:
+    def web(query: str) -> str:
+        """Search the web."""
+        return PARIS
+
+    receiver = Receiver()
+    instrument(receiver, context_tools=["web"])
+    tool = FunctionTool.from_defaults(web)
+    agent = FunctionAgent(tools=[tool], llm=Caller(script=[("web", {"query": "capital"}), ANSWER]))
+    ask(agent)
+    instrument(plain := Receiver())
+    ask(agent)
+    assert texts(receiver.record) == [PARIS]
+    assert texts(plain.record) == []
+
+
+def test_tool_that_fails_is_noted(receiver: Receiver) -> None:
+    tool = RetrieverTool.from_defaults(Fixed(error=ConnectionError("no store")), name="docs", description="d")
+    ask(FunctionAgent(tools=[tool], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER])))
+    record = receiver.record
+    assert (record.status, record.answer, record.contexts) == ("ok", ANSWER, ())
+    assert record.notes == ("a step failed and the run went on: ConnectionError: no store",)
+
+
+def test_model_that_fails(receiver: Receiver) -> None:
+    class Fails(Caller):
+        def _next(self, messages: Any) -> Any:
+            raise ConnectionError("429")
+
+    agent = FunctionAgent(tools=[query_tool("docs")], llm=Fails(script=[]))
+    with pytest.raises(Exception, match="429"):
+        ask(agent)
+    record = receiver.record
+    assert (record.status, record.question) == ("error", QUESTION)
+    assert "429" in (record.error or "")
+
+
+def test_two_turns_of_one_conversation(receiver: Receiver) -> None:
+    async def main() -> None:
+        agent = FunctionAgent(
+            tools=[query_tool("docs", "d1")],
+            llm=Caller(script=[("docs", {"input": "capital"}), ANSWER, "You are welcome."]),
+        )
+        memory = ChatMemoryBuffer.from_defaults(token_limit=4000)
+        await agent.run(user_msg=QUESTION, memory=memory)
+        await agent.run(user_msg="Thank you!", memory=memory)
+
+    asyncio.run(main())
+    first, second = receiver.records
+    assert (texts(first), first.answer) == ([PARIS], ANSWER)
+    assert (second.question, texts(second), second.answer) == ("Thank you!", [], "You are welcome.")
+
+
+def test_agents_side_by_side(receiver: Receiver) -> None:
+    async def main() -> None:
+        agent = FunctionAgent(
+            tools=[query_tool("docs", "d1")], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER])
+        )
+        await asyncio.gather(*(agent.run(user_msg=f"Question {number}?") for number in range(10)))
+
+    asyncio.run(main())
+    records = receiver.records
+    assert sorted(record.question for record in records) == [f"Question {number}?" for number in range(10)]
+    assert all(texts(record) == [PARIS] and record.answer == ANSWER for record in records)
+
+
+def test_cancelled_run(receiver: Receiver) -> None:
+    async def main() -> None:
+        slow = engine("d1", llm=Scripted(slow=5.0))
+        tool = QueryEngineTool.from_defaults(slow, name="docs", description="docs")
+        agent = FunctionAgent(tools=[tool], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER]))
+        handler = agent.run(user_msg=QUESTION)
+        await asyncio.sleep(0.2)
+        await handler.cancel_run()
+        with pytest.raises(BaseException):  # noqa: B017 - its class moved between versions
+            await handler
+
+    asyncio.run(main())
+    assert (receiver.record.status, receiver.record.question) == ("cancelled", QUESTION)
+    assert texts(receiver.record) == [PARIS]

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
+from llama_index.core.base.response.schema import StreamingResponse
+from llama_index.core.indices.query.query_transform.base import DecomposeQueryTransform, HyDEQueryTransform
+from llama_index.core.query_engine import (
+    MultiStepQueryEngine,
+    RetryQueryEngine,
+    RouterQueryEngine,
+    SubQuestionQueryEngine,
+    TransformQueryEngine,
+)
+from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.schema import QueryBundle
+from llama_index.core.tools import QueryEngineTool
+from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Receiver, Scripted, engine, texts
+
+BOTH = [False, True]
+
+
+class Chooses(BaseSelector):
+    """A selector that always takes the given engines."""
+
+    indices: list[int]
+
+    def __init__(self, *indices: int) -> None:
+        self.indices = list(indices)
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts_dict: Any) -> None:
+        pass
+
+    def _select(self, choices: Any, query: QueryBundle) -> SelectorResult:
+        return SelectorResult(selections=[SingleSelection(index=each, reason="") for each in self.indices])
+
+    async def _aselect(self, choices: Any, query: QueryBundle) -> SelectorResult:
+        return self._select(choices, query)
+
+
+class Asks(BaseQuestionGenerator):
+    """A generator of two fixed sub-questions."""
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts_dict: Any) -> None:
+        pass
+
+    def generate(self, tools: Any, query: QueryBundle) -> list[SubQuestion]:
+        return [
+            SubQuestion(sub_question="Which city?", tool_name="cities"),
+            SubQuestion(sub_question="Which country?", tool_name="countries"),
+        ]
+
+    async def agenerate(self, tools: Any, query: QueryBundle) -> list[SubQuestion]:
+        return self.generate(tools, query)
+
+
+def tool(name: str, *keys: str, **options: Any) -> QueryEngineTool:
+    return QueryEngineTool.from_defaults(engine(*keys, **options), name=name, description=name)
+
+
+def run(asked: Any, asynchronous: bool) -> str:
+    return str(asyncio.run(asked.aquery(QUESTION)) if asynchronous else asked.query(QUESTION))
+
+
+@pytest.mark.parametrize("asynchronous", BOTH)
+def test_router(receiver: Receiver, asynchronous: bool) -> None:
+    tools = [tool("cities", "d1"), tool("countries", "d2")]
+    run(RouterQueryEngine(Chooses(1), tools, llm=Scripted()), asynchronous)
+    record = receiver.record
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert texts(record) == [FRANCE]
+    assert record.id.startswith("RouterQueryEngine.")
+
+
+@pytest.mark.parametrize("asynchronous", BOTH)
+def test_router_over_several_engines(receiver: Receiver, asynchronous: bool) -> None:
+    tools = [tool("cities", "d1", "d3"), tool("countries", "d2")]
+    summarizer = get_response_synthesizer(llm=Scripted(), response_mode=cast(Any, "tree_summarize"))
+    run(
+        RouterQueryEngine(Chooses(0, 1), tools, llm=Scripted(), summarizer=cast(Any, summarizer)),
+        asynchronous,
+    )
+    assert texts(receiver.record) == [PARIS, BERLIN, FRANCE]
+    assert [context.hop for context in receiver.record.contexts] == [0, 0, 1]
+
+
+def test_router_that_streams(receiver: Receiver) -> None:
+    tools = [tool("cities", "d1", streaming=True)]
+    response = cast(StreamingResponse, RouterQueryEngine(Chooses(0), tools, llm=Scripted()).query(QUESTION))
+    assert receiver.drafts == []
+    assert "".join(response.response_gen) == ANSWER
+    assert (receiver.record.answer, texts(receiver.record)) == (ANSWER, [PARIS])
+
+
+@pytest.mark.parametrize("use_async", BOTH)
+@pytest.mark.parametrize("asynchronous", BOTH)
+def test_sub_questions_rest_on_documents_not_on_answers(
+    receiver: Receiver, asynchronous: bool, use_async: bool
+) -> None:
+    asked = SubQuestionQueryEngine.from_defaults(
+        [tool("cities", "d1", "d3"), tool("countries", "d2")],
+        llm=Scripted(),
+        question_gen=Asks(),
+        verbose=False,
+        use_async=use_async,
+    )
+    run(asked, asynchronous)
+    record = receiver.record
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert texts(record) == [PARIS, BERLIN, FRANCE]
+    assert [context.query for context in record.contexts] == ["Which city?", "Which city?", "Which country?"]
+    assert [context.hop for context in record.contexts] == [0, 0, 1]
+
+
+def test_sub_question_that_fails(receiver: Receiver) -> None:
+    def fail(prompt: str) -> str:
+        raise RuntimeError("down")
+
+    tools = [tool("cities", "d1", say=fail), tool("countries", "d2")]
+    asked = SubQuestionQueryEngine.from_defaults(
+        tools, llm=Scripted(), question_gen=Asks(), verbose=False, use_async=False
+    )
+    asked.query(QUESTION)
+    record = receiver.record
+    assert (record.status, record.answer) == ("ok", ANSWER)
+    assert record.notes == ("a step failed and the run went on: RuntimeError: down",)
+
+
+@pytest.mark.parametrize("asynchronous", BOTH)
+def test_multi_step(receiver: Receiver, asynchronous: bool) -> None:
+    steps = iter(["Which country?", "Which city?"])
+    transform = Scripted(say=lambda prompt: next(steps))
+    from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
+
+    asked = MultiStepQueryEngine(
+        engine("d1", "d2"),
+        StepDecomposeQueryTransform(llm=transform),
+        response_synthesizer=get_response_synthesizer(llm=Scripted()),
+        num_steps=2,
+        index_summary="cities",
+    )
+    run(asked, asynchronous)
+    record = receiver.record
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert texts(record) == [PARIS, FRANCE]
+    assert record.contexts[0].query == "Which country?"
+
+
+@pytest.mark.parametrize("asynchronous", BOTH)
+@pytest.mark.parametrize("kind", ["hyde", "decompose"])
+def test_transformed_queries_keep_the_user_s_words(receiver: Receiver, kind: str, asynchronous: bool) -> None:
+    model = Scripted(say=lambda prompt: "Capital of France?")
+    transform: Any = HyDEQueryTransform(llm=model) if kind == "hyde" else DecomposeQueryTransform(llm=model)
+    run(TransformQueryEngine(engine("d1"), transform, {"index_summary": "cities"}), asynchronous)
+    record = receiver.record
+    assert (record.question, record.answer, texts(record)) == (QUESTION, ANSWER, [PARIS])
+    assert record.contexts[0].query == (None if kind == "hyde" else "Capital of France?")
+    assert record.standalone_question is None
+
+
+def test_retries_keep_the_last_attempt(receiver: Receiver) -> None:
+    from llama_index.core.evaluation import RelevancyEvaluator
+
+    verdicts = iter(["NO", "YES"])
+    judge = RelevancyEvaluator(llm=Scripted(say=lambda prompt: next(verdicts)))
+    RetryQueryEngine(engine("d1"), judge, max_retries=2).query(QUESTION)
+    records = receiver.records
+    assert [record.question for record in records] == [QUESTION]
+    assert texts(records[0]) == [PARIS]
