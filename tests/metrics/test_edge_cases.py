@@ -101,7 +101,12 @@ def test_the_default_suite_is_what_the_judge_can_honestly_answer() -> None:
         "claims=extracted, reading=entailment",
         "reading=questions, count=3, noncommittal=all, repeats=1",
     ]
-    verifier = ScriptedJudge(writer.script, capabilities=Capabilities(kinds=frozenset({Supported, Claims})))
+    local = ScriptedJudge(writer.script, capabilities=Capabilities(kinds=frozenset({Supported, Claims})))
+    assert [metric.how for metric in default_metrics(local)][:2] == [
+        "claims=extracted, reading=entailment",
+        "reading=statements, claims=extracted",
+    ]
+    verifier = ScriptedJudge(writer.script, capabilities=Capabilities(kinds=frozenset({Supported})))
     assert [metric.how for metric in default_metrics(verifier)][:2] == [
         "claims=sentences, reading=entailment",
         "reading=statements, claims=sentences",

@@ -74,12 +74,12 @@ def by_name(name: str) -> Callable[[], Metric]:
 def default_metrics(judge: Judge) -> list[Metric]:
     """The suite for live traffic, which has no reference, in the readings that this judge can answer.
 
-    A judge that cannot write questions (the local one) gets answer relevancy in its statements reading, and
-    one whose claims would be sentences anyway is asked for sentences.
+    A judge that cannot write questions (the local one) gets answer relevancy in its statements reading. One
+    that extracts claims is asked for them even if they are sentences, since it leaves out what claims
+    nothing: an "I do not know" is then not an unsupported claim.
     """
     writes = Questions in judge.capabilities.kinds
-    extracts = Claims in judge.capabilities.kinds and writes
-    claims: ClaimsFrom = "extracted" if extracts else "sentences"
+    claims: ClaimsFrom = "extracted" if Claims in judge.capabilities.kinds else "sentences"
     relevancy = AnswerRelevancy() if writes else AnswerRelevancy(reading="statements", claims=claims)
     return [Faithfulness(claims=claims), relevancy, ContextUtilization(), ContextRelevancy()]
 
