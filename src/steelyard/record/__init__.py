@@ -3,7 +3,7 @@
 from steelyard.record._assemble import Assembled, assemble, mark_in_prompt, unique
 from steelyard.record._clean import DEFAULT_LIMITS, Limits, clean, plain, text_of
 from steelyard.record._draft import Draft
-from steelyard.record._guard import is_unrecorded, unrecorded
+from steelyard.record._guard import SILENT_TRACE, is_unrecorded, unrecorded
 from steelyard.record._json import (
     RECORD_SCHEMA,
     context_from_dict,
@@ -19,6 +19,7 @@ from steelyard.record._trace import current_trace
 __all__ = [
     "DEFAULT_LIMITS",
     "RECORD_SCHEMA",
+    "SILENT_TRACE",
     "Assembled",
     "Context",
     "ContextsSource",

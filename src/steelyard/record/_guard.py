@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["is_unrecorded", "unrecorded"]
+__all__ = ["SILENT_TRACE", "is_unrecorded", "unrecorded"]
+
+SILENT_TRACE = 0x57EE17A2D << 64 | 0xFFFFFFFFFFFFFFFF
+"""Trace id of the unsampled span under which Steelyard works; one that ratio samplers pass over too."""
 
 _guarded: ContextVar[bool] = ContextVar("steelyard_unrecorded", default=False)
 
@@ -47,7 +50,7 @@ def _silence_opentelemetry() -> Any:
     # An invalid parent would start a new, sampled trace; a valid one without the sampled flag
     # makes every parent-based sampler drop what is below it.
     unsampled = trace.SpanContext(
-        trace_id=0x57EE17A2D, span_id=0x57EE1, is_remote=False, trace_flags=trace.TraceFlags(0)
+        trace_id=SILENT_TRACE, span_id=0x57EE1, is_remote=False, trace_flags=trace.TraceFlags(0)
     )
     silent = trace.set_span_in_context(trace.NonRecordingSpan(unsampled))
     keys = [getattr(context, name, None) for name in _SUPPRESS_NAMES]

@@ -71,6 +71,12 @@ def _sdk(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator
     sampler = variables.get("OTEL_TRACES_SAMPLER", "")
     if sampler.endswith("always_off"):
         yield Check(ok=False, what=f"OTEL_TRACES_SAMPLER={sampler} drops every span: choose another sampler")
+    elif sampler and not sampler.startswith("parentbased_"):
+        advice = f"choose parentbased_{sampler}"
+        what = (
+            f"OTEL_TRACES_SAMPLER={sampler} lets official instrumentors write a judge's own calls: {advice}"
+        )
+        yield Check(ok=False, what=what)
     elif "traceidratio" in sampler:
         share = variables.get("OTEL_TRACES_SAMPLER_ARG", "1.0")
         yield Check(

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["OWN_SCOPE", "SILENT_TRACE", "Event", "Span", "from_sdk", "is_own"]
+from steelyard.record import SILENT_TRACE
+
+__all__ = ["OWN_SCOPE", "Event", "Span", "from_sdk", "is_own"]
 
 OWN_SCOPE = "steelyard"
 """Instrumentation scope of the spans Steelyard writes itself; they are never recorded."""
-
-SILENT_TRACE = 0x57EE17A2D
-"""Trace id under which judges work unsampled; a sampler that ignores the parent still shows it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,8 @@
 "The root has ended" is not "the trace is complete": a streamed answer's model call may start later, and a
 root may never end. What counts is that the turn's own spans have ended, none of them is open, and a short
 quiet period has passed. A span that no dialect knows (an HTTP server's) holds nothing up: a turn below it is
-complete by itself. A span that is open while nothing happens below it for `ttl` seconds is taken for one that never ends.
+complete by itself. A span that is open while nothing happens below it for `ttl` seconds is taken for one that
+never ends.
 
 Pure bookkeeping: the caller tells the time, and brings its own lock.
 """
