@@ -5,7 +5,6 @@ Shared by all integrations, so that the same turn gives the same Record whicheve
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -54,8 +53,7 @@ def unique(contexts: Iterable[Context]) -> tuple[Context, ...]:
     """The first of each passage, in order. The same passage has the same text; ids of stores may collide."""
     found: dict[str, Context] = {}
     for context in contexts:
-        key = hashlib.blake2b(context.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        found.setdefault(key, context)
+        found.setdefault(context.text, context)
     return tuple(found.values())
 
 
@@ -65,14 +63,29 @@ def mark_in_prompt(contexts: Iterable[Context], prompts: Sequence[str]) -> tuple
     White space does not count. A passage is there if its first 60 characters are and, since the passages of a
     store often begin alike, 40 characters from its middle too.
     """
-    haystack = "\n".join(map(_normal, prompts))
-    return tuple(replace(context, in_prompt=_stands_in(context.text, haystack)) for context in contexts)
+    haystack = _Haystack(prompts)
+    return tuple(replace(context, in_prompt=haystack.holds(context.text)) for context in contexts)
 
 
-def _stands_in(text: str, haystack: str) -> bool:
-    needle = _normal(text)
-    middle = len(needle) // 2
-    return bool(needle) and needle[:_PREFIX] in haystack and needle[middle : middle + _SHINGLE] in haystack
+class _Haystack:
+    """Prompts to look for passages in. Most passages stand there as they are, so that is looked at first."""
+
+    def __init__(self, prompts: Sequence[str]) -> None:
+        self._prompts = prompts
+        self._normal: str | None = None
+
+    def holds(self, text: str) -> bool:
+        if any(text in prompt for prompt in self._prompts):
+            return bool(text) and not text.isspace()
+        if self._normal is None:
+            self._normal = "\n".join(map(_normal, self._prompts))
+        needle = _normal(text)
+        middle = len(needle) // 2
+        return (
+            bool(needle)
+            and needle[:_PREFIX] in self._normal
+            and needle[middle : middle + _SHINGLE] in self._normal
+        )
 
 
 def _normal(text: str) -> str:

@@ -48,6 +48,8 @@ def text_of(value: object) -> str:
         value = bytes(value).decode("utf-8", errors="replace")
     elif not isinstance(value, str):
         value = "" if value is None else _shown(value)
+    elif type(value) is not str:
+        value = str.__str__(value)  # a subclass (LangChain's TextAccessor, an enum) may act unlike a string
     if value.isascii() and "\0" not in value:
         return value
     return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)

@@ -225,6 +225,8 @@ def _notes(view: View, found: Found, question: str, answer: str, status: Status)
         notes.append(f"question: not found in an input of type {_kind(view.inputs)}; set question_key")
     if not answer and status == "ok":
         notes.append(f"answer: not found in an output of type {_kind(view.outputs)}; set answer_key")
+    if status == "ok" and any(model.failed for model in view.turn.models.values()):
+        notes.append("error on the way: a model run failed")
     if not view.models and status == "ok":
         notes.append("no model run was seen in this turn")
     return tuple(notes)

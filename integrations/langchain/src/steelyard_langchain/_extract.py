@@ -74,7 +74,7 @@ def _asked_in(value: Any, *, state_only: bool = False) -> str:
     if state is not None:
         for name in QUESTION_KEYS:
             found = state.get(name)
-            asked = _last_asked(messages_in(found)) if isinstance(found, list) else text_in(found)
+            asked = _last_asked(messages_in(found)) or text_in(found)
             if asked.strip():
                 return asked
     return _last_asked(messages_in(value))
@@ -96,7 +96,7 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None) -> str:
         given = state_of(inputs) or {}
         for name in ANSWER_KEYS:
             found = state.get(name)
-            text = _replied(messages_in(found)) if isinstance(found, list) else text_in(found)
+            text = _replied(messages_in(found)) or text_in(found)
             if text.strip() and not (name in given and text == text_in(given[name])):
                 return text
     messages = messages_in(outputs)

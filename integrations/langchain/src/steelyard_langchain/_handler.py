@@ -154,7 +154,7 @@ class CallbackHandler(BaseCallbackHandler):
 
     def stats(self) -> dict[str, int]:
         """How many turns are open, and how many were dropped by reason; also drops what has expired."""
-        self._forget(time.perf_counter())
+        self._forget(time.perf_counter(), room=0)
         return {"open": len(self._open), "runs": len(self._runs), **self._counts}
 
     def take_feedback(self, run_id: UUID | str, value: Any) -> bool:
@@ -463,13 +463,13 @@ class CallbackHandler(BaseCallbackHandler):
         runs.pop(turn.key, None)
         self._open.pop(turn.key, None)
 
-    def _forget(self, now: float) -> None:
+    def _forget(self, now: float, *, room: int = 1) -> None:
         """Drop what has been open for too long, oldest first."""
         while self._open:
             turn = next(iter(self._open.values()), None)
             if turn is None:
                 return
-            full = len(self._open) >= self._max_open
+            full = len(self._open) + room > self._max_open
             if not full and now - turn.started <= self._ttl:
                 break
             self._drop(turn)

@@ -33,7 +33,9 @@ _ROLES = {
     "HumanMessageChunk": "human",
 }
 _IDS = ("id", "_id", "doc_id", "document_id", "chunk_id")
-_SCORES = ("relevance_score", "score", "_score", "similarity_score", "rerank_score")
+_SCORES = ("relevance_score", "rerank_score", "score", "_score", "similarity_score")
+_SCORED = frozenset(_SCORES)
+_NOTHING: Mapping[str, Any] = {}
 
 
 def state_of(value: Any) -> Mapping[str, Any] | None:
@@ -161,15 +163,14 @@ def _context(document: Any, rank: int, query: str | None, hop: int) -> Context |
     text = text_of(text)
     if not text.strip():
         return None
+    known: Mapping[str, Any] = about if isinstance(about, Mapping) else _NOTHING
     own = getattr(document, "id", None)
-    known: Mapping[str, Any] = about if isinstance(about, Mapping) else {}
-    found = (
-        own if own is not None else next((known[name] for name in _IDS if known.get(name) is not None), None)
-    )
+    if own is None and known:
+        own = next((known[name] for name in _IDS if known.get(name) is not None), None)
     return Context(
         text=text,
-        id=None if found is None else text_of(found),
-        score=_score(known),
+        id=None if own is None else text_of(own),
+        score=None if _SCORED.isdisjoint(known) else _score(known),
         rank=rank,
         query=query,
         hop=hop,

@@ -1,0 +1,238 @@
+"""Agents and graphs: one record per turn, contexts over all tool calls, the last reply as the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import create_retriever_tool, tool
+from langchain_parts import (
+    BERLIN,
+    PARIS,
+    QUESTION,
+    SEINE,
+    Receiver,
+    Shelf,
+    calls,
+    lcel,
+    says,
+    texts,
+)
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+from steelyard_langchain import CallbackHandler
+
+ASKED = "What is the capital of France, and its river?"
+ANSWER = "Paris, and the Seine."
+SHELF = Shelf(by_word={"river": [SEINE, PARIS], "capital": [PARIS, BERLIN]})
+
+
+def searching(*, then: str = ANSWER) -> Any:
+    return says(
+        calls("search", 1, query="capital of France"), calls("search", 2, query="river in Paris"), then
+    )
+
+
+def retriever_tool(response_format: Any) -> Any:
+    return create_retriever_tool(SHELF, "search", "Searches.", response_format=response_format)
+
+
+def user(text: str = ASKED) -> Any:
+    return {"messages": [("user", text)]}
+
+
+@pytest.mark.parametrize("response_format", ["content", "content_and_artifact"])
+def test_retriever_tools(receiver: Receiver, config: Any, response_format: Any) -> None:
+    create_agent(searching(), [retriever_tool(response_format)]).invoke(user(), config)
+    record = receiver.record
+    assert (record.question, record.answer, record.status) == (ASKED, ANSWER, "ok")
+    assert [(c.text, c.hop, c.query) for c in record.contexts] == [
+        (PARIS.page_content, 0, "capital of France"),
+        (BERLIN.page_content, 0, "capital of France"),
+        (SEINE.page_content, 1, "river in Paris"),
+    ]
+    assert record.contexts_source == "in_prompt"
+    assert record.standalone_question is None
+    assert record.notes == ()
+
+
+@tool(response_format="content_and_artifact")
+def search_with_artifact(query: str) -> tuple[str, list[Document]]:
+    """Searches."""
+    found = [SEINE] if "river" in query else [PARIS]
+    return "\n".join(document.page_content for document in found), found
+
+
+@tool
+def search(query: str) -> str:
+    """Searches."""
+    return SEINE.page_content if "river" in query else PARIS.page_content
+
+
+def test_a_tool_with_documents_as_artifact(receiver: Receiver, config: Any) -> None:
+    model = says(
+        calls("search_with_artifact", 1, query="capital of France"),
+        calls("search_with_artifact", 2, query="river"),
+        ANSWER,
+    )
+    create_agent(model, [search_with_artifact]).invoke(user(), config)
+    record = receiver.record
+    assert [(c.text, c.hop, c.query, c.id) for c in record.contexts] == [
+        (PARIS.page_content, 0, "capital of France", "d1"),
+        (SEINE.page_content, 1, "river", "d4"),
+    ]
+
+
+def test_text_of_a_named_tool_is_context(receiver: Receiver) -> None:
+    handler = CallbackHandler(receiver, tool_contexts=["search"])
+    create_agent(searching(), [search]).invoke(user(), using(handler))
+    assert texts(receiver.record.contexts) == [PARIS.page_content, SEINE.page_content]
+
+
+def test_text_of_an_unnamed_tool_is_not(receiver: Receiver, config: Any) -> None:
+    create_agent(searching(), [search]).invoke(user(), config)
+    assert receiver.record.contexts == ()
+    assert receiver.record.notes == (
+        "tool 'search' returned text; name it in tool_contexts if that is context",
+    )
+
+
+def test_tools_in_parallel(receiver: Receiver, config: Any) -> None:
+    both = calls("search", 1, query="capital of France")
+    both.tool_calls.append(calls("search", 2, query="river").tool_calls[0])
+    agent = create_agent(says(both, ANSWER), [retriever_tool("content_and_artifact")])
+    asyncio.run(agent.ainvoke(user(), config))
+    record = receiver.record
+    assert set(texts(record.contexts)) == {PARIS.page_content, BERLIN.page_content, SEINE.page_content}
+    assert record.answer == ANSWER
+
+
+def test_a_thread_is_cut_at_the_users_last_words(receiver: Receiver, config: Any) -> None:
+    model = says(calls("search", query="capital"), "Paris.", "You are welcome.")
+    agent = create_agent(model, [retriever_tool("content")], checkpointer=InMemorySaver())
+    thread: Any = {**config, "configurable": {"thread_id": "t1"}}
+    agent.invoke(user(QUESTION), thread)
+    agent.invoke(user("Thanks"), thread)
+    first, second = receiver.records
+    assert (first.question, first.answer, len(first.contexts)) == (QUESTION, "Paris.", 2)
+    assert (second.question, second.answer, second.contexts) == ("Thanks", "You are welcome.", ())
+    assert first.metadata["thread_id"] == second.metadata["thread_id"] == "t1"
+    assert set(first.metadata) == {"thread_id", "run_name"}
+    assert first.tags == ()
+
+
+def test_streamed_agent(receiver: Receiver, config: Any) -> None:
+    agent = create_agent(searching(), [retriever_tool("content")])
+
+    async def consume() -> None:
+        async for _ in agent.astream(user(), config, stream_mode="messages"):
+            pass
+
+    asyncio.run(consume())
+    assert (receiver.record.question, receiver.record.answer) == (ASKED, ANSWER)
+    assert len(receiver.record.contexts) == 3
+
+
+def approval_graph(model: Any) -> Any:
+    """Retrieve, ask a person, answer."""
+
+    def retrieve(state: MessagesState) -> dict[str, Any]:
+        SHELF.invoke("capital")
+        return {}
+
+    def approve(state: MessagesState) -> dict[str, Any]:
+        interrupt("May I?")
+        return {}
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [model.invoke([HumanMessage(f"{PARIS.page_content} {QUESTION}")])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_sequence([retrieve, approve, answer])
+    builder.add_edge(START, "retrieve")
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+def test_interrupt_and_resume(receiver: Receiver, config: Any, handler: CallbackHandler) -> None:
+    graph = approval_graph(says("Paris."))
+    thread: Any = {**config, "configurable": {"thread_id": "t2"}}
+    graph.invoke(user(QUESTION), thread)
+    graph.invoke(Command(resume="yes"), thread)
+    stopped, resumed = receiver.records
+    assert (stopped.status, stopped.question, stopped.answer) == ("interrupted", QUESTION, "")
+    assert (resumed.status, resumed.question, resumed.answer) == ("ok", QUESTION, "Paris.")
+    assert texts(resumed.contexts) == [PARIS.page_content]
+    assert texts(resumed.retrieved) == [PARIS.page_content, BERLIN.page_content]
+
+
+def test_a_breakpoint_before_the_tools_interrupts(receiver: Receiver, config: Any) -> None:
+    agent = create_agent(
+        says(calls("search", query="capital"), "Paris."),
+        [retriever_tool("content")],
+        checkpointer=InMemorySaver(),
+        interrupt_before=["tools"],
+    )
+    thread: Any = {**config, "configurable": {"thread_id": "t3"}}
+    agent.invoke(user(QUESTION), thread)
+    agent.invoke(None, thread)
+    stopped, resumed = receiver.records
+    assert (stopped.status, stopped.answer) == ("interrupted", "")
+    assert (resumed.status, resumed.question, resumed.answer) == ("ok", QUESTION, "Paris.")
+    assert len(resumed.contexts) == 2
+
+
+def using(handler: CallbackHandler) -> Any:
+    return {"callbacks": [handler]}
+
+
+def rag_tool() -> Any:
+    @tool
+    def ask_library(question: str) -> str:
+        """Asks the library."""
+        return str(lcel(says("The library says Paris.")).invoke(question))
+
+    return ask_library
+
+
+@pytest.mark.parametrize("nested", ["root_only", "all"])
+def test_a_chain_used_as_a_tool(receiver: Receiver, nested: Any) -> None:
+    handler = CallbackHandler(receiver, nested=nested)
+    agent = create_agent(says(calls("ask_library", question="Which capital?"), "Paris."), [rag_tool()])
+    agent.invoke(user(QUESTION), using(handler))
+    root = next(record for record in receiver.records if record.question == QUESTION)
+    assert root.answer == "Paris."
+    assert len(root.contexts) == 3
+    inner = [record for record in receiver.records if record is not root]
+    if nested == "root_only":
+        assert inner == []
+        return
+    (chain,) = inner
+    assert (chain.question, chain.answer) == ("Which capital?", "The library says Paris.")
+    assert len(chain.contexts) == 3
+    assert chain.id.startswith(root.id)
+
+
+def test_a_tool_that_answers_directly(receiver: Receiver, config: Any) -> None:
+    @tool(return_direct=True)
+    def final(query: str) -> str:
+        """Answers."""
+        return "Straight from the tool."
+
+    create_agent(says(calls("final", query="x")), [final]).invoke(user(QUESTION), config)
+    assert receiver.record.answer == "Straight from the tool."
+
+
+def test_subgraphs_belong_to_their_root(receiver: Receiver, config: Any) -> None:
+    agent = create_agent(searching(), [retriever_tool("content")])
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", agent)
+    builder.add_edge(START, "agent")
+    builder.compile().invoke(user(), config)
+    assert (receiver.record.question, receiver.record.answer) == (ASKED, ANSWER)
+    assert len(receiver.record.contexts) == 3

@@ -1,0 +1,196 @@
+"""Streaming, breaking off and cancelling: what the user was shown is what is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.messages import AIMessage
+from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, lcel, says, texts
+from langgraph.graph import END, START, StateGraph
+
+from steelyard_langchain import CallbackHandler
+
+ANSWER = "Paris is the capital."
+
+
+def test_stream(receiver: Receiver, config: Any) -> None:
+    assert "".join(lcel().stream(QUESTION, config)) == ANSWER
+    record = receiver.record
+    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
+    assert record.contexts_source == "in_prompt"
+
+
+def test_ainvoke(receiver: Receiver, config: Any) -> None:
+    asyncio.run(lcel().ainvoke(QUESTION, config))
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, ANSWER)
+
+
+def test_astream(receiver: Receiver, config: Any) -> None:
+    async def consume() -> str:
+        return "".join([piece async for piece in lcel().astream(QUESTION, config)])
+
+    assert asyncio.run(consume()) == ANSWER
+    record = receiver.record
+    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
+    assert len(record.contexts) == 3
+
+
+def test_astream_events_v2(receiver: Receiver, config: Any) -> None:
+    async def consume() -> int:
+        return len([event async for event in lcel().astream_events(QUESTION, config, version="v2")])
+
+    assert asyncio.run(consume()) > 10
+    record = receiver.record
+    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
+
+
+def test_a_stream_of_mappings(receiver: Receiver, config: Any) -> None:
+    from langchain_classic.chains import create_retrieval_chain
+    from langchain_classic.chains.combine_documents import create_stuff_documents_chain
+    from langchain_core.prompts import ChatPromptTemplate
+
+    prompt = ChatPromptTemplate.from_template("{context}\n{input}")
+    chain = create_retrieval_chain(Shelf(), create_stuff_documents_chain(says(ANSWER), prompt))
+    assert len(list(chain.stream({"input": QUESTION}, config))) > 3
+    record = receiver.record
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+
+
+class State(TypedDict, total=False):
+    question: str
+    documents: list[Any]
+    answer: str
+
+
+def graph(model: Any) -> Any:
+    def retrieve(state: State) -> State:
+        return {"documents": Shelf(documents=[PARIS, FRANCE]).invoke(state["question"])}
+
+    def generate(state: State) -> State:
+        reply = model.invoke(f"{joined(state['documents'])}\n{state['question']}")
+        return {"answer": reply.content}
+
+    builder = StateGraph(State)
+    builder.add_node("retrieve", retrieve)
+    builder.add_node("generate", generate)
+    builder.add_edge(START, "retrieve")
+    builder.add_edge("retrieve", "generate")
+    builder.add_edge("generate", END)
+    return builder.compile()
+
+
+@pytest.mark.parametrize("mode", ["values", "updates", "messages"])
+def test_graph_streams(receiver: Receiver, config: Any, mode: str) -> None:
+    assert list(graph(says(ANSWER)).stream({"question": QUESTION}, config, stream_mode=mode))
+    record = receiver.record
+    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
+    assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
+
+
+@pytest.mark.filterwarnings("ignore:.*v3.*")
+def test_astream_events_v3_on_a_graph(receiver: Receiver, config: Any) -> None:
+    async def consume() -> None:
+        stream = await graph(says(ANSWER)).astream_events({"question": QUESTION}, config, version="v3")
+        async for _ in stream:
+            pass
+
+    asyncio.run(consume())
+    record = receiver.record
+    assert (record.question, record.answer, record.status) == (QUESTION, ANSWER, "ok")
+    assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
+
+
+def test_an_early_broken_stream_is_truncated(
+    receiver: Receiver, config: Any, handler: CallbackHandler
+) -> None:
+    stream = lcel().stream(QUESTION, config)
+    shown = next(stream) + next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    record = receiver.record
+    assert record.status == "truncated"
+    assert shown == "Paris is "
+    assert record.answer
+    assert shown.startswith(record.answer)
+    assert len(record.contexts) == 3
+
+
+def test_an_early_broken_async_stream_is_truncated(receiver: Receiver, config: Any) -> None:
+    async def consume() -> None:
+        stream = lcel().astream(QUESTION, config)
+        await anext(stream)
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(consume())
+    assert receiver.record.status == "truncated"
+    assert receiver.record.question == QUESTION
+
+
+def test_an_early_broken_graph_stream_is_truncated(receiver: Receiver, config: Any) -> None:
+    stream = graph(says(ANSWER)).stream({"question": QUESTION}, config, stream_mode="messages")
+    next(stream)
+    stream.close()
+    assert receiver.record.status == "truncated"
+
+
+class Slow(FakeListChatModel):
+    async def _acall(self, *args: Any, **kwargs: Any) -> str:
+        await asyncio.sleep(30)
+        raise AssertionError("nobody waits that long")
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+        await asyncio.sleep(30)
+
+
+def test_cancellation(receiver: Receiver, config: Any) -> None:
+    async def cancel() -> None:
+        task = asyncio.create_task(lcel(Slow(responses=["never"])).ainvoke(QUESTION, config))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    record = receiver.record
+    assert (record.status, record.question, record.answer, record.error) == ("cancelled", QUESTION, "", None)
+
+
+def test_a_timeout_that_the_chain_survives_is_not_truncated(receiver: Receiver, config: Any) -> None:
+    from langchain_core.runnables import RunnableLambda
+
+    async def patient(prompt: Any) -> AIMessage:
+        try:
+            return await asyncio.wait_for(Slow(responses=["never"]).ainvoke(prompt), 0.02)
+        except TimeoutError:
+            return await says(ANSWER).ainvoke(prompt)
+
+    asyncio.run(lcel(RunnableLambda(patient)).ainvoke(QUESTION, config))
+    assert (receiver.record.status, receiver.record.answer) == ("ok", ANSWER)
+
+
+def test_an_abandoned_stream_is_forgotten_after_its_time(receiver: Receiver) -> None:
+    import time
+
+    handler = CallbackHandler(receiver, ttl=0.05)
+    stream = lcel().stream(QUESTION, {"callbacks": [handler]})
+    next(stream)
+    assert handler.stats()["open"] == 1
+    time.sleep(0.06)
+    stats = handler.stats()
+    assert (stats["open"], stats["runs"], stats["expired"]) == (0, 0, 1)
+    assert "".join(stream).endswith("capital.")
+    assert receiver.records == []
+
+
+def test_open_turns_are_bounded(receiver: Receiver) -> None:
+    handler = CallbackHandler(receiver, max_open=3)
+    streams = [lcel().stream(QUESTION, {"callbacks": [handler]}) for _ in range(10)]
+    for stream in streams:
+        next(stream)
+    stats = handler.stats()
+    assert (stats["open"], stats["too_many_open"]) == (3, 7)
+    for stream in streams:
+        list(stream)
+    assert len(receiver.records) == 3
