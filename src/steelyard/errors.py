@@ -67,15 +67,17 @@ class JudgeError(SteelyardError):
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge could not be reached or failed in a way that may pass."""
-
-
-class RateLimited(JudgeUnavailable):
-    """The judge asked us to slow down.
+    """The judge could not be reached or failed in a way that may pass.
 
     Attributes:
         retry_after: Seconds the server asked us to wait, or None where it did not say.
     """
+
+    retry_after: float | None = None
+
+
+class RateLimited(JudgeUnavailable):
+    """The judge asked us to slow down."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message, cause="rate_limited")

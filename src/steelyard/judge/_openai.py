@@ -1,0 +1,209 @@
+"""The openai package, held at arm's length: one client per event loop, no retries of its own, named errors.
+
+Where a key goes: without `base_url`, to wherever the openai package itself would go (OPENAI_BASE_URL, or OpenAI),
+with the key given or OPENAI_API_KEY. With `base_url`, only a key that was passed along with it is sent; the key,
+the organisation and the headers in the environment were meant for somebody else and stay there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from steelyard.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeRejected,
+    JudgeUnavailable,
+    MalformedReply,
+    MissingDependency,
+    RateLimited,
+)
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = ["Endpoint", "named_error"]
+
+_NO_KEY = "none"
+_FOREIGN_HEADERS = ("OpenAI-Organization", "OpenAI-Project")
+
+
+class Endpoint:
+    """An OpenAI-compatible server, and how to reach it from whatever event loop is running."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None,
+        api_key: str | None,
+        timeout: float,
+        connections: int,
+        client: AsyncOpenAI | None = None,
+    ) -> None:
+        if timeout <= 0:
+            raise ConfigurationError(f"timeout must be positive, not {timeout!r}")
+        if base_url is not None and not base_url.startswith(("http://", "https://")):
+            raise ConfigurationError(f"base_url must begin with http:// or https://, not {base_url!r}")
+        if client is None and base_url is None and not (api_key or os.environ.get("OPENAI_API_KEY")):
+            raise ConfigurationError(
+                "no key for the judge: set OPENAI_API_KEY, pass api_key=, or name a server of your own with base_url="
+            )
+        self.base_url = base_url
+        self.timeout = timeout
+        self._api_key = api_key
+        self._connections = connections
+        self._given = client
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+
+    @property
+    def where(self) -> str:
+        """The server, for messages."""
+        return self.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+
+    def client(self) -> AsyncOpenAI:
+        """The client of the running event loop; connection pools do not survive a change of loop."""
+        if self._given is not None:
+            return self._given
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = self._open()
+        return client
+
+    def _open(self) -> AsyncOpenAI:
+        try:
+            import openai
+        except ImportError as error:
+            raise MissingDependency("openai", extra="all") from error
+        # The HTTP library under openai changed its name; its own constant knows the class.
+        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=self._connections, max_keepalive_connections=self._connections
+        )
+        # A redirect would carry content to where nobody pointed us.
+        http = openai.DefaultAsyncHttpxClient(limits=limits, timeout=self.timeout, follow_redirects=False)
+        headers: Mapping[str, Any] = {}
+        key = self._api_key
+        if self.base_url is not None:
+            key = key or _NO_KEY
+            headers = dict.fromkeys((*_FOREIGN_HEADERS, *_environment_headers()), openai.Omit())
+        return openai.AsyncOpenAI(
+            api_key=key,
+            base_url=self.base_url,
+            timeout=self.timeout,
+            max_retries=0,
+            default_headers=headers,
+            http_client=http,
+        )
+
+    async def call(self, send: Callable[[AsyncOpenAI], Awaitable[Any]]) -> Any:
+        """Send a request through the client, within the timeout as a whole.
+
+        Raises:
+            JudgeError: For whatever went wrong, by name.
+        """
+        client = self.client()
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await send(client)
+        except TimeoutError as error:
+            raise self._timed_out() from error
+        except Exception as error:
+            raise self._named(error) from error
+
+    def _timed_out(self) -> JudgeUnavailable:
+        return JudgeUnavailable(f"no reply from {self.where} within {self.timeout:g} s", cause="timeout")
+
+    def _named(self, error: Exception) -> JudgeError:
+        import openai
+
+        if isinstance(error, openai.APITimeoutError):
+            return self._timed_out()
+        if isinstance(error, openai.APIConnectionError):
+            return JudgeUnavailable(f"cannot reach {self.where}: {_reason(error)}", cause="unreachable")
+        if isinstance(error, openai.APIStatusError):
+            return named_error(
+                error.status_code,
+                error.message,
+                code=error.code,
+                headers=error.response.headers,
+                where=self.where,
+            )
+        if isinstance(error, openai.OpenAIError | ValueError):
+            return MalformedReply(f"{self.where} sent something that is no reply: {type(error).__name__}")
+        return JudgeUnavailable(f"{self.where}: {type(error).__name__}: {error}", cause="unreachable")
+
+    async def aclose(self) -> None:
+        """Close the running loop's client, unless it was brought along."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.where!r})"
+
+
+def _environment_headers() -> list[str]:
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+    return [line.partition(":")[0].strip() for line in lines if ":" in line]
+
+
+def _reason(error: Exception) -> str:
+    return str(error.__cause__ or error) or type(error.__cause__ or error).__name__
+
+
+def named_error(
+    status: int, message: str, *, code: str | None, headers: Mapping[str, str], where: str
+) -> JudgeError:
+    """The error that an HTTP status stands for.
+
+    Args:
+        status: The status code.
+        message: The server's words.
+        code: The server's own code, where it sent one.
+        headers: The response's headers.
+        where: The server, for the message.
+    """
+    text = f"{where} replied {status}: {message[:300]}"
+    if status == 429:
+        if code == "insufficient_quota":
+            return JudgeRejected(text, cause="quota_exceeded")
+        return RateLimited(text, retry_after=_retry_after(headers))
+    if status in (401, 403):
+        return JudgeRejected(f"{text}; check the key", cause="unauthorized")
+    if status == 404 or code == "model_not_found":
+        return JudgeRejected(f"{text}; check the model's name and base_url", cause="unknown_model")
+    if status == 408:
+        return JudgeUnavailable(text, cause="timeout")
+    if status >= 500 or status in (409, 425):
+        error = JudgeUnavailable(text, cause="server_error")
+        error.retry_after = _retry_after(headers)
+        return error
+    return JudgeRejected(text, cause="bad_request")
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from `retry-after-ms` or `retry-after` in either of its forms."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        if 0 <= seconds < float("inf"):
+            return seconds
+    return _until(headers.get("retry-after"))
+
+
+def _until(date: str | None) -> float | None:
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    if not date:
+        return None
+    try:
+        return max(0.0, (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None
