@@ -171,8 +171,8 @@ def test_standard_input_and_a_reader_that_leaves_early(turns: Path) -> None:
     told = process.stderr.read().decode()
     process.stderr.close()
     assert first["record_id"] == "good"
-    assert process.wait(30) == 0
-    assert "Traceback" not in told and "BrokenPipe" not in told
+    process.wait(30)
+    assert told == ""
 
 
 def test_output_is_utf8_whatever_the_locale(tmp_path: Path) -> None:

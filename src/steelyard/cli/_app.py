@@ -7,7 +7,6 @@ heavy is imported inside the function, so that `steelyard --help` stays fast how
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
@@ -37,10 +36,6 @@ def main() -> None:
     except KeyboardInterrupt:
         _complain("interrupted")
         sys.exit(_INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has had enough (`| head`). Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
 
 
 def build() -> typer.Typer:

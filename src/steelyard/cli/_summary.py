@@ -168,22 +168,19 @@ def _worst(tally: Tally, width: int) -> list[Text]:
     for summary in below:
         rows.append(Text(summary.metric))
         shown = [pair for pair in summary.worst if pair[1].passed is False][:most]
-        names = max(min(len(record_id), _ID) for record_id, _ in shown)
-        rows += [_finding(f"{shorten(record_id, _ID):<{names}}", score, width) for record_id, score in shown]
+        rows += [row for record_id, score in shown for row in _finding(record_id, score, width)]
     return rows
 
 
-def _finding(name: str, score: Score, width: int) -> Text:
-    text = Text.assemble("  ", (amount(score.value), "yellow"), "  ", (name, "cyan"), "  ")
-    room = max(width - text.cell_len, 20)
+def _finding(record_id: str, score: Score, width: int) -> list[Text]:
+    """A bad record in two lines: value, id and what was judged; then why."""
+    head = Text.assemble("  ", (amount(score.value), "yellow"), "  ", (shorten(record_id, _ID), "cyan"), "  ")
+    room = max(width - head.cell_len, 20)
     verdict = worst_verdict(score)
     if verdict is None:
-        text.append(shorten(score.explanation, room))
-        return text
-    reason = shorten(reason_of(verdict), room // 2)
-    text.append(f"{reason}: ", style="dim")
-    text.append(f'"{shorten(verdict.about, max(room - len(reason) - 4, 10))}"')
-    return text
+        return [head.append(shorten(score.explanation, room))]
+    why = Text(f"        {shorten(reason_of(verdict), width - 8)}", style="dim")
+    return [head.append(f'"{shorten(verdict.about, room - 2)}"'), why]
 
 
 def _made(tally: Tally) -> list[Text]:

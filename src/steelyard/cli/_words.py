@@ -37,8 +37,18 @@ def _probability_of_good(verdict: Verdict) -> float:
 
 
 def reason_of(verdict: Verdict) -> str:
-    """Why, in the judge's words."""
-    return verdict.reason or _PLAIN.get(verdict.kind, "")
+    """Why, in few words: what the judge found missing or turned round, or else its own words."""
+    notes = verdict.evidence[0].notes if verdict.evidence else {}
+    found = [f"{item} is in no context" for item in _items(notes, "missing_numbers", "missing_names")]
+    if notes.get("negation_flip"):
+        found.append("negation turned round")
+    if pair := _items(notes, "antonym_flip"):
+        found.append(" against ".join(pair))
+    return "; ".join(found) or verdict.reason or _PLAIN.get(verdict.kind, "")
+
+
+def _items(notes: Mapping[str, Any], *names: str) -> list[str]:
+    return [str(item) for name in names for item in notes.get(name) or ()]
 
 
 _PLAIN: Mapping[str, str] = {

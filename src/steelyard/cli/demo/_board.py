@@ -9,59 +9,65 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, counted, reason_of, shorten, worst_verdict
+from steelyard.cli._words import amount, reason_of, shorten, worst_verdict
 from steelyard.cli.demo._compare import Difference
 from steelyard.scores import Evaluation, Score
 
-__all__ = ["Board"]
+__all__ = ["COLUMNS", "Board"]
 
-_METRIC = "faithfulness"
-_NUMBER = 5
+COLUMNS = ("faithfulness", "hallucination")
+"""The metrics that have a column for each chain."""
+
+_CELL = 4
+_GAP = 2
+_WIDEST = 150
 
 
 class Board:
-    """Prints to one console, in lines that never wrap, whatever its width."""
+    """Prints to one console, in rows that never wrap, whatever its width."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        room = min(console.width, 140) - 2 * (_NUMBER + 2) - 2
+        cells = 2 * len(COLUMNS) * (_CELL + _GAP)
+        room = max(min(console.width, _WIDEST) - cells - _GAP, 40)
         self._question = room * 45 // 100
         self._verdict = room - self._question
 
-    def head(self, *, model: str, judge: str, passages: int, questions: int) -> None:
+    def head(self, *, about: str, way: str) -> None:
         """Say what is going to be seen."""
-        say = self._say
-        say("")
-        say("A RAG chain under the balance", style="bold")
-        say(f"{counted(questions, 'question')} over {passages} passages, to two chains. Answers: {model}.")
-        say("A  the chain as it is")
-        say("B  the same chain, with numbers, names and negations of its answers altered")
-        say(f"Each turn is recorded by a callback and scored in the background by {judge}.")
-        say("")
-        self._row(
-            Text("Question", style="bold"),
-            Text("A", style="bold"),
-            Text("B", style="bold"),
-            Text("What weighs most against B", style="bold"),
+        self.say()
+        self.say("A RAG chain on the balance", style="bold")
+        self.say(about)
+        self.say()
+        self.say("  A  the chain as it is")
+        self.say("  B  the same chain, with numbers, names and negations in its answers altered")
+        self.say()
+        self.say(way, style="dim")
+        self.say("faithful: claims that the contexts carry; contradicted: claims that they deny", style="dim")
+        self.say()
+        gap = " " * _GAP
+        wide = 2 * _CELL + _GAP
+        self.say(
+            f"{'':<{self._question}}{gap}{'faithful':^{wide}}{gap}{'contradicted':^{wide}}", style="bold"
         )
-        self._row(
-            Text("─" * self._question), Text("─" * _NUMBER), Text("─" * _NUMBER), Text("─" * self._verdict)
-        )
+        names = gap.join(f"{name:>{_CELL}}" for name in ("A", "B") * len(COLUMNS))
+        self.say(f"{'Question':<{self._question}}{gap}{names}{gap}What speaks against B", style="bold")
+        self.say("─" * (self._question + self._verdict + 2 * len(COLUMNS) * (_CELL + _GAP) + _GAP))
 
     def row(self, question: str, first: Evaluation, second: Evaluation) -> None:
         """One question, scored for both chains."""
-        ours, theirs = first[_METRIC], second[_METRIC]
-        self._row(
-            Text(shorten(question, self._question)),
-            _mark(ours),
-            _mark(theirs),
-            Text(_against(theirs, self._verdict), style="dim" if theirs.passed is not False else ""),
-        )
+        gap = " " * _GAP
+        line = Text(f"{shorten(question, self._question):<{self._question}}")
+        for metric in COLUMNS:
+            for evaluation in (first, second):
+                line.append(gap).append(_mark(evaluation[metric]))
+        against = _against(second, self._verdict)
+        self._console.print(line.append(gap).append(against), no_wrap=True, crop=True)
 
-    def comparison(self, differences: Sequence[Difference], incomparable: Sequence[str]) -> None:
-        """Which chain is worse, by which metric, and by how much."""
+    def comparison(self, differences: Sequence[Difference]) -> None:
+        """How the chains differ, metric by metric."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        table.add_column("Mean", no_wrap=True)
+        table.add_column("Mean over questions", no_wrap=True)
         for heading in ("A", "B", "B - A", "95 % interval", "Questions"):
             table.add_column(heading, justify="right", no_wrap=True)
         for one in differences:
@@ -69,61 +75,37 @@ class Board:
             interval = f"{one.low:+.2f} to {one.high:+.2f}"
             cells = (amount(one.first), amount(one.second), f"{one.value:+.2f}", interval, str(one.pairs))
             table.add_row(Text(one.metric), *(Text(cell, style=style) for cell in cells))
-        self._say("")
+        self.say()
         self._console.print(table)
-        if incomparable:
-            self._say(f"Not scored for two questions or more: {', '.join(incomparable)}", style="dim")
-        self._say("")
-        self._say(_finding(differences), style="bold")
+        self.say()
 
-    def foot(self, lines: Sequence[str], commands: Sequence[tuple[str, str]]) -> None:
-        """How the numbers were made, and what to do next."""
-        for line in lines:
-            self._say(line, style="dim")
-        self._say("")
-        self._say("Next", style="bold")
-        width = max(len(command) for command, _ in commands) + 2
-        for command, what in commands:
-            self._console.print(Text.assemble("  ", (f"{command:<{width}}", "cyan"), what))
+    def steps(self, title: str, steps: Sequence[tuple[str, str]]) -> None:
+        """Commands and what they do."""
+        self.say()
+        self.say(title, style="bold")
+        width = max(len(command) for command, _ in steps) + _GAP
+        for command, what in steps:
+            shown = f"{command:<{width}}" if what else command
+            self._console.print(Text.assemble("  ", (shown, "cyan"), what), soft_wrap=True)
 
-    def _row(self, question: Text, first: Text, second: Text, verdict: Text) -> None:
-        grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
-        grid.add_column(width=self._question, no_wrap=True)
-        grid.add_column(width=_NUMBER, justify="right")
-        grid.add_column(width=_NUMBER, justify="right")
-        grid.add_column(width=self._verdict, no_wrap=True)
-        grid.add_row(question, first, second, verdict)
-        self._console.print(grid)
-
-    def _say(self, text: str, *, style: str = "") -> None:
+    def say(self, text: str = "", *, style: str = "") -> None:
+        """A line of text."""
         self._console.print(Text(text, style=style))
 
 
 def _mark(score: Score) -> Text:
     if score.value is None:
-        return Text("n/a" if score.status == "not_applicable" else "fail", style="dim")
-    return Text(amount(score.value), style="green" if score.passed else "red")
+        return Text(f"{'n/a' if score.status == 'not_applicable' else 'fail':>{_CELL}}", style="dim")
+    return Text(f"{amount(score.value):>{_CELL}}", style="green" if score.passed else "red")
 
 
-def _against(score: Score, width: int) -> str:
-    """The worst verdict of a Score: its reason, and as much of the sentence as there is room for."""
-    verdict = worst_verdict(score)
+def _against(evaluation: Evaluation, width: int) -> Text:
+    """The worst verdict: why, and as much of the sentence as there is room for."""
+    scores = [evaluation[metric] for metric in COLUMNS]
+    verdict = next((found for score in scores if (found := worst_verdict(score))), None)
     if verdict is None:
-        return shorten(score.explanation if score.value is None else "nothing", width)
+        missing = next((score.explanation for score in scores if score.value is None), "nothing")
+        return Text(shorten(missing, width), style="dim")
     reason = reason_of(verdict)
     room = width - len(reason) - 4
-    return shorten(f'{reason}: "{shorten(verdict.about, room)}"' if room >= 12 else reason, width)
-
-
-def _finding(differences: Sequence[Difference]) -> str:
-    """The largest difference that can be told from chance, in a sentence."""
-    clear = [one for one in differences if one.clear]
-    if not clear:
-        return "The two chains cannot be told apart on these questions."
-    most = max(clear, key=lambda one: abs(one.value))
-    worse, better = ("B", "A") if most.value < 0 else ("A", "B")
-    low, high = sorted((abs(most.low), abs(most.high)))
-    return (
-        f"Chain {worse} is worse: {most.metric} is {abs(most.value):.2f} below chain {better} "
-        f"(95 % interval {low:.2f} to {high:.2f}, {most.pairs} questions)."
-    )
+    return Text(shorten(f'{reason}: "{shorten(verdict.about, room)}"' if room >= 16 else reason, width))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.scores import Evaluation
+from steelyard.scores import Direction, Evaluation
 
 __all__ = ["Difference", "compare"]
 
@@ -20,6 +20,8 @@ class Difference:
 
     metric: str
     """The metric's name."""
+    direction: Direction
+    """Which way is better."""
     pairs: int
     """How many questions."""
     first: float
@@ -35,6 +37,11 @@ class Difference:
     def value(self) -> float:
         """Second - first."""
         return self.second - self.first
+
+    @property
+    def second_is_worse(self) -> bool:
+        """Whether the second variant is the worse one."""
+        return (self.value < 0) == (self.direction == "higher")
 
     @property
     def clear(self) -> bool:
@@ -55,20 +62,21 @@ def compare(
         The differences, and the names of metrics without two pairs of values to compare.
     """
     pairs: dict[str, list[tuple[float, float]]] = {}
+    directions: dict[str, Direction] = {}
     for question in first.keys() & second.keys():
-        other = {score.metric: score for score in second[question].scores}
+        other = {score.metric: score.value for score in second[question].scores}
         for score in first[question].scores:
             found = pairs.setdefault(score.metric, [])
-            value = other[score.metric].value if score.metric in other else None
+            directions[score.metric] = score.direction
+            value = other.get(score.metric)
             if score.value is not None and value is not None:
                 found.append((score.value, value))
     enough = {metric: values for metric, values in pairs.items() if len(values) > 1}
-    return [_difference(metric, values) for metric, values in enough.items()], [
-        m for m in pairs if m not in enough
-    ]
+    differences = [_difference(metric, directions[metric], values) for metric, values in enough.items()]
+    return differences, [metric for metric in pairs if metric not in enough]
 
 
-def _difference(metric: str, pairs: Sequence[tuple[float, float]]) -> Difference:
+def _difference(metric: str, direction: Direction, pairs: Sequence[tuple[float, float]]) -> Difference:
     """The paired difference, with a percentile bootstrap interval (Efron & Tibshirani 1993, section 13.3)."""
     one, other = np.array(sorted(pairs)).T
     draw = np.random.default_rng(0)
@@ -76,6 +84,7 @@ def _difference(metric: str, pairs: Sequence[tuple[float, float]]) -> Difference
     low, high = np.quantile((other - one)[picks].mean(axis=1), [0.025, 0.975])
     return Difference(
         metric=metric,
+        direction=direction,
         pairs=len(one),
         first=float(one.mean()),
         second=float(other.mean()),

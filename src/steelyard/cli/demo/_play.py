@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import queue
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 from rich.console import Console
 
 from steelyard.cli._words import counted
-from steelyard.cli.demo._board import Board
+from steelyard.cli.demo._board import COLUMNS, Board
 from steelyard.cli.demo._chain import ExtractiveChatModel, build_chain, inventing
-from steelyard.cli.demo._compare import compare
+from steelyard.cli.demo._compare import Difference, compare
 from steelyard.cli.demo._text import QUESTIONS, UNANSWERABLE, passages
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
+from steelyard.metrics import Hallucination, default_metrics
 from steelyard.online import Monitor
-from steelyard.scores import Evaluation
+from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard_langchain import CallbackHandler
 
@@ -28,9 +28,6 @@ __all__ = ["play"]
 
 _VARIANTS = ("plain", "inventing")
 _PATIENCE = 20.0
-
-Found = dict[str, dict[str, Evaluation]]
-"""Evaluations by variant and question."""
 
 
 def play(console: Console, *, database: str, model: str | None, base_url: str | None) -> int:
@@ -48,47 +45,47 @@ def play(console: Console, *, database: str, model: str | None, base_url: str | 
     Raises:
         ConfigurationError: If the database cannot be written or the model does not answer.
     """
-    judge = LocalJudge()
+    chain = build_chain(_chat_model(model, base_url))
     sink = SQLiteSink(database)
     sink.open()
-    chat = _chat_model(model, base_url)
-    chain = build_chain(chat)
-    questions = (*QUESTIONS, *UNANSWERABLE)
+    judge = LocalJudge()
+    monitor = Monitor(judge=judge, metrics=[*default_metrics(judge), Hallucination()], sinks=[sink])
     board = Board(console)
+    questions = (*QUESTIONS, *UNANSWERABLE)
+    answers = f"answers by {model}" if model else "answers by quotation, without a model"
     board.head(
-        model=model or "quoted from the passages, without a model",
-        judge=f"{judge.name}, offline",
-        passages=len(passages()),
-        questions=len(questions),
+        about=f"{len(questions)} questions about weighing, {len(passages())} passages, {answers}",
+        way=f"chain > CallbackHandler > Monitor > {judge.name} > {database}",
     )
     started = time.monotonic()
-    monitor = Monitor(judge=judge, sinks=[sink])
-    arrived: queue.SimpleQueue[Evaluation] = queue.SimpleQueue()
-    monitor.on_evaluation(arrived.put)
-    show = _Shown(board)
-    handler = CallbackHandler(monitor)
+    scored = _Scored(board, questions)
     chains = dict(zip(_VARIANTS, (chain, inventing(chain)), strict=True))
     with console.status("Asking and scoring ..."):
-        for question in questions:
-            _ask(question, chains, handler)
-            while not arrived.empty():
-                show.take(arrived.get())
-        pending = monitor.flush(_PATIENCE)
-        _wait(arrived, show, expected=len(_VARIANTS) * len(questions))
+        pending = _run(monitor, chains, scored)
     stats = monitor.stats()
     monitor.close()
-    board.comparison(*compare(*(show.found[variant] for variant in _VARIANTS)))
-    board.foot(
-        [
-            f"{judge.name} judges by words, not by understanding; it is not calibrated against people.",
-            f"{counted(stats.seen, 'turn')}: {stats.evaluated} evaluated, {pending} pending, "
-            f"{sum(stats.dead.values())} lost; {time.monotonic() - started:.1f} s; "
-            f"{stats.usage.requests} requests left this machine.",
-            f"Every score is in {database}.",
-        ],
-        _next(database, model),
+    plain, invented = (scored.found[variant] for variant in _VARIANTS)
+    differences, _ = compare(plain, invented)
+    board.comparison(differences)
+    board.say(_finding(differences), style="bold")
+    board.say(_noticed(plain, invented))
+    board.say()
+    board.say(f"{judge.name} compares words; it does not understand, and is not calibrated.", style="dim")
+    board.say(
+        f"{counted(stats.seen, 'turn')} seen, {stats.evaluated} evaluated, {pending} pending, "
+        f"{sum(stats.dead.values())} lost, in {time.monotonic() - started:.1f} s",
+        style="dim",
     )
+    board.steps("Next", _next(database, model))
+    board.steps("In a chain of your own", _OWN)
     return 1 if pending else 0
+
+
+_OWN = (
+    ("from steelyard import Monitor", ""),
+    ("from steelyard_langchain import CallbackHandler", ""),
+    ('chain.invoke(question, config={"callbacks": [CallbackHandler(Monitor())]})', ""),
+)
 
 
 def _chat_model(model: str | None, base_url: str | None) -> BaseChatModel:
@@ -98,7 +95,7 @@ def _chat_model(model: str | None, base_url: str | None) -> BaseChatModel:
         return ExtractiveChatModel()
     from steelyard.cli.demo._openai import OpenAIChatModel
 
-    key = os.environ.get("OPENAI_API_KEY") or ("none" if base_url else "")
+    key = "none" if base_url else os.environ.get("OPENAI_API_KEY")
     if not key:
         raise ConfigurationError(
             "--model needs a key: export OPENAI_API_KEY=..., or name a server that needs none with --base-url"
@@ -106,53 +103,100 @@ def _chat_model(model: str | None, base_url: str | None) -> BaseChatModel:
     return OpenAIChatModel(name=model, base_url=base_url, api_key=key)
 
 
-def _ask(question: str, chains: Mapping[str, Runnable[str, str]], handler: CallbackHandler) -> None:
-    for variant, chain in chains.items():
-        chain.invoke(
-            question, {"callbacks": [handler], "tags": ["demo", variant], "metadata": {"variant": variant}}
-        )
-
-
-def _wait(arrived: queue.SimpleQueue[Evaluation], show: _Shown, *, expected: int) -> None:
-    """Take what is still on its way to us; the callback runs in a thread of its own."""
+def _run(monitor: Monitor, chains: Mapping[str, Runnable[str, str]], scored: _Scored) -> int:
+    """Put every question to every chain, taking scores as they arrive; returns how many turns are pending."""
+    arrived: queue.SimpleQueue[Evaluation] = queue.SimpleQueue()
+    monitor.on_evaluation(arrived.put)
+    handler = CallbackHandler(monitor)
+    for question in scored.questions:
+        for variant, chain in chains.items():
+            config = RunnableConfig(
+                callbacks=[handler], tags=["demo", variant], metadata={"variant": variant}
+            )
+            chain.invoke(question, config)
+        while not arrived.empty():
+            scored.take(arrived.get())
+    pending = monitor.flush(_PATIENCE)
+    # The callback runs in a thread of its own and may be a moment behind.
     deadline = time.monotonic() + 2
-    while show.count < expected:
+    while scored.count < len(chains) * len(scored.questions) and time.monotonic() < deadline:
         try:
-            show.take(arrived.get(timeout=max(deadline - time.monotonic(), 0.01)))
+            scored.take(arrived.get(timeout=0.1))
         except queue.Empty:
-            return
+            continue
+    return pending
 
 
-class _Shown:
-    """Evaluations as they arrive, and a row on the board once both variants of a question are there."""
+class _Scored:
+    """Evaluations as they arrive, and rows on the board in the order of the questions."""
 
-    def __init__(self, board: Board) -> None:
-        self.found: Found = {variant: {} for variant in _VARIANTS}
+    def __init__(self, board: Board, questions: Sequence[str]) -> None:
+        self.questions = questions
+        self.found: dict[str, dict[str, Evaluation]] = {variant: {} for variant in _VARIANTS}
         self._board = board
+        self._shown = 0
 
     @property
     def count(self) -> int:
         return sum(map(len, self.found.values()))
 
     def take(self, evaluation: Evaluation) -> None:
-        record = evaluation.record
-        if record is None:
-            return
-        self.found[str(record.metadata["variant"])][record.question] = evaluation
-        both = [self.found[variant].get(record.question) for variant in _VARIANTS]
-        if both[0] is not None and both[1] is not None:
-            self._board.row(record.question, both[0], both[1])
+        if evaluation.record is not None:
+            variant = str(evaluation.record.metadata["variant"])
+            self.found[variant][evaluation.record.question] = evaluation
+        while self._shown < len(self.questions):
+            question = self.questions[self._shown]
+            both = [self.found[variant].get(question) for variant in _VARIANTS]
+            if both[0] is None or both[1] is None:
+                return
+            self._board.row(question, both[0], both[1])
+            self._shown += 1
+
+
+def _finding(differences: Sequence[Difference]) -> str:
+    """The largest difference that can be told from chance, in a sentence."""
+    clear = [one for one in differences if one.clear]
+    if not clear:
+        return "The two chains cannot be told apart on these questions."
+    most = max(clear, key=lambda one: abs(one.value))
+    worse, other = ("B", most.second) if most.second_is_worse else ("A", most.first)
+    better = most.first if most.second_is_worse else most.second
+    low, high = sorted((abs(most.low), abs(most.high)))
+    return (
+        f"Chain {worse} is worse: {most.metric} {other:.2f} against {better:.2f}, "
+        f"{abs(most.value):.2f} apart "
+        f"(95 % interval {low:.2f} to {high:.2f}, {most.pairs} questions)."
+    )
+
+
+def _noticed(plain: Mapping[str, Evaluation], invented: Mapping[str, Evaluation]) -> str:
+    """How many of the altered answers scored worse than their originals."""
+    altered = [
+        (plain[question], invented[question])
+        for question in plain.keys() & invented.keys()
+        if _answer(plain[question]) != _answer(invented[question])
+    ]
+    noticed = sum(any(_worse(one[m], other[m]) for m in COLUMNS) for one, other in altered)
+    return f"Of {counted(len(altered), 'altered answer')} the judge noticed {noticed}."
+
+
+def _answer(evaluation: Evaluation) -> str:
+    return evaluation.record.answer if evaluation.record else ""
+
+
+def _worse(one: Score, other: Score) -> bool:
+    if one.value is None or other.value is None:
+        return False
+    return other.value < one.value if one.direction == "higher" else other.value > one.value
 
 
 def _next(database: str, model: str | None) -> list[tuple[str, str]]:
-    default = Path(database) == Path("steelyard.db")
+    file = "" if database == "steelyard.db" else f" --db {database}"
     steps = [
-        ("steelyard report" + ("" if default else f" --db {database}"), "look at the scores again"),
-        ("steelyard score FILE.jsonl", "score answers of your own"),
-        ("CallbackHandler(Monitor())", "pass it to your chain: config={'callbacks': [...]}"),
+        (f"steelyard report --tag inventing{file}", "the scores of chain B again"),
+        ("steelyard score FILE.jsonl", "answers of your own"),
     ]
-    if model is None and os.environ.get("OPENAI_API_KEY"):
-        steps.append(
-            ("steelyard demo --model gpt-4o-mini", "answer with a real model (a key is set, not used)")
-        )
+    if model is None:
+        key = "; its key is set, and not used unasked" if os.environ.get("OPENAI_API_KEY") else ""
+        steps.append(("steelyard demo --model gpt-4o-mini", f"answers by a real model{key}"))
     return steps
