@@ -39,7 +39,7 @@ def test_python_blocks_run(name: str, script: str, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{name}:\n{done.stderr[-2000:]}"
 
 
-@pytest.mark.parametrize(("name", "page"), zip(NAMES, PAGES, strict=True), ids=NAMES)
+@pytest.mark.parametrize(("name", "page"), list(zip(NAMES, PAGES, strict=True)), ids=NAMES)
 def test_links_lead_somewhere(name: str, page: Path) -> None:
     broken = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
     assert not broken, f"{name} links to {broken}"
