@@ -40,7 +40,7 @@ def test_a_handler_passed_explicitly_is_the_only_one(receiver: Receiver) -> None
 def test_a_handler_passed_to_an_inner_chain_does_not_record_twice(receiver: Receiver) -> None:
     inner = Receiver()
     attach(receiver)
-    chain = RunnableLambda(lambda q: lcel().invoke(q)) | RunnableLambda(str.strip)
+    chain: Any = RunnableLambda(lambda q: lcel().invoke(q)) | RunnableLambda(str.strip)
     chain.with_config(callbacks=[CallbackHandler(inner)]).invoke(QUESTION)
     assert len(inner.records) + len(receiver.records) == 1
 

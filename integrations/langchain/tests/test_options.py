@@ -150,7 +150,7 @@ def test_documents_given_by_the_caller(receiver: Receiver) -> None:
 
 
 def test_passages_given_by_the_caller(receiver: Receiver) -> None:
-    chain = RunnableLambda(lambda given: says("Paris.").invoke("\n".join(given["contexts"])))
+    chain: Any = RunnableLambda(lambda given: says("Paris.").invoke("\n".join(given["contexts"])))
     record = run(chain, {"question": QUESTION, "contexts": ["One passage.", "Another."]}, receiver)
     assert texts(record.contexts) == ["One passage.", "Another."]
 

@@ -58,7 +58,7 @@ def build() -> typer.Typer:
         if isinstance(group := getattr(module, "app", None), typer.Typer):
             app.add_typer(group, name=name)
         else:
-            app.command(name)(getattr(module, name))
+            app.command(name, context_settings=getattr(module, "SETTINGS", None))(getattr(module, name))
     return app
 
 

@@ -1,8 +1,49 @@
-"""Steelyard's recorder for LangChain and LangGraph: running chains become Records, one per RAG turn."""
+"""Steelyard's recorder for LangChain and LangGraph: running chains become Records, one per RAG turn.
 
-from steelyard_langchain._attach import attach, detach
-from steelyard_langchain._feedback import feedback
-from steelyard_langchain._handler import CallbackHandler, Recorder
-from steelyard_langchain._record_block import Recording, record
+```python
+from steelyard_langchain import CallbackHandler
+
+chain.invoke(question, config={"callbacks": [CallbackHandler(monitor)]})
+```
+
+Importing this does not import LangChain; the names do, when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from steelyard_langchain._attach import attach, detach
+    from steelyard_langchain._feedback import feedback
+    from steelyard_langchain._handler import CallbackHandler, Recorder
+    from steelyard_langchain._record_block import Recording, record
 
 __all__ = ["CallbackHandler", "Recorder", "Recording", "attach", "detach", "feedback", "record"]
+
+_HOMES = {
+    "CallbackHandler": "_handler",
+    "Recorder": "_handler",
+    "Recording": "_record_block",
+    "attach": "_attach",
+    "detach": "_attach",
+    "feedback": "_feedback",
+    "record": "_record_block",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Find a public name in its file."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    try:
+        return getattr(import_module(f"{__name__}.{home}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "langchain_core":
+            raise
+        raise MissingDependency("langchain-core", extra="langchain") from error

@@ -13,6 +13,7 @@ import time
 from asyncio import CancelledError
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -32,6 +33,7 @@ __all__ = ["CallbackHandler", "Recorder"]
 _log = logging.getLogger("steelyard.langchain")
 
 _REMEMBERED = 256
+_STRAGGLING = 60.0
 _CAUSES = ("expired", "too_many_open", "not_a_turn", "unreadable_event")
 _STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
@@ -139,7 +141,7 @@ class CallbackHandler(BaseCallbackHandler):
         self._max_open = max_open
         self._runs: dict[int, Turn] = {}
         self._open: OrderedDict[int, Turn] = OrderedDict()
-        self._closed: deque[Mapping[int, int]] = deque(maxlen=_REMEMBERED)
+        self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
         self._interrupted: OrderedDict[str, Turn] = OrderedDict()
         self._counts: dict[str, int] = dict.fromkeys(_CAUSES, 0)
         remember(self)
@@ -375,7 +377,7 @@ class CallbackHandler(BaseCallbackHandler):
         Unless that run belongs to a turn that has just been closed: a broken stream's runs go on for a while.
         """
         parent = parent_run_id.int
-        if not any(parent in runs for runs in tuple(self._closed)):
+        if not any(parent in runs for _, runs in tuple(self._closed)):
             self._begin(run_id, inputs, about)
 
     def _join(self, run_id: UUID, parent_run_id: UUID | None) -> Turn | None:
@@ -402,7 +404,8 @@ class CallbackHandler(BaseCallbackHandler):
             turn.inputs = inputs
         turn.status = _status(turn, error)
         self._drop(turn)
-        self._closed.append(turn.parents)
+        if turn.status != "ok":
+            self._closed.append((turn.ended, turn.parents))
         if turn.status == "interrupted" and turn.metadata:
             self._carry(turn, turn.metadata.get("thread_id"))
         if turn.models or turn.retrievals or turn.tools or turn.results or turn.before:
@@ -428,7 +431,7 @@ class CallbackHandler(BaseCallbackHandler):
         for runs in block.maps:
             for key in list(turn.parents):
                 runs.pop(key, None)
-        self._closed.append(turn.parents)
+        self._closed.append((turn.ended or turn.started, turn.parents))
         self.submit(turn)
 
     def submit(self, turn: Turn) -> None:
@@ -465,20 +468,22 @@ class CallbackHandler(BaseCallbackHandler):
 
     def _forget(self, now: float, *, room: int = 1) -> None:
         """Drop what has been open for too long, oldest first."""
-        while self._open:
-            turn = next(iter(self._open.values()), None)
-            if turn is None:
-                return
-            full = len(self._open) + room > self._max_open
-            if not full and now - turn.started <= self._ttl:
-                break
-            self._drop(turn)
-            self._counts["too_many_open" if full else "expired"] += 1
-        while self._interrupted:
-            thread_id, turn = next(iter(self._interrupted.items()), (None, None))
-            if turn is None or thread_id is None or now - turn.started <= self._ttl:
-                return
-            self._interrupted.pop(thread_id, None)
+        # Another thread may change what is looked at; then the next turn looks again.
+        with suppress(RuntimeError, IndexError, StopIteration):
+            while self._open:
+                turn = next(iter(self._open.values()))
+                full = len(self._open) + room > self._max_open
+                if not full and now - turn.started <= self._ttl:
+                    break
+                self._drop(turn)
+                self._counts["too_many_open" if full else "expired"] += 1
+            while self._closed and now - self._closed[0][0] > min(self._ttl, _STRAGGLING):
+                self._closed.popleft()
+            while self._interrupted:
+                thread_id, turn = next(iter(self._interrupted.items()))
+                if now - turn.started <= self._ttl:
+                    break
+                self._interrupted.pop(thread_id, None)
 
     def _unreadable(self, event: str) -> None:
         self._counts["unreadable_event"] += 1

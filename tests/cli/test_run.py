@@ -1,0 +1,75 @@
+"""`steelyard run`: programs that know nothing of Steelyard, run as processes of their own."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+APP = """
+import sys
+
+from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough
+
+
+class Shelf(BaseRetriever):
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [Document(page_content="Paris is the capital of France.")]
+
+
+if __name__ == "__main__":
+    chain = (
+        {"context": Shelf() | (lambda found: found[0].page_content), "question": RunnablePassthrough()}
+        | ChatPromptTemplate.from_template("{context} {question}")
+        | FakeListChatModel(responses=["Paris is the capital of France."])
+        | StrOutputParser()
+    )
+    print(sys.argv, chain.invoke("What is the capital of France?"))
+    sys.exit(int(sys.argv[-1]))
+"""
+
+
+def steelyard(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50, check=False)
+
+
+@pytest.mark.parametrize("how", ["script", "module"])
+def test_a_program_is_recorded_and_judged(tmp_path: Path, how: str) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    program = ["app.py"] if how == "script" else ["-m", "app"]
+    ran = steelyard(tmp_path, "run", *program, "--port", "3")
+    assert ran.returncode == 3, ran.stderr
+    assert "'--port', '3'] Paris is the capital of France." in ran.stdout
+    with sqlite3.connect(tmp_path / "steelyard.db") as database:
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        dump = "\n".join(database.iterdump())
+    assert tables
+    assert "faithfulness" in dump
+    assert "What is the capital of France?" in dump
+
+
+def test_wrong_programs(tmp_path: Path) -> None:
+    missing = steelyard(tmp_path, "run", "nowhere.py")
+    assert missing.returncode == 2
+    assert "'nowhere.py' does not exist" in missing.stderr
+    module = steelyard(tmp_path, "run", "-m", "no_such_module")
+    assert module.returncode == 2
+    assert "there is no module 'no_such_module'" in module.stderr
+    assert not os.path.exists(tmp_path / "steelyard.db")
+
+
+def test_a_program_that_fails_fails_as_it_would(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("raise ZeroDivisionError('as it is')")
+    ran = steelyard(tmp_path, "run", "app.py")
+    assert ran.returncode == 1
+    assert "ZeroDivisionError: as it is" in ran.stderr
