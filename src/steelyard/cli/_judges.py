@@ -7,9 +7,14 @@ import os
 from steelyard.errors import ConfigurationError
 from steelyard.judge import Judge, judge_from
 
-__all__ = ["choose_judge"]
+__all__ = ["choose_judge", "model_of"]
 
 _MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
+
+
+def model_of(name: str, model: str | None) -> str:
+    """The model asked for, or the one that `--judge` stands for by itself."""
+    return model or _MODELS[name]
 
 
 def choose_judge(name: str, *, model: str | None, base_url: str | None, key_variable: str | None) -> Judge:
@@ -32,4 +37,4 @@ def choose_judge(name: str, *, model: str | None, base_url: str | None, key_vari
             f"--judge {name} needs a key: export OPENAI_API_KEY=..., "
             "or name a server that needs none with --base-url, or use --judge local"
         )
-    return judge_from(f"{name}:{model or _MODELS[name]}", base_url=base_url, api_key=key)
+    return judge_from(f"{name}:{model_of(name, model)}", base_url=base_url, api_key=key)

@@ -35,7 +35,7 @@ def report(
     from steelyard.cli._summary import Tally, show
     from steelyard.sinks import read_evaluations
 
-    tally = Tally()
+    tally = Tally(by_question=True)
     since = time.time() - last * 3600 if last else None
     for evaluation in read_evaluations(db, metric=metric or None, since=since):
         if not tag or (evaluation.record and tag in evaluation.record.tags):

@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from steelyard.cli._bars import missed, parse_bars
 from steelyard.cli._input import count_lines, open_input, read_records
-from steelyard.cli._judges import choose_judge
+from steelyard.cli._judges import choose_judge, model_of
+from steelyard.cli._prices import price_of
 from steelyard.cli._summary import Tally, show
 from steelyard.cli._words import counted
 from steelyard.engine import check_names, evaluate_each
@@ -75,13 +76,23 @@ def run(job: Job) -> int:
             asyncio.run(_score(job, lines, bad, judge=judge, suite=suite, done=done))
         except KeyboardInterrupt:
             stopped = True
-    show(console, tally, title=f"from {job.source}, scored in {time.monotonic() - started:.1f} s")
+    title = f"from {job.source}, scored in {time.monotonic() - started:.1f} s"
+    show(console, tally, title=title, price=_price(job, tally))
     if stopped:
         raise KeyboardInterrupt
     faults = _faults(tally, bad, missed(bars, tally.metrics), job.source)
     for fault in faults:
         console.print(fault, style="red", markup=False, highlight=False)
     return 1 if faults else 0
+
+
+def _price(job: Job, tally: Tally) -> str:
+    """What the run cost, where tokens were counted and a price is known."""
+    usage = tally.sums.usage
+    if job.judge == "local" or not usage.prompt_tokens or usage.cost is not None:
+        return ""
+    dollars, source = price_of(usage, model=model_of(job.judge, job.model), base_url=job.base_url)
+    return source if dollars is None else f"about ${dollars:.4f} ({source})"
 
 
 def suite_of(names: tuple[str, ...], judge: Judge) -> list[Metric]:

@@ -22,6 +22,7 @@ __all__ = ["Tally", "show"]
 _WORST = 3
 _FULL = 6
 _ID = 24
+_REMEMBERED = 10_000
 
 
 @dataclass(slots=True)
@@ -61,8 +62,11 @@ class _Moments:
 class Tally:
     """Adds up Evaluations in bounded memory: the engine's sums, how they spread, and how they were made."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_question: bool = False) -> None:
+        """Args: by_question: Whether bad records go by their question rather than their id."""
         self.sums = Summarizer(worst=_WORST)
+        self.names: dict[str, str] = {}
+        self._by_question = by_question
         self.makings: Counter[str] = Counter()
         self.readings: dict[str, str] = {}
         self._moments: defaultdict[str, _Moments] = defaultdict(_Moments)
@@ -70,12 +74,21 @@ class Tally:
     def add(self, evaluation: Evaluation) -> None:
         """Take one into account."""
         self.sums.add(evaluation)
+        if self._by_question and evaluation.record:
+            self._remember(evaluation.record_id, evaluation.record.question)
         self.makings.update({_making(score.provenance) for score in evaluation.scores if score.provenance})
         for score in evaluation.scores:
             if score.reading:
                 self.readings.setdefault(score.metric, score.reading)
             if score.value is not None:
                 self._moments[score.metric].add(score.value, 1 / score.inclusion_probability)
+
+    def _remember(self, record_id: str, question: str) -> None:
+        """Keep a question, and now and then let go of those that are not among the worst."""
+        self.names[record_id] = question
+        if len(self.names) > _REMEMBERED:
+            bad = {worst_id for summary in self.metrics for worst_id, _ in summary.worst}
+            self.names = {name: text for name, text in self.names.items() if name in bad}
 
     @property
     def metrics(self) -> tuple[MetricSummary, ...]:
@@ -92,13 +105,14 @@ class Tally:
         return self._moments[metric].margin
 
 
-def show(console: Console, tally: Tally, *, title: str) -> None:
+def show(console: Console, tally: Tally, *, title: str, price: str = "") -> None:
     """Print the whole summary.
 
     Args:
         console: Where to.
         tally: What was found.
         title: The first line, after the number of records.
+        price: What it cost, in words, where that is known.
     """
     console.print(Text(f"{counted(tally.sums.records, 'record')} {title}", style="bold"))
     if not tally.sums.records:
@@ -107,7 +121,7 @@ def show(console: Console, tally: Tally, *, title: str) -> None:
     _section(console, "Not applicable", _reasons(tally.metrics, "not_applicable"), style="dim")
     _section(console, "Failed", _reasons(tally.metrics, "failed"), style="red")
     _section(console, "Worst records", _worst(tally, console.width - 2))
-    _section(console, "How these numbers were made", _made(tally))
+    _section(console, "How these numbers were made", _made(tally, price))
 
 
 def _section(console: Console, title: str, rows: Sequence[str | Text], *, style: str = "") -> None:
@@ -168,22 +182,30 @@ def _worst(tally: Tally, width: int) -> list[Text]:
     for summary in below:
         rows.append(Text(summary.metric))
         shown = [pair for pair in summary.worst if pair[1].passed is False][:most]
-        rows += [row for record_id, score in shown for row in _finding(record_id, score, width)]
+        rows += [
+            row
+            for record_id, score in shown
+            for row in _finding(tally.names.get(record_id) or record_id, score, width)
+        ]
     return rows
 
 
-def _finding(record_id: str, score: Score, width: int) -> list[Text]:
-    """A bad record in two lines: value, id and what was judged; then why."""
-    head = Text.assemble("  ", (amount(score.value), "yellow"), "  ", (shorten(record_id, _ID), "cyan"), "  ")
+def _finding(name: str, score: Score, width: int) -> list[Text]:
+    """A bad record in two lines: value, name and what was judged; then why."""
+    head = Text.assemble(
+        "  ", (amount(score.value), "yellow"), "  ", (shorten(name, max(_ID, width // 3)), "cyan"), "  "
+    )
     room = max(width - head.cell_len, 20)
     verdict = worst_verdict(score)
     if verdict is None:
         return [head.append(shorten(score.explanation, room))]
-    why = Text(f"        {shorten(reason_of(verdict), width - 8)}", style="dim")
-    return [head.append(f'"{shorten(verdict.about, room - 2)}"'), why]
+    rows = [head.append(f'"{shorten(verdict.about, room - 2)}"')]
+    if reason := reason_of(verdict):
+        rows.append(Text(f"        {shorten(reason, width - 8)}", style="dim"))
+    return rows
 
 
-def _made(tally: Tally) -> list[Text]:
+def _made(tally: Tally, price: str) -> list[Text]:
     """How the numbers were made and what they cost: without it no two of them can be compared."""
     mixed = len(tally.makings) > 1
     rows = [
@@ -196,7 +218,7 @@ def _made(tally: Tally) -> list[Text]:
     rows += [Text(reading, style="dim") for reading in readings[:_FULL]]
     if len(readings) > _FULL:
         rows.append(Text(f"and {len(readings) - _FULL} more readings; each score has its own", style="dim"))
-    return [*rows, Text(_cost(tally.sums.usage))]
+    return [*rows, Text(_cost(tally.sums.usage)), *([Text(price)] if price else [])]
 
 
 def _making(made: Provenance) -> str:
@@ -207,7 +229,7 @@ def _making(made: Provenance) -> str:
 
 def _cost(usage: Usage) -> str:
     tokens = usage.prompt_tokens + usage.completion_tokens
-    parts = [counted(usage.requests, "request"), counted(usage.questions, "question")]
+    parts = [counted(usage.requests, "judge and embedder call"), counted(usage.questions, "question")]
     if tokens:
         parts.append(f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out")
     if usage.reasked:

@@ -1,0 +1,192 @@
+"""Judging on paper: every request is made just as it would be sent, and answered here, in this process.
+
+So a plan has the packing of the docket, the wording of the prompts and the shape of the schemas by
+construction; only the model's words are assumed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextvars import ContextVar
+from importlib import import_module
+from typing import Any
+
+import openai
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import (
+    Capabilities,
+    Claims,
+    Entities,
+    Judge,
+    Question,
+    Questions,
+    Reply,
+    Request,
+    View,
+    judge_from,
+)
+from steelyard.text import sentences
+
+__all__ = ["ASSUMED", "PaperJudge"]
+
+ASSUMED = (
+    "4 characters a token, schemas included",
+    "a claim a sentence, every verdict yes, reasons of 10 words",
+    "no retries, nothing cached by the server",
+)
+"""What a plan takes for granted."""
+
+_REASON = "the context with this number says so in these words"
+_NAME = re.compile(r"\b(?:[A-Z]\w+|\d[\d.,]*)")
+_extracted: ContextVar[Mapping[str, list[str]]] = ContextVar("extracted")
+
+
+class PaperJudge:
+    """A remote judge whose requests never leave; it counts them as the server would."""
+
+    def __init__(self, name: str) -> None:
+        """Args: name: What `judge_from` takes, e.g. `openai:gpt-4o-mini`."""
+        # The HTTP library under openai changed its name; its own constant knows it.
+        http: Any = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
+        self._http = http
+        self._client = openai.AsyncOpenAI(
+            api_key="none",
+            base_url="http://paper.invalid/v1",
+            max_retries=0,
+            http_client=http.AsyncClient(transport=http.MockTransport(self._serve)),
+        )
+        self._judge: Judge = judge_from(name, client=self._client)
+        self.requests = 0
+
+    @property
+    def name(self) -> str:
+        """The remote judge's."""
+        return self._judge.name
+
+    @property
+    def prompt_version(self) -> str:
+        """The remote judge's."""
+        return self._judge.prompt_version
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The remote judge's."""
+        return self._judge.capabilities
+
+    async def answer(self, request: Request) -> Reply:
+        """Let the remote judge write its requests, and answer them from the material."""
+        _extracted.set({key: _extract(question, request.view) for key, question in request.questions.items()})
+        return await self._judge.answer(request)
+
+    async def aclose(self) -> None:
+        """Let go of the client."""
+        await self._judge.aclose()
+        await self._client.close()
+
+    def _serve(self, request: Any) -> Any:
+        self.requests += 1
+        body = json.loads(request.content)
+        reply = _chat(body) if request.url.path.endswith("/chat/completions") else _decisions(body)
+        return self._http.Response(200, json=reply)
+
+
+def _extract(question: Question, view: View) -> list[str]:
+    """What an extraction is assumed to come back with."""
+    match question:
+        case Claims(of=of):
+            return [sentence.text for sentence in sentences(getattr(view, of) or "")]
+        case Entities(of="contexts"):
+            texts = " ".join(context.text for context in view.contexts or ())
+            return list(dict.fromkeys(_NAME.findall(texts)))
+        case Entities(of=of):
+            return list(dict.fromkeys(_NAME.findall(getattr(view, of) or "")))
+        case Questions(count=count):
+            return [f"What does the answer say about its subject number {number}?" for number in range(count)]
+        case _:
+            return []
+
+
+def _chat(body: dict[str, Any]) -> dict[str, Any]:
+    wanted = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    if wanted is None:
+        raise ConfigurationError("a plan needs a judge that asks for a JSON schema")
+    known = _extracted.get()
+    reply = {
+        key: _fill(wanted["$defs"][shape["$ref"].rpartition("/")[2]], known.get(key, []))
+        for key, shape in wanted["properties"].items()
+    }
+    content = json.dumps(reply, ensure_ascii=False)
+    sent = sum(len(message["content"]) for message in body["messages"])
+    sent += len(json.dumps(wanted, separators=(",", ":")))
+    return {
+        "id": "paper",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body["model"],
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+        ],
+        "usage": {
+            "prompt_tokens": _tokens(sent),
+            "completion_tokens": _tokens(len(content)),
+            "total_tokens": 0,
+        },
+    }
+
+
+def _fill(shape: dict[str, Any], texts: list[str]) -> Any:
+    """A value that fits the schema of one answer: texts where a list is wanted, else yes."""
+    if "enum" in shape:
+        return shape["enum"][-1]
+    match shape["type"]:
+        case "object":
+            return {name: _fill(inner, texts) for name, inner in shape["properties"].items()}
+        case "array":
+            return texts
+        case "boolean":
+            return True
+        case "string":
+            return _REASON
+        case _:
+            return 0
+
+
+def _decisions(body: dict[str, Any]) -> dict[str, Any]:
+    answers = [{"name": question.get("name"), **_decide(question)} for question in body["questions"]]
+    sent = len(json.dumps(body["input"], ensure_ascii=False)) + len(json.dumps(body["questions"]))
+    return {
+        "answers": answers,
+        "model": body["model"],
+        "usage": {
+            "input_tokens": _tokens(sent),
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": len(answers),
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 0,
+        },
+    }
+
+
+def _decide(question: dict[str, Any]) -> dict[str, Any]:
+    match question["type"]:
+        case "predicate":
+            return {"type": "predicate", "probability": 1.0}
+        case "choice":
+            values = [choice["value"] for choice in question["choices"]]
+            odds = [{"value": value, "probability": float(value == values[0])} for value in values]
+            return {"type": "choice", "choice": values[0], "confidence": 1.0, "probabilities": odds}
+        case _:
+            labels = [level["label"] for level in question["levels"]]
+            top = len(labels) - 1
+            levels = [
+                {"label": label, "value": at, "probability": float(at == top)}
+                for at, label in enumerate(labels)
+            ]
+            return {"type": "score", "score": float(top), "confidence": 1.0, "probabilities": levels}
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // 4)

@@ -1,0 +1,95 @@
+"""`steelyard score --plan`: what a run would take, before a single request is sent."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.cli._input import count_lines, open_input, read_records
+from steelyard.cli._judges import model_of
+from steelyard.cli._paper import ASSUMED, PaperJudge
+from steelyard.cli._prices import price_of
+from steelyard.cli._scoring import BadLines, Job, suite_of
+from steelyard.cli._words import counted
+from steelyard.engine import evaluate
+from steelyard.record import Record
+from steelyard.scores import Usage
+
+__all__ = ["estimate"]
+
+_SAMPLE = 100
+
+
+def estimate(job: Job) -> int:
+    """Judge the first records on paper and print what they would take.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    console = Console(highlight=False)
+    if job.judge == "local":
+        console.print("The local judge asks nobody: no requests, no tokens, no price.")
+        return 0
+    model = model_of(job.judge, job.model)
+    bad = BadLines(Console(stderr=True))
+    with open_input(job.source) as lines:
+        records = list(islice(read_records(lines, bad=bad), _SAMPLE))
+    if not records:
+        Console(stderr=True).print(f"no records in {job.source}", style="red", markup=False)
+        return 1
+    judge = PaperJudge(f"{job.judge}:{model}")
+    suite = suite_of(job.metrics, judge)
+    usage = evaluate(records, metrics=suite, judge=judge, fuse=job.fuse, progress=False).usage
+    price, source = price_of(usage, model=model, base_url=job.base_url)
+    total = _total(job.source, records)
+    console.print(_headline(job, model, len(records), total, len(suite)))
+    console.print(_table(usage, judge.requests, price, len(records), total))
+    for line in (*(f"assumed: {what}" for what in ASSUMED), source):
+        console.print(Text(line, style="dim"))
+    return 1 if bad.count else 0
+
+
+def _total(source: str, records: list[Record]) -> int | None:
+    """How many records the file has: as many as were read, or as it has lines; unknown for a pipe."""
+    return len(records) if len(records) < _SAMPLE else count_lines(source)
+
+
+def _headline(job: Job, model: str, sampled: int, total: int | None, metrics: int) -> Text:
+    whole = (
+        f"the first {sampled} of {total or 'many'} records"
+        if sampled != total
+        else counted(sampled, "record")
+    )
+    return Text(
+        f"{whole} of {job.source}, {counted(metrics, 'metric')}, {model}, fuse {job.fuse}: nothing was sent",
+        style="bold",
+    )
+
+
+def _table(usage: Usage, requests: int, price: float | None, sampled: int, total: int | None) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("Estimate", "Requests", "Tokens in", "Tokens out", "Price"):
+        table.add_column(heading, justify="left" if heading == "Estimate" else "right", no_wrap=True)
+    scales = [("per record", 1 / sampled)]
+    if total:
+        scales.append((f"all {total:,}", total / sampled))
+    for name, scale in scales:
+        table.add_row(
+            name,
+            f"{requests * scale:,.1f}" if scale < 1 else f"{requests * scale:,.0f}",
+            f"{usage.prompt_tokens * scale:,.0f}",
+            f"{usage.completion_tokens * scale:,.0f}",
+            "-"
+            if price is None
+            else f"${price * scale:,.4f}"
+            if price * scale < 1
+            else f"${price * scale:,.2f}",
+        )
+    return table
