@@ -25,8 +25,13 @@ class Masker:
     def __init__(self, mask: Mask | None, *, timeout: float) -> None:
         self._mask = mask
         self._timeout = timeout
-        self._executor = DaemonExecutor(2, name="steelyard-mask") if mask else None
+        self._executor: DaemonExecutor | None = None
         self._said = False
+
+    def start(self) -> None:
+        """Start the threads; not earlier, since a fork would leave them behind, and not at exit."""
+        if self._mask is not None:
+            self._executor = DaemonExecutor(2, name="steelyard-mask")
 
     async def apply(self, record: Record) -> Record | None:
         """The masked Record; None where the mask failed, and then nothing of the content may be used."""

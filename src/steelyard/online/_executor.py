@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, ParamSpec, TypeVar
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 __all__ = ["DaemonExecutor", "in_executor"]
 
@@ -61,7 +62,9 @@ class DaemonExecutor(ThreadPoolExecutor):
             job()
 
 
-async def in_executor(executor: DaemonExecutor, function: Callable[[Any], _Result], argument: Any) -> _Result:
-    """Call a function of one argument in an executor, under the caller's context (and so its loop guard)."""
-    context = copy_context()
-    return await asyncio.get_running_loop().run_in_executor(executor, context.run, function, argument)
+async def in_executor(
+    executor: DaemonExecutor, function: Callable[_Args, _Result], *args: _Args.args, **kwargs: _Args.kwargs
+) -> _Result:
+    """Call a function in an executor, under the caller's context (and so its loop guard)."""
+    call = partial(copy_context().run, function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(executor, call)

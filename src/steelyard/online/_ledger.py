@@ -78,6 +78,8 @@ class Ledger:
         Raises:
             ValueError: If fewer are pending, which would mean that a turn was settled twice.
         """
+        if not count:
+            return
         if count > self.pending:
             raise ValueError(f"{count} turns became {state!r} but only {self.pending} are pending")
         self.pending -= count

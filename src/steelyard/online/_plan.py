@@ -4,17 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_args
 
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.judge import Embedder, Fuse, Judge
 from steelyard.metrics import Metric
+from steelyard.online._allowance import Budget, Pace
 from steelyard.online._content import Mask
 from steelyard.online._selection import Selection
+from steelyard.online._spool_schema import Durability
 from steelyard.sinks import Sink
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "SpoolSettings"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpoolSettings:
+    """A spool file and how it is used."""
+
+    path: str | Path
+    """The file; made if it is not there."""
+    max_bytes: int = 1024**3
+    """Size of what may be pending in it; more is skipped as `spool_full`."""
+    durability: Durability = "normal"
+    """`normal` survives a crash of the process, `full` also one of the machine."""
+    lease_seconds: float = 60.0
+    """Seconds after which a turn is taken over whose process has died."""
+    evaluate: bool = True
+    """Whether this process judges what is in it; False leaves that to `steelyard worker`."""
+
+    def __post_init__(self) -> None:
+        folder = Path(self.path).absolute().parent
+        if not folder.is_dir():
+            raise ConfigurationError(f"the spool's folder {str(folder)!r} does not exist; create it first")
+        if self.durability not in get_args(Durability):
+            raise ConfigurationError(f"durability must be 'normal' or 'full', not {self.durability!r}")
+        if not self.max_bytes > 0 or not self.lease_seconds > 0:
+            raise ConfigurationError("max_bytes and lease_seconds of a spool must be more than 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +64,9 @@ class Plan:
     max_queue: int
     max_queue_bytes: int
     exit_timeout: float
+    throttle: float | None
+    budget: Budget | None
+    spool: SpoolSettings | None
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
@@ -56,10 +87,23 @@ class Plan:
         if self.mask is not None and not callable(self.mask):
             raise ConfigurationError(f"mask must be a function of a Record, not {self.mask!r}")
         self._check_kinds()
+        self._check_limits()
         check_names(self.metrics)
         unknown = set(self.selection.metric_rates) - {metric.instance for metric in self.metrics}
         if unknown:
             raise ConfigurationError(f"metric_rates names {min(unknown)!r}, which is not among the metrics")
+
+    def pace(self) -> Pace:
+        """Throttle and budget, with nothing used yet."""
+        return Pace(turns_per_minute=self.throttle, budget=self.budget)
+
+    def _check_limits(self) -> None:
+        if self.throttle is not None and (isinstance(self.throttle, bool) or not self.throttle > 0):
+            raise ConfigurationError(f"throttle must be a number of turns a minute, not {self.throttle!r}")
+        if self.budget is not None and self.spool is not None and not self.spool.evaluate:
+            raise ConfigurationError(
+                "a budget must know what judging used, but another process judges; give it no budget here"
+            )
 
     def _check_kinds(self) -> None:
         for metric in self.metrics:

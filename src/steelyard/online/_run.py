@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from steelyard.online._delivery import Delivery
+from steelyard.online._feedback import Feedback
 from steelyard.online._notify import Notifier
 from steelyard.online._plan import Plan
 from steelyard.online._queue import Intake
@@ -18,6 +20,7 @@ __all__ = ["Run"]
 
 _log = logging.getLogger("steelyard.online")
 _GRACE = 1.0
+_LOOK = 0.02
 
 
 class Run:
@@ -26,7 +29,9 @@ class Run:
     def __init__(self, plan: Plan, notifier: Notifier, *, on_start: Callable[[], None]) -> None:
         self.pid = os.getpid()
         self.intake = Intake(max_items=plan.max_queue, max_bytes=plan.max_queue_bytes, wake=self._wake)
-        self.worker = Worker(plan, intake=self.intake, tell=notifier.tell)
+        self.feedback = Feedback(keep=plan.selection.suspicion is not None)
+        self.delivery = Delivery(plan, notifier.tell)
+        self.worker = Worker(plan, intake=self.intake, delivery=self.delivery, feedback=self.feedback)
         self.closed = False
         self._notifier = notifier
         self._on_start = on_start
@@ -40,9 +45,22 @@ class Run:
         if self._thread is not None and self._thread.current:
             return self.intake.counts().pending
         self._wake()
-        left = self.intake.wait(timeout)
+        left = self.intake.wait(timeout) + self._wait_for_spool(deadline)
         self._notifier.wait(max(0.0, deadline - time.monotonic()))
         return left
+
+    def _wait_for_spool(self, deadline: float) -> int:
+        spooling = self.worker.spooling
+        if spooling is None or self._thread is None:
+            return 0
+        while (left := spooling.unfinished) and time.monotonic() < deadline:
+            time.sleep(_LOOK)
+        return left
+
+    def start(self) -> None:
+        """Start the thread now rather than with the first turn."""
+        if self._thread is None:
+            self._start()
 
     def close(self, timeout: float) -> int:
         """Flush, stop the thread, give up what is left; returns how much that was."""

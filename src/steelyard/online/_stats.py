@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steelyard.online._outlet import SinkCounts
+from steelyard.online._spool import SpoolCounts
 from steelyard.scores import Usage
 
 __all__ = ["Stats"]
@@ -41,5 +42,7 @@ class Stats:
     """By sink: what was written and what was lost."""
     callbacks_missed: int
     """Evaluations that came too fast for the `on_evaluation` callbacks."""
+    spool: SpoolCounts | None
+    """The spool's own ledger, over all processes; None without a spool, or before the first turn."""
     usage: Usage
     """What judging has cost since the start."""

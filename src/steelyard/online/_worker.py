@@ -1,64 +1,58 @@
-"""The worker: what happens to a turn in the background, from the queue to the sinks."""
+"""The worker: what happens to turns in the background, from the queue to the sinks."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import deque
 
-from steelyard.engine import evaluate_one
-from steelyard.metrics import Metric
-from steelyard.online._content import Masker, without_content
-from steelyard.online._outlet import Outlet, SinkCounts
+from steelyard.online._content import Masker
+from steelyard.online._delivery import Delivery
+from steelyard.online._feedback import Feedback
 from steelyard.online._plan import Plan
+from steelyard.online._prepare import Preparer
 from steelyard.online._queue import Intake, Submitted
-from steelyard.online._sampling import key_of, place
-from steelyard.record import Record, clean, unrecorded
-from steelyard.scores import Evaluation, Usage
+from steelyard.online._scoring import score
+from steelyard.online._spooling import Spooling
+from steelyard.online._turns import Final, Ready
+from steelyard.record import unrecorded
 
 __all__ = ["Worker"]
 
 _log = logging.getLogger("steelyard.online")
 _LOOK = 0.02
 _LINGER = 5.0
-_JUDGED = frozenset({"ok", "truncated"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Final:
-    """A turn that ends here, and why."""
-
-    state: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A turn that is to be judged."""
-
-    record: Record
-    metrics: list[Metric]
-    inclusion: Mapping[str, float]
+_BATCH = 256
 
 
 class Worker:
-    """Takes turns from the intake, decides, evaluates and delivers; runs inside the background loop."""
+    """Takes turns from the intake and sees each of them through to its end.
 
-    def __init__(self, plan: Plan, *, intake: Intake, tell: Callable[[Evaluation], None]) -> None:
+    Without a spool a picked turn is judged right away. With one it is stored first, many in one transaction,
+    and judged when it is claimed from there, in this process or another. Where the spool fails, turns are
+    judged right away from then on.
+    """
+
+    def __init__(self, plan: Plan, *, intake: Intake, delivery: Delivery, feedback: Feedback) -> None:
         self._plan = plan
         self._intake = intake
-        self._tell = tell
-        self._outlets = [Outlet(sink, timeout=plan.sink_timeout) for sink in plan.sinks]
+        self._delivery = delivery
+        self._feedback = feedback
+        self._pace = plan.pace()
+        self._masker = Masker(plan.mask, timeout=plan.mask_timeout)
+        self._preparer = Preparer(
+            selection=plan.selection,
+            metrics=plan.metrics,
+            masker=self._masker,
+            pace=self._pace,
+            feedback=feedback,
+        )
         self._news: asyncio.Event | None = None
+        self._handed_back: deque[Ready] = deque()
         self._said: set[str] = set()
-        self.usage = Usage()
-
-    @property
-    def sinks(self) -> dict[str, SinkCounts]:
-        """What became of the Evaluations, by sink."""
-        return {outlet.name: outlet.counts for outlet in self._outlets}
+        self.spooling = Spooling(plan, delivery=delivery, pace=self._pace) if plan.spool else None
 
     def nudge(self) -> None:
         """There is news in the intake; called in the loop."""
@@ -68,13 +62,46 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled."""
         self._news = asyncio.Event()
-        masker = Masker(self._plan.mask, timeout=self._plan.mask_timeout)
+        self._masker.start()
+        try:
+            if self.spooling is not None:
+                with unrecorded():
+                    await self.spooling.run(self._fill_spool)
+            await self._judge_at_once()
+        finally:
+            self._masker.close()
+            with unrecorded():
+                await self._close()
+
+    async def _fill_spool(self) -> None:
+        """Store what is picked until the spool fails, and then see to what it did not take."""
+        assert self.spooling is not None
+        while True:
+            batch = await self._next(_BATCH)
+            ready = [turn for turn in await self._prepare_all(batch) if isinstance(turn, Ready)]
+            if not ready:
+                continue
+            stored = await self.spooling.store(ready)
+            if stored is None:
+                self._handed_back.extend(ready)
+                return
+            self._intake.settle("spooled", count=stored.count("new"))
+            self._intake.settle("skipped", "duplicate", count=stored.count("known"))
+            self._intake.settle("skipped", "spool_full", count=stored.count("full"))
+
+    async def _prepare_all(self, batch: list[Submitted]) -> list[Ready | Final]:
+        if self._plan.mask is None:
+            return [await self._prepare(item) for item in batch]
+        return await asyncio.gather(*map(self._prepare, batch))
+
+    async def _judge_at_once(self) -> None:
         slots = asyncio.Semaphore(self._plan.concurrency)
         tasks: set[asyncio.Task[None]] = set()
         try:
             while True:
                 await slots.acquire()
-                task = asyncio.create_task(self._handle(await self._next(), masker))
+                turn = self._handed_back.popleft() if self._handed_back else (await self._next(1))[0]
+                task = asyncio.create_task(self._see_through(turn))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
                 task.add_done_callback(lambda _: slots.release())
@@ -82,109 +109,56 @@ class Worker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            masker.close()
-            await self._close()
 
-    async def _next(self) -> Submitted:
-        """The next turn. Looks in every 20 ms for some seconds, then sleeps until it is woken."""
+    async def _next(self, most: int) -> list[Submitted]:
+        """The next turns. Looks in every 20 ms for some seconds, then sleeps until it is woken."""
         assert self._news is not None
         idle_since = time.monotonic()
-        while not (taken := self._intake.take(1)):
+        while not (taken := self._intake.take(most)):
             if time.monotonic() - idle_since < _LINGER:
                 await asyncio.sleep(_LOOK)
                 continue
             self._news.clear()
             if self._intake.sleep():
                 await self._news.wait()
-        return taken[0]
+        return taken
 
-    async def _handle(self, item: Submitted, masker: Masker) -> None:
-        """Bring one turn to its final state, whatever happens; a cancelled one stays pending."""
+    async def _prepare(self, item: Submitted) -> Ready | Final:
+        """Prepare a turn; where it ends here, that is entered into the ledger."""
         try:
             with unrecorded():
-                final = await self._finish(item, masker)
-        except Exception as error:  # noqa: BLE001 - users' drafts, metrics and rules may raise anything
-            self._say(f"a turn could not be evaluated: {type(error).__name__}: {error}", error)
-            final = _Final("dead", type(error).__name__)
-        self._intake.settle(final.state, final.reason)  # type: ignore[arg-type]
+                turn = await self._preparer.prepare(item)
+        except Exception as error:  # noqa: BLE001 - users' drafts and rules may raise anything
+            turn = self._died(error)
+        if isinstance(turn, Final):
+            self._intake.settle(turn.state, turn.reason)
+        return turn
 
-    async def _finish(self, item: Submitted, masker: Masker) -> _Final:
-        ready = await self._prepare(item, masker)
-        if isinstance(ready, _Final):
-            return ready
-        evaluation = await self._evaluate(ready)
-        self.usage += evaluation.usage
-        await self._deliver(evaluation)
-        return _Final("evaluated", "")
+    async def _see_through(self, item: Submitted | Ready) -> None:
+        """Bring one turn to its final state, whatever happens; a cancelled one stays pending."""
+        turn = item if isinstance(item, Ready) else await self._prepare(item)
+        if isinstance(turn, Final):
+            return
+        try:
+            with unrecorded():
+                evaluation = await score(self._plan, turn.record, place=turn.place, rate=turn.rate)
+                self._pace.correct(turn.reservation, evaluation.usage)
+                await self._delivery.deliver(evaluation)
+            final = Final("evaluated")
+        except Exception as error:  # noqa: BLE001 - users' metrics may raise anything
+            final = self._died(error)
+        self._intake.settle(final.state, final.reason)
 
-    async def _prepare(self, item: Submitted, masker: Masker) -> _Ready | _Final:
-        """Build, decide, mask, clean: from what was submitted to what can be judged, or why it cannot."""
-        record = item.turn if isinstance(item.turn, Record) else item.turn.build()
-        if record is None:
-            return _Final("skipped", "not_rag")
-        decision = self._plan.selection.decide(record)
-        if decision.skip:
-            return _Final("skipped", decision.skip)
-        where = place(key_of(item.turn)) if item.place is None else item.place
-        if where >= decision.rate and not decision.forced:
-            return _Final("skipped", "sampled_out")
-        if record.status not in _JUDGED:
-            return _Final("skipped", f"status_{record.status}")
-        masked = await masker.apply(record)
-        if masked is None:
-            return _Final("skipped", "mask_failed")
-        return self._pick(clean(masked), where, decision.rate)
-
-    def _pick(self, record: Record, where: float, rate: float) -> _Ready | _Final:
-        """The metrics that score this turn."""
-        metrics = self._plan.metrics
-        if not metrics:
-            return _Ready(record, [], {})
-        able = [metric for metric in metrics if metric.missing(record) is None]
-        if not able:
-            return _Final("skipped", "missing_input")
-        names = [metric.instance for metric in metrics]
-        inclusion = self._plan.selection.metrics_for(where, rate, names)
-        if not inclusion:
-            return _Final("skipped", "sampled_out")
-        return _Ready(record, [metric for metric in metrics if metric.instance in inclusion], inclusion)
-
-    async def _evaluate(self, ready: _Ready) -> Evaluation:
-        if not ready.metrics:
-            record = ready.record
-            return Evaluation(
-                record_id=record.id, scores=(), record=record, trace=record.trace, evaluated_at=time.time()
-            )
-        # Plan has seen to it that a metric without a judge of its own finds one here.
-        judge = self._plan.judge or ready.metrics[0].judge
-        assert judge is not None
-        return await evaluate_one(
-            ready.record,
-            ready.metrics,
-            judge=judge,
-            embedder=self._plan.embedder,
-            fuse=self._plan.fuse,
-            deadline=time.monotonic() + self._plan.deadline,
-            inclusion=ready.inclusion,
-        )
-
-    async def _deliver(self, evaluation: Evaluation) -> None:
-        if not self._plan.store_content:
-            evaluation = without_content(evaluation)
-        self._tell(evaluation)
-        if self._outlets:
-            await asyncio.gather(*(outlet.write(evaluation) for outlet in self._outlets))
-
-    async def _close(self) -> None:
-        with unrecorded():
-            for outlet in self._outlets:
-                await outlet.close()
-            for part in (self._plan.judge, self._plan.embedder):
-                if part is not None:
-                    await part.aclose()
-
-    def _say(self, text: str, error: Exception) -> None:
+    def _died(self, error: Exception) -> Final:
         kind = type(error).__name__
         if kind not in self._said:
             self._said.add(kind)
-            _log.warning("%s; said once for each kind of error", text, exc_info=error)
+            _log.warning("a turn could not be evaluated; said once for %s", kind, exc_info=error)
+        return Final("dead", kind)
+
+    async def _close(self) -> None:
+        await self._delivery.close()
+        for part in (self._plan.judge, self._plan.embedder):
+            if part is not None:
+                with contextlib.suppress(Exception):
+                    await part.aclose()

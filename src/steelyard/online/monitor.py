@@ -10,14 +10,16 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from steelyard.judge import Embedder, Fuse, Judge
 from steelyard.metrics import Metric
+from steelyard.online._allowance import Budget
 from steelyard.online._content import Mask
 from steelyard.online._defaults import choose_parts
 from steelyard.online._life import at_exit, on_fork
 from steelyard.online._notify import Callback, Notifier
-from steelyard.online._plan import Plan
+from steelyard.online._plan import Plan, SpoolSettings
 from steelyard.online._queue import Submitted, size_of
 from steelyard.online._run import Run
 from steelyard.online._sampling import checked_rate, key_of, place
@@ -67,6 +69,9 @@ class Monitor:
         max_queue: int = 10_000,
         max_queue_bytes: int = 64 * 1024 * 1024,
         exit_timeout: float = 5.0,
+        throttle: float | None = None,
+        budget: Budget | None = None,
+        spool: str | Path | SpoolSettings | None = None,
     ) -> None:
         """Check the options; nothing is started yet.
 
@@ -90,6 +95,9 @@ class Monitor:
             max_queue: Turns that may wait; the newest is dropped where there are more.
             max_queue_bytes: Roughly how many bytes they may keep alive.
             exit_timeout: Seconds that `close` and the end of the program wait for what is pending.
+            throttle: Turns judged per minute at most.
+            budget: What judging may use up per hour and day.
+            spool: A file that keeps picked turns until they are judged and delivered, whatever crashes.
 
         Raises:
             ConfigurationError: If an option cannot mean what was given.
@@ -111,10 +119,14 @@ class Monitor:
             max_queue=max_queue,
             max_queue_bytes=max_queue_bytes,
             exit_timeout=exit_timeout,
+            throttle=throttle,
+            budget=budget,
+            spool=SpoolSettings(path=spool) if isinstance(spool, str | Path) else spool,
         )
         self._ceiling = self._plan.selection.ceiling
         self._notifier = Notifier()
         self._said = False
+        self._inherited: list[Run] = []
         self._begin()
         on_fork(self)
 
@@ -148,6 +160,24 @@ class Monitor:
         if not self._said:
             self._said = True
             _log.warning("%r is no turn: %r; such are skipped, said once", type(turn).__name__, error)
+
+    def start(self) -> None:
+        """Begin at once rather than with the first turn: on what an earlier process left in the spool."""
+        self._run.start()
+
+    def feedback(self, record_id: str, value: bool | float) -> None:
+        """Pass on what the user said about a turn: True or more than 0 is good, the rest is bad.
+
+        It goes into the turn's metadata as `feedback`, if the turn is still to be judged. With
+        `Selection(suspicion=...)`, a disliked turn is judged at the rate for suspicious turns, also if it was
+        passed over before, as long as it is among the latest thousand of those. Never raises.
+        """
+        try:
+            run = self._run
+            if (item := run.feedback.say(record_id, value)) is not None:
+                run.intake.revive(item, "sampled_out")
+        except Exception:  # noqa: BLE001 - nothing may reach the application
+            _log.debug("feedback was not taken", exc_info=True)
 
     def flush(self, timeout: float = 5.0) -> int:
         """Wait until every turn taken so far is judged and written, at most this many seconds.
@@ -185,9 +215,10 @@ class Monitor:
             dead=counts.dead,
             queued=queued,
             queued_bytes=queued_bytes,
-            sinks=run.worker.sinks,
+            sinks=run.delivery.sinks,
             callbacks_missed=self._notifier.missed,
-            usage=run.worker.usage,
+            usage=run.delivery.usage,
+            spool=run.worker.spooling.counts() if run.worker.spooling else None,
         )
 
     def on_evaluation(self, callback: Callback) -> Callable[[], None]:
@@ -202,6 +233,8 @@ class Monitor:
 
     def after_fork(self) -> None:
         """Begin anew in a forked child: the parent keeps its turns, its thread and its counts."""
+        # A SQLite connection must not be closed in a child, not even by the garbage collector.
+        self._inherited.append(self._run)
         self._notifier.after_fork()
         self._begin()
 

@@ -1,0 +1,102 @@
+"""From what was submitted to what may be judged, or to the reason why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from steelyard.metrics import Metric
+from steelyard.online._allowance import Pace
+from steelyard.online._content import Masker
+from steelyard.online._feedback import Feedback
+from steelyard.online._queue import Submitted
+from steelyard.online._sampling import key_of, place
+from steelyard.online._selection import Decision, Selection
+from steelyard.online._turns import Final, Ready
+from steelyard.record import Record, clean
+
+__all__ = ["PICKED_FOR", "Preparer"]
+
+PICKED_FOR = "steelyard.picked_for"
+"""The metadata entry that names the rules and signs by which a turn was picked, where there are any."""
+
+_REMEMBERED = 10_000
+_JUDGED = frozenset({"ok", "truncated"})
+
+
+class _Latest:
+    """The latest so many ids."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._ids: dict[str, None] = {}
+
+    def holds(self, record_id: str) -> bool:
+        return record_id in self._ids
+
+    def add(self, record_id: str) -> None:
+        self._ids[record_id] = None
+        if len(self._ids) > self._most:
+            del self._ids[next(iter(self._ids))]
+
+
+class Preparer:
+    """Builds, decides, masks and cleans; runs in the background loop."""
+
+    def __init__(
+        self,
+        *,
+        selection: Selection,
+        metrics: Sequence[Metric],
+        masker: Masker,
+        pace: Pace,
+        feedback: Feedback,
+    ) -> None:
+        self._selection = selection
+        self._metrics = metrics
+        self._masker = masker
+        self._pace = pace
+        self._feedback = feedback
+        self._latest = _Latest(_REMEMBERED)
+
+    async def prepare(self, item: Submitted) -> Ready | Final:
+        """What to do with a turn. Whatever a user's draft, rule or mask raises comes out as it is."""
+        record = item.turn if isinstance(item.turn, Record) else item.turn.build()
+        if record is None:
+            return Final("skipped", "not_rag")
+        where = place(key_of(item.turn)) if item.place is None else item.place
+        decision = self._selection.decide(record, disliked=self._feedback.disliked(record.id))
+        if decision.skip:
+            return Final("skipped", decision.skip)
+        if where >= decision.rate and not decision.forced:
+            self._feedback.keep(record, where)
+            return Final("skipped", "sampled_out")
+        if record.status not in _JUDGED:
+            return Final("skipped", f"status_{record.status}")
+        if self._metrics and all(metric.missing(record) for metric in self._metrics):
+            return Final("skipped", "missing_input")
+        return await self._admit(record, where, decision)
+
+    async def _admit(self, record: Record, where: float, decision: Decision) -> Ready | Final:
+        """Hold a picked turn against throttle and budget, and make it safe to look at."""
+        rate = 1.0 if decision.forced else decision.rate * self._pace.share()
+        if self._latest.holds(record.id):
+            return Final("skipped", "duplicate")
+        names = [metric.instance for metric in self._metrics]
+        if (0 < rate <= where) or (names and not self._selection.metrics_for(where, rate, names)):
+            return Final("skipped", "sampled_out")
+        reservation = self._pace.reserve(forced=decision.forced)
+        if isinstance(reservation, str):
+            return Final("skipped", reservation)
+        masked = await self._masker.apply(record)
+        if masked is None:
+            self._pace.release(reservation)
+            return Final("skipped", "mask_failed")
+        self._latest.add(record.id)
+        metadata = self._with_feedback(masked, decision)
+        return Ready(clean(masked.replace(metadata=metadata)), where, rate, reservation)
+
+    def _with_feedback(self, record: Record, decision: Decision) -> Mapping[str, object]:
+        extra: dict[str, object] = dict(self._feedback.known(record.id))
+        if decision.reasons:
+            extra[PICKED_FOR] = list(decision.reasons)
+        return {**record.metadata, **extra} if extra else record.metadata

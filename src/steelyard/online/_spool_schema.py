@@ -1,0 +1,66 @@
+"""The tables of a spool file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Literal
+
+__all__ = ["Durability", "connect"]
+
+Durability = Literal["normal", "full"]
+"""SQLite's `synchronous`: `normal` survives a crash of the process, `full` also one of the machine."""
+
+_VERSION = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS turns (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    record_id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL DEFAULT 'waiting',
+    body TEXT,
+    size INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    postponed INTEGER NOT NULL DEFAULT 0,
+    not_before REAL NOT NULL DEFAULT 0,
+    lease TEXT,
+    lease_until REAL
+) STRICT;
+CREATE INDEX IF NOT EXISTS turns_by_state ON turns (state, seq);
+CREATE TABLE IF NOT EXISTS results (
+    seq INTEGER PRIMARY KEY,
+    body TEXT NOT NULL,
+    lease TEXT,
+    lease_until REAL
+) STRICT;
+CREATE TABLE IF NOT EXISTS totals (
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL DEFAULT '',
+    count INTEGER NOT NULL,
+    PRIMARY KEY (state, reason)
+) STRICT;
+"""
+
+
+def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlite3.Connection:
+    """Open a spool file, readable by its owner only, and create what is not there.
+
+    Raises:
+        sqlite3.Error: If it cannot be opened, is no spool, or was made by a newer version.
+    """
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {durability.upper()}")
+        connection.execute("PRAGMA secure_delete = FAST")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            raise sqlite3.DatabaseError(f"spool schema {version} is newer than {_VERSION}; update steelyard")
+        connection.executescript(_TABLES)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,395 @@
+"""The spool file by itself: nothing is lost or done twice, whoever dies and whatever the clock does."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+
+from online.helpers import turn
+from steelyard.online._spool import Claimed, Spool, SpoolCounts, Spooled, Undelivered
+from steelyard.scores import Evaluation
+
+
+class Clock:
+    """A monotonic clock that moves only when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def spooled(name: str) -> Spooled:
+    return Spooled(turn(name), 0.25, 0.5)
+
+
+def result(claim: Claimed) -> Evaluation:
+    return Evaluation(record_id=claim.turn.record.id, scores=())
+
+
+def check(counts: SpoolCounts) -> None:
+    assert counts.accepted == counts.pending + counts.evaluated + sum(counts.dead.values())
+    assert (counts.bytes == 0) == (counts.pending == 0)
+
+
+def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool.db")
+    assert spool.put([spooled("a"), spooled("b"), spooled("a")]) == ["new", "new", "known"]
+    first, second = spool.claim(5)
+    assert [first.turn, second.turn] == [spooled("a"), spooled("b")]
+    assert spool.claim(5) == []
+    done = spool.finish(first, result(first))
+    assert done is not None
+    assert spool.undelivered(5) == []
+    spool.delivered([done])
+    assert spool.bury(second, "metric_error")
+    counts = spool.counts()
+    check(counts)
+    assert (counts.evaluated, counts.dead, counts.undelivered) == (1, {"metric_error": 1}, 0)
+    assert spool.put([spooled("a")]) == ["known"]
+    spool.prune(keep=0)
+    assert spool.put([spooled("a")]) == ["new"]
+
+
+def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    Spool(tmp_path / "spool.db").put([spooled("a")])
+    for file in tmp_path.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_nothing_of_a_finished_turn_stays_in_it(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool.db")
+    spool.put([spooled("a")])
+    [claim] = spool.claim(1)
+    done = spool.finish(claim, result(claim))
+    assert done is not None
+    spool.delivered([done])
+    spool.close()
+    assert b"polonium" not in (tmp_path / "spool.db").read_bytes()
+
+
+def test_it_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    size = len(spooled("a").to_json())
+    spool = Spool(tmp_path / "spool.db", max_bytes=2 * size + 10)
+    assert spool.put([spooled("a"), spooled("b"), spooled("c")]) == ["new", "new", "full"]
+    [claim] = spool.claim(1)
+    spool.finish(claim, result(claim))
+    assert spool.put([spooled("c")]) == ["new"]
+    check(spool.counts())
+
+
+def test_a_lost_lease_finishes_nothing(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = Spool(tmp_path / "spool.db", clock=clock, lease_seconds=10)
+    spool.put([spooled("a")])
+    [slow] = spool.claim(1)
+    clock.now += 11
+    [quick] = spool.claim(1)
+    assert spool.finish(slow, result(slow)) is None
+    assert not spool.bury(slow, "late") and not spool.postpone(slow, 1)
+    assert spool.finish(quick, result(quick)) is not None
+    check(spool.counts())
+
+
+def test_a_renewed_lease_holds(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = Spool(tmp_path / "spool.db", clock=clock, lease_seconds=10)
+    spool.put([spooled("a")])
+    [claim] = spool.claim(1)
+    for _ in range(5):
+        clock.now += 8
+        spool.renew([claim])
+        assert spool.claim(1) == []
+    assert spool.finish(claim, result(claim)) is not None
+
+
+@pytest.mark.faults
+def test_a_poison_record_is_buried_and_others_pass(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = Spool(tmp_path / "spool.db", clock=clock, lease_seconds=10, max_attempts=3)
+    spool.put([spooled("poison")])
+    for _ in range(3):
+        [claim] = spool.claim(1)
+        assert claim.turn.record.id == "poison"
+        clock.now += 11
+    spool.put([spooled("fine")])
+    [claim] = spool.claim(2)
+    assert claim.turn.record.id == "fine"
+    assert spool.counts().dead == {"poison": 1}
+    check(spool.counts())
+
+
+def test_postponing_does_not_count_as_an_attempt(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = Spool(tmp_path / "spool.db", clock=clock, max_attempts=2)
+    spool.put([spooled("a")])
+    for number in range(10):
+        [claim] = spool.claim(1)
+        assert claim.postponed == number
+        assert spool.postpone(claim, 600)
+        assert spool.claim(1) == []
+        clock.now += 601
+    check(spool.counts())
+
+
+@pytest.mark.faults
+def test_a_machine_that_starts_again_begins_with_a_younger_clock(tmp_path: Path) -> None:
+    clock = Clock()
+    clock.now = 1e6
+    spool = Spool(tmp_path / "spool.db", clock=clock, lease_seconds=10)
+    spool.put([spooled("leased"), spooled("postponed"), spooled("finished")])
+    _, postponed, finished = spool.claim(3)
+    spool.postpone(postponed, 3600)
+    spool.finish(finished, result(finished))
+    clock.now = 5.0
+    assert [claim.turn.record.id for claim in spool.claim(3)] == ["leased", "postponed"]
+    assert [left.evaluation.record_id for left in spool.undelivered(3)] == ["finished"]
+
+
+@pytest.mark.faults
+def test_a_wall_clock_a_day_off_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path / "spool.db", lease_seconds=10)
+    spool.put([spooled("a")])
+    [claim] = spool.claim(1)
+    real = __import__("time").time
+    monkeypatch.setattr("time.time", lambda: real() + 86_400)
+    assert spool.claim(1) == []
+    monkeypatch.setattr("time.time", lambda: real() - 86_400)
+    assert spool.claim(1) == []
+    assert spool.finish(claim, result(claim)) is not None
+
+
+@pytest.mark.faults
+def test_a_body_that_cannot_be_read_is_buried(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool.db")
+    spool.put([spooled("a"), spooled("b")])
+    spool.close()
+    with sqlite3.connect(tmp_path / "spool.db") as db:
+        db.execute("UPDATE turns SET body = 'nonsense' WHERE record_id = 'a'")
+    db.close()
+    spool = Spool(tmp_path / "spool.db")
+    assert [claim.turn.record.id for claim in spool.claim(2)] == ["b"]
+    assert spool.counts().dead == {"unreadable": 1}
+    check(spool.counts())
+
+
+_WORKER = """
+import sys
+from steelyard.online._spool import Spool
+from steelyard.scores import Evaluation
+spool = Spool(sys.argv[1])
+while claims := spool.claim(3):
+    for claim in claims:
+        print(claim.turn.record.id, flush=True)
+        spool.finish(claim, Evaluation(record_id=claim.turn.record.id, scores=()))
+"""
+
+
+@pytest.mark.faults
+def test_two_processes_never_hold_the_same_turn(tmp_path: Path) -> None:
+    path = tmp_path / "spool.db"
+    spool = Spool(path)
+    spool.put([spooled(str(number)) for number in range(300)])
+    command = [sys.executable, "-c", _WORKER, str(path)]
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    taken = [worker.communicate(timeout=30)[0].split() for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0]
+    assert len(taken[0] + taken[1]) == len({*taken[0], *taken[1]}) == 300
+    counts = spool.counts()
+    check(counts)
+    assert (counts.evaluated, counts.pending) == (300, 0)
+
+
+_CRASH = """
+import os, signal, sys
+from steelyard.online._spool import Spool, Spooled
+from steelyard.record import Record
+from steelyard.scores import Evaluation
+point, path = sys.argv[1:]
+spool = Spool(path, lease_seconds=0.2)
+def crash(at):
+    if at == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+spool.put([Spooled(Record(id=name, question="q"), 0.1, 1.0) for name in "abc"])
+crash("stored")
+claims = spool.claim(2)
+crash("claimed")
+real = spool._end
+def end(*args):
+    real(*args)
+    crash("between state and result")
+spool._end = end
+done = spool.finish(claims[0], Evaluation(record_id=claims[0].turn.record.id, scores=()))
+spool._end = real
+crash("finished")
+spool.delivered([done])
+crash("delivered")
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("point", "evaluated", "undelivered"),
+    [
+        ("stored", 0, 0),
+        ("claimed", 0, 0),
+        ("between state and result", 0, 0),
+        ("finished", 1, 1),
+        ("delivered", 1, 0),
+    ],
+)
+def test_a_kill_loses_nothing_and_does_nothing_twice(
+    tmp_path: Path, point: str, evaluated: int, undelivered: int
+) -> None:
+    path = tmp_path / "spool.db"
+    script = textwrap.dedent(_CRASH)
+    killed = subprocess.run([sys.executable, "-c", script, point, path], timeout=30, check=False)
+    assert killed.returncode == -9
+    clock = Clock()
+    clock.now = 1e9
+    spool = Spool(path, clock=clock, lease_seconds=0.2)
+    before = spool.counts()
+    check(before)
+    assert (before.accepted, before.evaluated, before.undelivered) == (3, evaluated, undelivered)
+    results = spool.undelivered(5)
+    for claim in spool.claim(5):
+        done = spool.finish(claim, result(claim))
+        assert done is not None
+        results.append(done)
+    delivered = {left.evaluation.record_id for left in results}
+    assert len(delivered) == len(results) == 3 - (point == "delivered")
+    check(spool.counts())
+    assert spool.counts().evaluated == 3
+
+
+class SpoolMachine(RuleBasedStateMachine):
+    """Several workers on one spool, dying and coming back, while time passes."""
+
+    claims = Bundle("claims")
+    results = Bundle("results")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "spool.db"
+        self.clock = Clock()
+        self.spool = self.open()
+        self.put: set[str] = set()
+        self.finished: list[str] = []
+        self.delivered: set[str] = set()
+        self.held: dict[str, float] = {}
+
+    def open(self) -> Spool:
+        return Spool(self.path, clock=self.clock, lease_seconds=10, max_attempts=10**6)
+
+    def teardown(self) -> None:
+        self.spool.close()
+        self.folder.cleanup()
+
+    @rule(names=st.lists(st.integers(0, 30).map(str), min_size=1, max_size=3))
+    def submit(self, names: list[str]) -> None:
+        outcomes = self.spool.put([spooled(name) for name in names])
+        for name, outcome in zip(names, outcomes, strict=True):
+            assert (outcome == "new") == (name not in self.put)
+            self.put.add(name)
+
+    @rule(target=claims, most=st.integers(1, 3))
+    def claim(self, most: int) -> object:
+        claimed = self.spool.claim(most)
+        for claim in claimed:
+            name = claim.turn.record.id
+            assert name not in self.finished
+            assert self.held.get(name, 0) <= self.clock.now
+            self.held[name] = self.clock.now + 10
+        return multiple(*claimed)
+
+    @rule(target=results, claim=consumes(claims))
+    def finish(self, claim: Claimed) -> object:
+        done = self.spool.finish(claim, result(claim))
+        if done is None:
+            return multiple()
+        self.finished.append(claim.turn.record.id)
+        self.held.pop(claim.turn.record.id, None)
+        return done
+
+    @rule(claim=consumes(claims), seconds=st.floats(0, 100))
+    def postpone(self, claim: Claimed, seconds: float) -> None:
+        if self.spool.postpone(claim, seconds):
+            self.held.pop(claim.turn.record.id)
+
+    @rule(claim=consumes(claims))
+    def release(self, claim: Claimed) -> None:
+        before = self.spool.counts().pending
+        self.spool.release([claim])
+        assert self.spool.counts().pending == before
+        if self.held.get(claim.turn.record.id, 0) > self.clock.now:
+            self.held.pop(claim.turn.record.id, None)
+
+    @rule(claim=consumes(claims))
+    def crash(self, claim: Claimed) -> None:
+        """Nobody ever hears of this claim again."""
+
+    @rule(claim=claims)
+    def renew(self, claim: Claimed) -> None:
+        self.spool.renew([claim])
+        self.held[claim.turn.record.id] = self.clock.now
+
+    @rule(done=consumes(results))
+    def acknowledge(self, done: Undelivered) -> None:
+        self.spool.delivered([done])
+        self.delivered.add(done.evaluation.record_id)
+
+    @rule(target=results, most=st.integers(1, 3))
+    def take_over(self, most: int) -> object:
+        left = self.spool.undelivered(most)
+        assert all(done.evaluation.record_id in self.finished for done in left)
+        return multiple(*left)
+
+    @rule()
+    def restart(self) -> None:
+        self.spool.close()
+        self.spool = self.open()
+
+    @rule(seconds=st.floats(0, 30))
+    def time_passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+    @rule()
+    def machine_starts_again(self) -> None:
+        self.clock.now = 1.0
+        self.held.clear()
+
+    @invariant()
+    def nothing_is_lost_or_done_twice(self) -> None:
+        counts = self.spool.counts()
+        check(counts)
+        assert counts.accepted == len(self.put)
+        assert len(self.finished) == len(set(self.finished)) == counts.evaluated
+
+
+SpoolMachine.TestCase.settings = settings(
+    max_examples=25,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestSpoolMachine = SpoolMachine.TestCase
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(OSError, match="denied"):
+        Spool(tmp_path / "spool.db")
