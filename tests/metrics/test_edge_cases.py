@@ -83,7 +83,7 @@ def test_nothing_to_divide_by_is_not_applicable(metric: Metric, cause: str) -> N
 def test_a_standalone_question_is_used_where_there_is_one() -> None:
     record = NAMES["question"].replace(standalone_question="What is the answer?")
     judge = Script(questions=("p?",)).judge()
-    asyncio.run(AnswerRelevancy().score(record, judge=judge, embedder=EMBEDDER))
+    asyncio.run(AnswerRelevancy(count=1).score(record, judge=judge, embedder=EMBEDDER))
     assert "What is the answer?" in EMBEDDER.texts
 
 

@@ -12,7 +12,7 @@ __all__ = ["Answer", "Choice", "Level", "Texts", "Unanswered", "Vector", "YesNo"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class YesNo:
-    """Yes or no, to `Supported`, `Contradicted`, `Useful`, `Relevant`, `Same`, `Noncommittal`, `Predicate`."""
+    """Yes or no: to `Supported`, `Contradicted`, `Useful`, `Relevant`, `Same` and the like."""
 
     value: bool
     """Yes or no."""

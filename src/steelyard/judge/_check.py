@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from steelyard.judge._answers import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
-from steelyard.judge._questions import Pick, Question, Rating
+from steelyard.judge._questions import Pick, Question, Questions, Rating
 
 __all__ = ["check"]
 
@@ -32,18 +32,32 @@ def _malformed(fault: str) -> Unanswered:
 
 def _fault(question: Question, answer: Answer) -> str | None:
     match answer:
-        case YesNo(probability=float() as p) if not 0 <= p <= 1:
+        case YesNo(value=value) if not isinstance(value, bool):
+            return f"{value!r} is neither yes nor no"
+        case YesNo(probability=p) if p is not None and not _in_unit(p):
             return f"probability {p!r} outside 0..1"
         case Level():
             return _level_fault(question, answer)
         case Choice():
             return _choice_fault(question, answer)
-        case Texts(items=items) if not all(item.strip() for item in items):
-            return "an empty item in the list"
+        case Texts(items=items):
+            return _texts_fault(question, items)
         case Vector(values=values) if not values or not all(map(math.isfinite, values)):
             return "a vector that is empty or not finite"
         case _:
             return None
+
+
+def _in_unit(probability: object) -> bool:
+    return isinstance(probability, int | float) and 0 <= probability <= 1
+
+
+def _texts_fault(question: Question, items: Sequence[object]) -> str | None:
+    if not all(isinstance(item, str) and item.strip() for item in items):
+        return "an item that is empty or no text"
+    if isinstance(question, Questions) and items and len(items) < question.count:
+        return f"{len(items)} questions where {question.count} were asked for"
+    return None
 
 
 def _level_fault(question: Question, answer: Level) -> str | None:
@@ -64,6 +78,6 @@ def _choice_fault(question: Question, answer: Choice) -> str | None:
 def _weights_fault(weights: Mapping[_Key, float], known: set[_Key]) -> str | None:
     if not set(weights) <= known:
         return "probabilities for something that was not offered"
-    if not all(0 <= p <= 1 for p in weights.values()):
+    if not all(map(_in_unit, weights.values())):
         return "a probability outside 0..1"
     return None

@@ -1,12 +1,13 @@
 """The docket: it drives all metrics of one record through their rounds and fuses what they ask.
 
-A metric is a generator: it yields questions, gets their answers back and in the end returns a Score. The docket
-gathers the questions of all metrics, drops duplicates, packs the rest into as few requests as the views allow,
-and hands every metric its answers. Extractions go first, by themselves: everything else waits until no
-extraction is outstanding, so that verdicts which different metrics reach at different depths still travel
-together. Most evaluations are two trips deep, however many metrics they have.
+A metric is a generator: it yields questions, gets their answers back and in the end returns a Score. The
+docket gathers the questions of all metrics, drops duplicates, packs the rest into as few requests as the
+views allow, and hands every metric its answers. Extractions go first, by themselves: everything else waits
+until no extraction is outstanding, so that verdicts which different metrics reach at different depths still
+travel together. Most evaluations are two trips deep, however many metrics they have.
 
-Every answer is accounted for: what is missing, refused or malformed is asked once more, and then fails by name.
+Every answer is accounted for: what is missing, refused or malformed is asked once more, and then fails by
+name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from steelyard.errors import JudgeError
+from steelyard.errors import JudgeError, JudgeUnavailable
 from steelyard.judge._answers import Answer, Unanswered, Vector
 from steelyard.judge._check import check
 from steelyard.judge._judge import Embedder, Judge, Request, View
@@ -90,9 +91,14 @@ class _Case:
         name = self.asker.instance
         try:
             self.questions = self.asking.send(answers) if answers is not None else next(self.asking)
+            _ = {hash(question) for question in self.questions}
             return
         except StopIteration as stop:
-            self.score = stop.value
+            if not isinstance(stop.value, Score):
+                detail = f"the metric returned {type(stop.value).__name__}, not a Score"
+                self.score = Score.failed(name, cause="metric_error", explanation=detail)
+            else:
+                self.score = stop.value
         except Unanswerable as problem:
             self.score = _unanswerable(name, problem, judge)
         except Exception as error:  # noqa: BLE001 - a user's metric may raise anything; the others go on
@@ -100,6 +106,11 @@ class _Case:
                 name, cause="metric_error", explanation=f"the metric raised {type(error).__name__}: {error}"
             )
         self.asking, self.questions = None, ()
+
+
+def _start(asker: Asker, record: Record) -> Asking:
+    """The asker's questions; a plain function that raises does so in its turn, as a generator would."""
+    return (yield from asker.ask(record))
 
 
 def _unanswerable(name: str, problem: Unanswerable, judge: str) -> Score:
@@ -120,6 +131,7 @@ class Docket:
         fuse: How questions share requests.
         deadline: `time.monotonic()` after which nothing more is asked; None for none.
         usage: What it has cost so far.
+        retry_after: The longest wait in seconds that a failed request was told to keep; None for none.
     """
 
     judge: Judge
@@ -127,11 +139,12 @@ class Docket:
     fuse: Fuse = "view"
     deadline: float | None = None
     usage: Usage = field(default_factory=Usage)
+    retry_after: float | None = None
 
     async def run(self, record: Record, askers: Sequence[Asker]) -> list[Score]:
-        """Drive every asker to its Score, in the order given. Judge errors become Scores, never exceptions."""
+        """Drive every asker to its Score, in the order given. Errors become Scores, never exceptions."""
         known: dict[Question, Answer] = {}
-        cases = [_Case(asker, asker.ask(record)) for asker in askers]
+        cases = [_Case(asker, _start(asker, record)) for asker in askers]
         for case in cases:
             case.advance(None, self.judge.name)
         while outstanding := self._advance(cases, known):
@@ -206,6 +219,9 @@ class Docket:
     async def _ask(self, record: Record, group: Group) -> dict[Question, Answer]:
         """Ask a group, and once more what did not come back well."""
         view = View.of(record, group.parts)
+        if (size := _size(view)) > (most := self.judge.capabilities.max_characters):
+            detail = f"{size} characters of material, and the judge {self.judge.name!r} takes {most}"
+            return dict.fromkeys(group.questions, Unanswered(cause="too_large", detail=detail))
         answers = await self._request(view, group.questions)
         poor = [question for question, answer in answers.items() if _worth_asking_again(answer)]
         if poor:
@@ -215,28 +231,36 @@ class Docket:
 
     async def _request(self, view: View, questions: Sequence[Question]) -> dict[Question, Answer]:
         keyed = {f"q{number}": question for number, question in enumerate(questions, start=1)}
-        reply = await self._call(lambda: self.judge.answer(Request(view=view, questions=keyed)))
-        if isinstance(reply, Unanswered):
-            return dict.fromkeys(questions, reply)
-        self.usage += reply.usage + Usage(extra=len(reply.answers.keys() - keyed.keys()))
-        return {question: check(question, reply.answers.get(key)) for key, question in keyed.items()}
+
+        async def send() -> dict[Question, Answer]:
+            reply = await self.judge.answer(Request(view=view, questions=keyed))
+            answers = {question: check(question, reply.answers.get(key)) for key, question in keyed.items()}
+            self.usage += reply.usage + Usage(extra=len(reply.answers.keys() - keyed.keys()))
+            return answers
+
+        found = await self._call(send)
+        return dict.fromkeys(questions, found) if isinstance(found, Unanswered) else found
 
     async def _embed(self, questions: Sequence[Embed]) -> dict[Question, Answer]:
         embedder = self.embedder
         assert embedder is not None
-        found = await self._call(lambda: embedder.embed([question.text for question in questions]))
-        if isinstance(found, Unanswered):
-            return dict.fromkeys(questions, found)
-        vectors, usage = found
-        self.usage += usage
-        if len(vectors) != len(questions):
-            detail = f"{len(vectors)} vectors for {len(questions)} texts"
-            return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
-        pairs = zip(questions, vectors, strict=True)
-        return {question: check(question, Vector(values=tuple(map(float, v)))) for question, v in pairs}
+
+        async def send() -> dict[Question, Answer]:
+            vectors, usage = await embedder.embed([question.text for question in questions])
+            self.usage += usage
+            if len(vectors) != len(questions):
+                detail = f"{len(vectors)} vectors for {len(questions)} texts"
+                return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
+            found = (Vector(values=tuple(map(float, vector))) for vector in vectors)
+            return {
+                question: check(question, vector) for question, vector in zip(questions, found, strict=True)
+            }
+
+        found = await self._call(send)
+        return dict.fromkeys(questions, found) if isinstance(found, Unanswered) else found
 
     async def _call(self, send: Callable[[], Awaitable[_Form]]) -> _Form | Unanswered:
-        """Send one request, unseen by any recorder and within the deadline; whatever goes wrong has a name."""
+        """Send one request, unseen by any recorder and within the deadline; what goes wrong has a name."""
         left = None if self.deadline is None else self.deadline - time.monotonic()
         late = Unanswered(cause="deadline", detail="the time for this record ran out")
         if left is not None and left <= 0:
@@ -247,12 +271,14 @@ class Docket:
                     return await send()
         except JudgeError as error:
             self.usage += Usage(requests=error.requests)
+            if isinstance(error, JudgeUnavailable) and error.retry_after is not None:
+                self.retry_after = max(error.retry_after, self.retry_after or 0.0)
             return Unanswered(cause=error.cause, detail=str(error))
         except Exception as error:  # noqa: BLE001 - a user's judge may raise anything
             self.usage += Usage(requests=1)
             if limit.expired():
                 return late
-            detail = f"the judge raised {type(error).__name__}: {error}"
+            detail = f"the judge or embedder raised {type(error).__name__}: {error}"
             return Unanswered(cause="judge_error", detail=detail)
 
 

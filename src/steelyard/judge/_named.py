@@ -21,8 +21,8 @@ def judge_from(
     """The judge that a name stands for.
 
     Args:
-        spec: `local`, `openai:MODEL` (also `chat:MODEL`), `decisions:MODEL` (also `decisions` alone); or a judge,
-            which is handed back.
+        spec: `local`, `openai:MODEL` (also `chat:MODEL`), `decisions:MODEL` (also `decisions` alone); or a
+            judge, which is handed back.
         model: The model, where the name has none.
         base_url: Where the server is.
         api_key: Its key.

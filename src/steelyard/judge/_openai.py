@@ -1,8 +1,9 @@
 """The openai package, held at arm's length: one client per event loop, no retries of its own, named errors.
 
-Where a key goes: without `base_url`, to wherever the openai package itself would go (OPENAI_BASE_URL, or OpenAI),
-with the key given or OPENAI_API_KEY. With `base_url`, only a key that was passed along with it is sent; the key,
-the organisation and the headers in the environment were meant for somebody else and stay there.
+Where a key goes: without `base_url`, to wherever the openai package itself would go (OPENAI_BASE_URL, or
+OpenAI), with the key given or OPENAI_API_KEY. With `base_url`, only a key that was passed along with it is
+sent; the key, the organisation and the headers in the environment were meant for somebody else and stay
+there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from steelyard.errors import (
     MalformedReply,
     MissingDependency,
     RateLimited,
+    SteelyardError,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class Endpoint:
             raise ConfigurationError(f"base_url must begin with http:// or https://, not {base_url!r}")
         if client is None and base_url is None and not (api_key or os.environ.get("OPENAI_API_KEY")):
             raise ConfigurationError(
-                "no key for the judge: set OPENAI_API_KEY, pass api_key=, or name a server of your own with base_url="
+                "no key for the judge: set OPENAI_API_KEY, pass api_key=, or name a server with base_url="
             )
         self.base_url = base_url
         self.timeout = timeout
@@ -111,6 +113,8 @@ class Endpoint:
                 return await send(client)
         except TimeoutError as error:
             raise self._timed_out() from error
+        except SteelyardError:
+            raise
         except Exception as error:
             raise self._named(error) from error
 

@@ -3,7 +3,8 @@
 A server that enforces the schema sends exactly one JSON object. The others send it with prose around it, in a
 code fence, twice, or cut off in the middle. The rules that keep a hostile text, quoted by the model, from
 becoming a verdict: only JSON counts, never prose; a truncated value is no value; objects or keys that occur
-more than once have to agree; and a word or a number is an answer only if it is one of those that were offered.
+more than once have to agree; and a word or a number is an answer only if it is one of those that were
+offered.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def _texts(question: Question, value: Any) -> Answer:
 
 
 def _verdict(question: Question, verdict: bool, reason: str, context: Any, contexts: int) -> Answer:
-    """A verdict with the context it points at. A yes that rests on a context which is not there is no answer."""
+    """A verdict with the context it points at. A yes resting on a context that is not there is no answer."""
     if not points(question) or isinstance(context, bool) or not isinstance(context, int) or context == 0:
         return YesNo(value=verdict, reason=reason)
     if 1 <= context <= contexts:

@@ -1,8 +1,8 @@
 """From the log probabilities of a reply's tokens to the probabilities of its answers.
 
-The token that holds a verdict was drawn among alternatives; the mass on those that begin the other verdict is the
-judge's own doubt. It is not calibrated. Only the token that begins the value counts, so verdicts and levels
-whose texts begin alike (1 and 10) get no probabilities.
+The token that holds a verdict was drawn among alternatives; the mass on those that begin the other verdict is
+the judge's own doubt. It is not calibrated. Only the token that begins the value counts, so verdicts and
+levels whose texts begin alike (1 and 10) get no probabilities.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class _Tokens:
         number = bisect_right(self._starts, at) - 1
         if number >= len(self._tokens):
             return {}
-        # A token may begin with what stands before the value (a blank, a colon): alternatives then do as well.
+        # A token may begin with what stands before the value (a blank, a colon): alternatives then do as
+        # well.
         before = self._text[self._starts[number] : at]
         token = self._tokens[number]
         masses: dict[str, float] = {}

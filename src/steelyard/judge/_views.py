@@ -2,15 +2,16 @@
 
 Two questions may share a request if nothing that the request shows is hidden from either of them, and if they
 do not carry two different repeat numbers: independent repeats must not see each other's answers. Finding the
-fewest requests is colouring a small graph (a dozen kinds of view at most), so it is solved exactly by branch
-and bound, with the least material as the second criterion; beyond `_EXACT` kinds the first, greedy, solution
-is taken.
+fewest requests is colouring a small graph (a dozen kinds of view), which branch and bound solves exactly,
+with the least material as the second criterion. The first solution it finds is the greedy one; after `_STEPS`
+steps the best so far is taken, so that no mixture of metrics can hold up an event loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from steelyard.judge._questions import Part, Question
@@ -20,7 +21,7 @@ __all__ = ["Fuse", "Group", "pack"]
 Fuse = Literal["view", "record", "off"]
 """How questions share requests: by what they may see, all of a round at once, or not at all."""
 
-_EXACT = 12
+_STEPS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def pack(
     if fuse == "off":
         return [Group(question.needs, (question,)) for question in questions]
     kinds = _kinds(questions, blind=fuse == "view", repeats=not independent)
-    best = _Search(weigh).fewest(kinds)
+    best = _Search(weigh).fewest(kinds) if kinds else []
     return [Group(_material(group), tuple(q for kind in group for q in kind.questions)) for group in best]
 
 
@@ -78,36 +79,33 @@ class _Search:
     """Depth-first search for the partition with the fewest groups, then the least material."""
 
     def __init__(self, weigh: Callable[[frozenset[Part]], int]) -> None:
-        self._weigh = weigh
+        self._weigh = cache(weigh)
         self._best: list[list[_Kind]] = []
         self._cost = (1 << 30, 0)
+        self._steps = 0
 
     def fewest(self, kinds: list[_Kind]) -> list[list[_Kind]]:
         # The most constrained kinds first: bounds bite early, and the greedy first descent is a good one.
-        ordered = sorted(kinds, key=lambda kind: -len(kind.hidden | kind.shown))
-        self._exact = len(ordered) <= _EXACT
-        self._descend(ordered, 0, [])
+        self._descend(sorted(kinds, key=lambda kind: -len(kind.hidden | kind.shown)), 0, [])
         return self._best
 
-    def _descend(self, kinds: list[_Kind], at: int, groups: list[list[_Kind]]) -> bool:
-        """Place kinds[at:]; returns whether the search should stop."""
-        if len(groups) > self._cost[0]:
-            return False
+    def _descend(self, kinds: list[_Kind], at: int, groups: list[list[_Kind]]) -> None:
+        """Place kinds[at:]. Groups and their material only grow, so what costs too much already can go."""
+        self._steps += 1
+        cost = (len(groups), sum(self._weigh(_material(group)) for group in groups))
+        if self._best and (cost >= self._cost or self._steps > _STEPS):
+            return
         if at == len(kinds):
-            cost = (len(groups), sum(self._weigh(_material(group)) for group in groups))
-            if cost < self._cost:
-                self._cost, self._best = cost, [list(group) for group in groups]
-            return not self._exact
+            self._cost, self._best = cost, [list(group) for group in groups]
+            return
         for group in groups:
             if _compatible(kinds[at], group):
                 group.append(kinds[at])
-                if self._descend(kinds, at + 1, groups):
-                    return True
+                self._descend(kinds, at + 1, groups)
                 group.pop()
         groups.append([kinds[at]])
-        stop = self._descend(kinds, at + 1, groups)
+        self._descend(kinds, at + 1, groups)
         groups.pop()
-        return stop
 
 
 def _material(group: list[_Kind]) -> frozenset[Part]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from steelyard.judge._answers import Answer, Unanswered
 from steelyard.judge._judge import Capabilities, Judge, Reply, Request
 from steelyard.judge._manners import Manners
 from steelyard.judge._openai import Endpoint
-from steelyard.judge._parse import Found, find, read
+from steelyard.judge._parse import find, read
 from steelyard.judge._prompts import PROMPT_VERSION, Prompt, render
 from steelyard.judge._questions import (
     Claims,
@@ -30,10 +29,10 @@ from steelyard.judge._questions import (
     Supported,
     Useful,
 )
+from steelyard.judge._replies import body_of, usage_of
 from steelyard.judge._schema import schema
 from steelyard.judge._tokens import with_probabilities
 from steelyard.judge.traffic import Limit, Patience, Retry
-from steelyard.scores import Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -53,15 +52,15 @@ _REPEAT_TEMPERATURE = 0.7
 class ChatJudge:
     """A judge that is a chat model behind an OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, ...
 
-    The server is asked for a strict JSON schema. If it refuses, for JSON mode; if it refuses that too, in plain
-    words. What it refuses is remembered, so it costs one request once. Requests time out as a whole, are
-    limited in number and retried here; the openai package's own retries are off.
+    The server is asked for a strict JSON schema. If it refuses, for JSON mode; if it refuses that too, in
+    plain words. What it refuses is remembered, so it costs one request once. Requests time out as a whole,
+    are limited in number and retried here; the openai package's own retries are off.
 
     Args:
         model: The model's name.
         base_url: Where the server is. None for what the openai package goes to (OPENAI_BASE_URL, or OpenAI).
-        api_key: The key. Without `base_url`, OPENAI_API_KEY where none is given. With `base_url`, a key in the
-            environment is not sent: it was meant for another server. Servers without keys need none.
+        api_key: The key. Without `base_url`, OPENAI_API_KEY where none is given. With `base_url`, a key in
+            the environment is not sent: it was meant for another server. Servers without keys need none.
         timeout: Seconds until a request is given up, from its first byte to the last of the reply.
         retries: Requests after the first, where the failure may pass. Retry-After is honoured; a server that
             asks for more than 20 seconds is not waited for.
@@ -73,7 +72,8 @@ class ChatJudge:
             make replies many times longer, and reasoning models refuse them.
         max_tokens: Limit on a reply; None for the server's own.
         max_questions: Questions in one request.
-        max_characters: Characters of material and questions in one request; lower it for small context windows.
+        max_characters: Characters of material and questions in one request; lower it for small context
+            windows.
         client: An `openai.AsyncOpenAI` of your own, for gateways that need more than a URL and a key. It is
             used as it is, in one event loop, and closed by you; set its `max_retries=0`.
 
@@ -192,14 +192,14 @@ class _Chat:
                     raise
                 manners = change
         self._manners = manners
-        usage = _usage(body, requests=tried, seconds=time.perf_counter() - started)
+        usage = usage_of(body, requests=tried, seconds=time.perf_counter() - started)
         return Reply(answers=self._read(request, body), usage=usage)
 
     async def _send(self, options: dict[str, Any]) -> Mapping[str, Any]:
         raw = await self._endpoint.call(
             lambda client: client.chat.completions.with_raw_response.create(**options)
         )
-        body = _json(raw.http_response.content)
+        body = body_of(raw.http_response.content)
         if not isinstance(body.get("choices"), list) or not body["choices"]:
             raise MalformedReply(f"{self._endpoint.where} sent no choices")
         return body
@@ -253,33 +253,3 @@ class _Chat:
     async def aclose(self) -> None:
         """Close the running loop's connections."""
         await self._endpoint.aclose()
-
-
-def _json(content: bytes) -> Mapping[str, Any]:
-    try:
-        body = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise MalformedReply("the server's reply is not JSON") from error
-    if not isinstance(body, dict):
-        raise MalformedReply("the server's reply is not a JSON object")
-    return body
-
-
-def _usage(body: Mapping[str, Any], *, requests: int, seconds: float) -> Usage:
-    """What the server counted; a server that counts nothing leaves zeros."""
-    usage = body.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    details = usage.get("prompt_tokens_details")
-    details = details if isinstance(details, dict) else {}
-    return Usage(
-        requests=requests,
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
-        cached_tokens=_count(details.get("cached_tokens")),
-        seconds=seconds,
-    )
-
-
-def _count(value: Any) -> int:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return max(0, int(value)) if known else 0

@@ -13,7 +13,7 @@ __all__ = ["Limit", "Slots"]
 
 
 class Slots:
-    """A number of places, in whatever event loop is running; a semaphore does not survive a change of loop."""
+    """A number of places in whatever event loop is running: semaphores do not survive a change of loop."""
 
     def __init__(self, places: int) -> None:
         if places < 1:

@@ -1,8 +1,9 @@
 """The one retry layer: what may pass is asked again, later, and as politely as the server wants.
 
-A wait the server asks for (Retry-After) is kept exactly; without one, waits grow exponentially with full jitter
-(Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015). A server that wants more patience than
-there is gets no further request: the error goes up with its `retry_after`, for whoever can reschedule the work.
+A wait the server asks for (Retry-After) is kept exactly; without one, waits grow exponentially with full
+jitter (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015). A server that wants more
+patience than there is gets no further request: the error goes up with its `retry_after`, for whoever can
+reschedule the work.
 """
 
 from __future__ import annotations
