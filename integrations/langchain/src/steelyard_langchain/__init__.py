@@ -20,11 +20,24 @@ if TYPE_CHECKING:
     from steelyard_langchain._feedback import feedback
     from steelyard_langchain._handler import CallbackHandler, Recorder
     from steelyard_langchain._record_block import Recording, record
+    from steelyard_langchain.judge import LangChainEmbedder, LangChainJudge
 
-__all__ = ["CallbackHandler", "Recorder", "Recording", "attach", "detach", "feedback", "record"]
+__all__ = [
+    "CallbackHandler",
+    "LangChainEmbedder",
+    "LangChainJudge",
+    "Recorder",
+    "Recording",
+    "attach",
+    "detach",
+    "feedback",
+    "record",
+]
 
 _HOMES = {
     "CallbackHandler": "_handler",
+    "LangChainEmbedder": "judge",
+    "LangChainJudge": "judge",
     "Recorder": "_handler",
     "Recording": "_record_block",
     "attach": "_attach",
