@@ -5,6 +5,7 @@ SteelyardError
 ├── ConfigurationError      a wrong option, found when it is given (also a ValueError)
 │   └── MissingDependency   an optional package is not installed; the message names the extra
 ├── InvalidRecord           a line or object that holds no record (also a ValueError)
+├── SinkError             results could not be delivered; `cause` is a stable word for why
 └── JudgeError              a judge gave no usable reply; `cause` is the word that ends up on the Score
     ├── JudgeUnavailable    may pass: unreachable, timeout, 5xx
     │   └── RateLimited     429, with the server's Retry-After where it sent one
@@ -27,6 +28,7 @@ __all__ = [
     "MalformedReply",
     "MissingDependency",
     "RateLimited",
+    "SinkError",
     "SteelyardError",
 ]
 
@@ -93,3 +95,15 @@ class MalformedReply(JudgeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, cause="malformed_reply")
+
+
+class SinkError(SteelyardError):
+    """Results could not be delivered.
+
+    Attributes:
+        cause: A short stable word for it (`"unauthorized"`, `"unreachable"`), for counts.
+    """
+
+    def __init__(self, message: str, *, cause: str) -> None:
+        super().__init__(message)
+        self.cause = cause

@@ -1,18 +1,47 @@
 """The sinks room: where Evaluations go, one file each.
 
-Sinks that need an optional package import it when they are made, so importing this room needs none.
+Sinks that need an optional package are imported when they are first asked for, so importing this room needs
+none.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import MissingDependency
+from steelyard.sinks._described import span_attributes
 from steelyard.sinks._read import connect_readonly, read_evaluations, read_jsonl
 from steelyard.sinks._sink import Sink
 from steelyard.sinks.jsonl import JSONLSink
 from steelyard.sinks.sqlite import SQLiteSink
 
+if TYPE_CHECKING:
+    from steelyard.sinks.monitoring import observe_monitor
+    from steelyard.sinks.opentelemetry import OpenTelemetrySink
+
 __all__ = [
     "JSONLSink",
+    "OpenTelemetrySink",
     "SQLiteSink",
     "Sink",
     "connect_readonly",
+    "observe_monitor",
     "read_evaluations",
     "read_jsonl",
+    "span_attributes",
 ]
+
+_LATER = {"OpenTelemetrySink": "opentelemetry", "observe_monitor": "monitoring"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"{__name__}.{_LATER[name]}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "opentelemetry":
+            raise
+        raise MissingDependency("opentelemetry-api", extra="opentelemetry") from error
+    return getattr(module, name)

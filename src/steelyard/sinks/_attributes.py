@@ -1,0 +1,99 @@
+"""Every attribute, event and instrument name that Steelyard writes, with its stability, in one place.
+
+`development` names come from OpenTelemetry's GenAI conventions, which may still change; `openinference`
+names from OpenInference; `common` names are written by other evaluators too, without a convention;
+`steelyard` names are our own and change only with a note in the changelog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+__all__ = ["SCOPE", "STABILITY", "Stability", "flat_score"]
+
+Stability = Literal["stable", "development", "openinference", "common", "steelyard"]
+
+SCOPE: Final = "steelyard"
+"""Instrumentation scope of everything we emit; recorders leave spans of this scope alone."""
+
+EVENT: Final = "gen_ai.evaluation.result"
+NAME: Final = "gen_ai.evaluation.name"
+VALUE: Final = "gen_ai.evaluation.score.value"
+LABEL: Final = "gen_ai.evaluation.score.label"
+EXPLANATION: Final = "gen_ai.evaluation.explanation"
+ERROR_TYPE: Final = "error.type"
+OPERATION: Final = "gen_ai.operation.name"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+
+SPAN_KIND: Final = "openinference.span.kind"
+EVALUATIONS: Final = "evaluations"
+
+STATUS: Final = "steelyard.evaluation.status"
+CAUSE: Final = "steelyard.evaluation.cause"
+PASSED: Final = "steelyard.evaluation.passed"
+THRESHOLD: Final = "steelyard.evaluation.threshold"
+DIRECTION: Final = "steelyard.evaluation.direction"
+READING: Final = "steelyard.evaluation.reading"
+RESULT_ID: Final = "steelyard.evaluation.id"
+STANDARD_ERROR: Final = "steelyard.evaluation.standard_error"
+INCLUSION: Final = "steelyard.evaluation.inclusion_probability"
+VERDICTS: Final = "steelyard.evaluation.verdicts"
+VERDICTS_MISSING: Final = "steelyard.evaluation.verdicts_missing"
+METRIC_VERSION: Final = "steelyard.metric.version"
+JUDGE: Final = "steelyard.judge.name"
+EMBEDDER: Final = "steelyard.embedder.name"
+PROMPT_VERSION: Final = "steelyard.judge.prompt_version"
+CALIBRATED: Final = "steelyard.judge.calibrated"
+JUDGE_REQUESTS: Final = "steelyard.judge.requests"
+JUDGE_SECONDS: Final = "steelyard.judge.seconds"
+JUDGE_COST: Final = "steelyard.judge.cost"
+RECORD_ID: Final = "steelyard.record.id"
+
+SCORE_HISTOGRAM: Final = "gen_ai.evaluation.score"
+DURATION_HISTOGRAM: Final = "gen_ai.evaluation.client.operation.duration"
+COST_HISTOGRAM: Final = "gen_ai.evaluation.client.usage.cost"
+QUEUE_SIZE: Final = "gen_ai.evaluation.client.queue.size"
+OUTCOMES: Final = "steelyard.evaluation.outcomes"
+WEIGHTED_SUM: Final = "steelyard.evaluation.weighted_sum"
+NEGATIVE_SUM: Final = "steelyard.evaluation.weighted_sum.negative"
+WEIGHT: Final = "steelyard.evaluation.weight"
+TOKENS: Final = "steelyard.judge.tokens"
+REQUESTS: Final = "steelyard.judge.request.count"
+DECISIONS: Final = "steelyard.turns.decisions"
+TURNS: Final = "steelyard.turns.outcomes"
+PENDING: Final = "steelyard.turns.pending"
+SINK_RESULTS: Final = "steelyard.sink.results"
+CACHE_HITS: Final = "steelyard.judge.cache.hits"
+BREAKER: Final = "steelyard.judge.breaker.open"
+
+TOKEN_TYPE: Final = "steelyard.token.type"
+DECISION: Final = "steelyard.decision"
+OUTCOME: Final = "steelyard.outcome"
+SINK: Final = "steelyard.sink.name"
+
+STABILITY: Final[Mapping[str, Stability]] = {
+    ERROR_TYPE: "stable",
+    **dict.fromkeys(
+        (EVENT, NAME, VALUE, LABEL, EXPLANATION, OPERATION, INPUT_TOKENS, OUTPUT_TOKENS), "development"
+    ),
+    **dict.fromkeys((SPAN_KIND, EVALUATIONS), "openinference"),
+    **dict.fromkeys((SCORE_HISTOGRAM, DURATION_HISTOGRAM, COST_HISTOGRAM, QUEUE_SIZE), "common"),
+    **dict.fromkeys(
+        (
+            *(STATUS, CAUSE, PASSED, THRESHOLD, DIRECTION, READING, RESULT_ID, STANDARD_ERROR, INCLUSION),
+            *(VERDICTS, VERDICTS_MISSING, METRIC_VERSION, JUDGE, EMBEDDER, PROMPT_VERSION, CALIBRATED),
+            *(JUDGE_REQUESTS, JUDGE_SECONDS, JUDGE_COST, RECORD_ID),
+            *(OUTCOMES, WEIGHTED_SUM, NEGATIVE_SUM, WEIGHT, TOKENS, REQUESTS, DECISIONS, TURNS, PENDING),
+            *(SINK_RESULTS, CACHE_HITS, BREAKER, TOKEN_TYPE, DECISION, OUTCOME, SINK),
+        ),
+        "steelyard",
+    ),
+}
+"""Every name and who may change it."""
+
+
+def flat_score(metric: str) -> str:
+    """The span attribute that holds one metric's value, for tools that only filter on flat keys."""
+    return f"steelyard.{metric}.score"

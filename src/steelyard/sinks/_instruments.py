@@ -1,0 +1,80 @@
+"""OpenTelemetry metrics: what each Evaluation adds to histograms and counters.
+
+No label ever holds a trace id or free text: labels are metric names, judge names, states and causes.
+"""
+
+from __future__ import annotations
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import Meter
+
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks import _attributes as names
+
+__all__ = ["Instruments"]
+
+_TENTHS = [tenth / 10 for tenth in range(1, 11)]
+
+
+class Instruments:
+    """The instruments of one meter."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._score = meter.create_histogram(
+            names.SCORE_HISTOGRAM, "1", "Scores by metric.", explicit_bucket_boundaries_advisory=_TENTHS
+        )
+        self._duration = meter.create_histogram(
+            names.DURATION_HISTOGRAM, "s", "Time from the first question about a record to its last score."
+        )
+        self._cost = meter.create_histogram(
+            names.COST_HISTOGRAM, "{USD}", "What judging one record cost, where prices are known."
+        )
+        self._outcomes = meter.create_counter(
+            names.OUTCOMES, "{score}", "Scores by metric, status and cause."
+        )
+        self._sum = meter.create_counter(
+            names.WEIGHTED_SUM,
+            "1",
+            "Sum of value / inclusion probability; divided by the weight: unbiased mean.",
+        )
+        self._negative = meter.create_counter(
+            names.NEGATIVE_SUM,
+            "1",
+            "The part of the weighted sum that comes from negative values, as magnitude.",
+        )
+        self._weight = meter.create_counter(names.WEIGHT, "1", "Sum of 1 / inclusion probability.")
+        self._tokens = meter.create_counter(names.TOKENS, "{token}", "Tokens used for judging, by type.")
+        self._requests = meter.create_counter(names.REQUESTS, "{request}", "Requests sent to judges.")
+
+    def record(self, evaluation: Evaluation, context: Context) -> None:
+        """Add one Evaluation; in the scored span's context, so that exemplars lead to it."""
+        for score in evaluation.scores:
+            self._record_score(score, context)
+        usage = evaluation.usage
+        self._duration.record(evaluation.duration, context=context)
+        if usage.cost is not None:
+            self._cost.record(usage.cost, context=context)
+        self._requests.add(usage.requests, context=context)
+        # Cached tokens are a part of the input; apart from it, the types can be added up.
+        for kind, count in (
+            ("input", usage.prompt_tokens - usage.cached_tokens),
+            ("cached_input", usage.cached_tokens),
+            ("output", usage.completion_tokens),
+        ):
+            if count > 0:
+                self._tokens.add(count, {names.TOKEN_TYPE: kind}, context=context)
+
+    def _record_score(self, score: Score, context: Context) -> None:
+        labels = {names.NAME: score.metric, names.JUDGE: score.provenance.judge if score.provenance else ""}
+        outcome = {**labels, names.STATUS: score.status, names.CAUSE: score.cause or ""}
+        self._outcomes.add(1, outcome, context=context)
+        if score.value is None:
+            return
+        result = {**labels, names.LABEL: score.label} if score.label else labels
+        self._score.record(score.value, result, context=context)
+        weight = 1 / score.inclusion_probability
+        self._weight.add(weight, labels, context=context)
+        if score.value >= 0:
+            self._sum.add(score.value * weight, labels, context=context)
+        else:
+            self._negative.add(-score.value * weight, labels, context=context)

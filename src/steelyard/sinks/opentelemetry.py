@@ -1,0 +1,228 @@
+"""Results into OpenTelemetry: an event per score, an evaluation span per record, and metrics.
+
+Needs only `opentelemetry-api`. Everything hangs on the SpanContext that came in with the record, so that it
+works after the scored span has ended and in another thread. Nothing here uses the current context: the
+Monitor's own is marked as not to be recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakSet
+
+from opentelemetry import metrics, trace
+from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger_provider
+from opentelemetry.context import Context
+
+from steelyard.record import TraceRef
+from steelyard.scores import Evaluation
+from steelyard.sinks import _attributes as names
+from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes
+from steelyard.sinks._instruments import Instruments
+from steelyard.sinks._lane import Lane
+
+__all__ = ["OpenTelemetrySink", "context_of"]
+
+_log = logging.getLogger("steelyard.sinks")
+_REMEMBERED = 20_000
+
+
+def context_of(ref: TraceRef | None) -> Context | None:
+    """A fresh context in which the span a record came from is current; None where it came with none."""
+    if ref is None or not ref.trace_id or not ref.span_id:
+        return None
+    try:
+        span_context = trace.SpanContext(
+            trace_id=int(ref.trace_id, 16),
+            span_id=int(ref.span_id, 16),
+            is_remote=False,
+            trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED if ref.sampled else 0),
+        )
+    except ValueError:
+        return None
+    if not span_context.is_valid:
+        return None
+    return trace.set_span_in_context(trace.NonRecordingSpan(span_context), Context())
+
+
+class OpenTelemetrySink:
+    """Emits `gen_ai.evaluation.result` events, evaluation spans and metrics.
+
+    Events and metrics belong to the scored span; the evaluation span is its child and links to it. A record
+    without a trace gets an evaluation span that begins a trace of its own. Results written before are not
+    emitted again (of the last 20,000). What could not be emitted is in `undelivered`, by reason.
+    """
+
+    name = "opentelemetry"
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: trace.TracerProvider | None = None,
+        logger_provider: LoggerProvider | None = None,
+        meter_provider: metrics.MeterProvider | None = None,
+        explanations: bool = True,
+        new_trace: bool = False,
+    ) -> None:
+        """Providers not given here are the global ones, also where they are set later.
+
+        Args:
+            tracer_provider: For evaluation spans.
+            logger_provider: For events.
+            meter_provider: For metrics.
+            explanations: Whether to write the judges' words, which may quote the turn.
+            new_trace: Put each evaluation span in a trace of its own, with a link to the scored span, instead
+                of below it.
+        """
+        self._tracer_provider = tracer_provider
+        self._logger_provider = logger_provider
+        self._meter_provider = meter_provider
+        self._explanations = explanations
+        self._new_trace = new_trace
+        self._lane = Lane("steelyard-opentelemetry")
+        self._emitted: OrderedDict[tuple[str, ...], None] = OrderedDict()
+        self._undelivered: Counter[str] = Counter()
+        self._instruments: tuple[object, Instruments] | None = None
+        self._alive: WeakSet[Any] = WeakSet()
+        for provider in (tracer_provider, logger_provider, meter_provider):
+            self._is_shut_down(provider)
+
+    @property
+    def undelivered(self) -> Mapping[str, int]:
+        """How many events, spans and records' metrics did not get out, by reason."""
+        return dict(self._undelivered)
+
+    async def write(self, evaluations: Sequence[Evaluation]) -> None:
+        """Emit them in a thread of this sink's own, since exporters may block.
+
+        Raises:
+            SinkError: If an exporter still hangs from an earlier write.
+        """
+        await self._lane.run(lambda: self._emit(evaluations))
+
+    async def aclose(self) -> None:
+        """Let the thread go; exporting what was emitted is the providers' business."""
+        self._lane.close()
+
+    def _emit(self, evaluations: Sequence[Evaluation]) -> None:
+        for evaluation in evaluations:
+            key = (evaluation.record_id, *(score.id or score.metric for score in evaluation.scores))
+            if key in self._emitted:
+                continue
+            self._emitted[key] = None
+            if len(self._emitted) > _REMEMBERED:
+                self._emitted.popitem(last=False)
+            scored = context_of(evaluation.trace)
+            context = _nowhere() if scored is None else scored
+            with self._counted("span"):
+                context = self._emit_span(evaluation, scored)
+            with self._counted("event"):
+                self._emit_events(evaluation, context)
+            with self._counted("metrics"):
+                self._record_metrics(evaluation, context)
+
+    def _emit_span(self, evaluation: Evaluation, scored: Context | None) -> Context:
+        """Returns the context that the scores belong to: the scored span's, else the new span's."""
+        provider = self._tracer_provider or trace.get_tracer_provider()
+        links = [] if scored is None else [trace.Link(trace.get_current_span(scored).get_span_context())]
+        end = round(evaluation.evaluated_at * 1e9)
+        span = provider.get_tracer(names.SCOPE).start_span(
+            "evaluation",
+            context=_nowhere() if scored is None or self._new_trace else scored,
+            links=links,
+            start_time=end - round(evaluation.duration * 1e9),
+            attributes={
+                names.OPERATION: "evaluation",
+                names.SPAN_KIND: "EVALUATOR",
+                names.RECORD_ID: evaluation.record_id,
+                **usage_attributes(evaluation),
+                **span_attributes(evaluation.scores, explanations=self._explanations),
+            },
+        )
+        if not span.is_recording():
+            unsampled = evaluation.trace is not None and not evaluation.trace.sampled
+            self._miss("span", provider, "scored_span_unsampled" if unsampled else "not_sampled")
+        elif self._is_shut_down(provider):
+            self._undelivered["span:provider_shut_down"] += 1
+        failed = [score.cause or "" for score in evaluation.scores if score.status == "failed"]
+        if failed and len(failed) == len(evaluation.scores):
+            span.set_attribute(names.ERROR_TYPE, failed[0])
+            span.set_status(trace.StatusCode.ERROR, f"every metric failed: {failed[0]}")
+        span.end(end)
+        return trace.set_span_in_context(span, Context()) if scored is None else scored
+
+    def _emit_events(self, evaluation: Evaluation, context: Context) -> None:
+        provider = self._logger_provider or get_logger_provider()
+        logger = provider.get_logger(names.SCOPE)
+        for score in evaluation.scores:
+            if not logger.enabled(
+                context=context, severity_number=SeverityNumber.INFO, event_name=names.EVENT
+            ):
+                self._miss("event", provider, "disabled")
+                continue
+            if self._is_shut_down(provider):
+                self._undelivered["event:provider_shut_down"] += 1
+            logger.emit(
+                timestamp=round(evaluation.evaluated_at * 1e9),
+                context=context,
+                severity_number=SeverityNumber.INFO,
+                event_name=names.EVENT,
+                attributes=event_attributes(score, explanations=self._explanations),
+            )
+
+    def _record_metrics(self, evaluation: Evaluation, context: Context) -> None:
+        provider = self._meter_provider or metrics.get_meter_provider()
+        if _is_api_only(provider):
+            self._miss("metrics", provider, "")
+            return
+        if self._is_shut_down(provider):
+            self._undelivered["metrics:provider_shut_down"] += 1
+            return
+        if self._instruments is None or self._instruments[0] is not provider:
+            self._instruments = (provider, Instruments(provider.get_meter(names.SCOPE)))
+        self._instruments[1].record(evaluation, context)
+
+    def _miss(self, signal: str, provider: object, reason: str) -> None:
+        self._undelivered[f"{signal}:{'no_provider' if _is_api_only(provider) else reason}"] += 1
+
+    @contextmanager
+    def _counted(self, signal: str) -> Iterator[None]:
+        """A processor of the host's may raise; that must not cost the other signals."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the host's processors may raise anything
+            reason = f"{signal}:{type(error).__name__}"
+            if not self._undelivered[reason]:
+                _log.warning("OpenTelemetry took no %s: %r; said once, and counted", signal, error)
+            self._undelivered[reason] += 1
+
+    def _is_shut_down(self, provider: Any) -> bool:
+        """Whether a provider has been shut down since it was first seen.
+
+        The API does not tell. The SDK lets go of its exit handler (tracer, logger) or sets a flag (meter);
+        where a provider has neither, it counts as running.
+        """
+        if getattr(provider, "_shutdown", False) is True:
+            return True
+        handler: Callable[[], None] | None = getattr(provider, "_atexit_handler", None)
+        if handler is None:
+            handler = getattr(provider, "_at_exit_handler", None)
+        if handler is not None:
+            self._alive.add(provider)
+        return handler is None and provider is not None and provider in self._alive
+
+
+def _nowhere() -> Context:
+    """A context without a span. An empty one would do as little: the API takes the current one instead."""
+    return trace.set_span_in_context(trace.INVALID_SPAN, Context())
+
+
+def _is_api_only(provider: object) -> bool:
+    """Whether it is one of the API's own placeholders, which do nothing."""
+    return type(provider).__module__.startswith(
+        ("opentelemetry.trace", "opentelemetry._logs", "opentelemetry.metrics")
+    )
