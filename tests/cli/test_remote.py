@@ -1,0 +1,151 @@
+"""`steelyard score` with a judge behind a server, and its plan beside what was sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.running import Outcome, Steelyard, write_lines
+from judge_server import Fault, JudgeServer, Received, filled, keyed
+from steelyard.text import sentences
+
+TEXTS = (
+    "Paris is the capital of France. It lies on the Seine. It has about two million inhabitants.",
+    "Berlin is the capital of Germany. It lies on the Spree. It has about four million inhabitants.",
+    "Rome is the capital of Italy. It lies on the Tiber. It has about three million inhabitants.",
+)
+RECORDS = [
+    {
+        "id": f"r{number}",
+        "question": "What is the capital, and where does it lie?",
+        "contexts": [*TEXTS[number % 3 :], *TEXTS[: number % 3]],
+        "answer": TEXTS[number % 3],
+        "reference": TEXTS[number % 3],
+    }
+    for number in range(6)
+]
+
+
+@pytest.fixture
+def turns(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "turns.jsonl", *RECORDS)
+
+
+def think(request: Received) -> Any:
+    """Claims are the sentences of the text in view; everything else is yes, for ten words of reason."""
+    assert request.schema
+    reply = filled(request.schema)
+    for key, line in keyed(request.text).items():
+        answer = reply[key]
+        if "claims" in answer:
+            assert line in ("the answer.", "the reference.")
+            answer["claims"] = [sentence.text for sentence in sentences(TEXTS[0])]
+        elif "reason" in answer:
+            answer["reason"] = "the third context says so in nearly the same words"
+    return reply
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer(think) as running:
+        yield running
+
+
+def ask(steelyard: Steelyard, server: JudgeServer, turns: Path, *more: str) -> Outcome:
+    where = ("--judge", "openai", "--model", "m", "--base-url", server.url)
+    return steelyard("score", turns, *where, *more)
+
+
+def test_the_default_suite_of_a_chat_judge(steelyard: Steelyard, server: JudgeServer, turns: Path) -> None:
+    outcome = ask(steelyard, server, turns, "--out", "-")
+    assert outcome.status == 0, outcome.err
+    names = [score["metric"] for score in outcome.lines[0]["scores"]]
+    assert names == ["faithfulness", "answer_relevancy", "context_utilization", "context_relevancy"]
+    assert all(score["status"] == "scored" for line in outcome.lines for score in line["scores"])
+    assert outcome.lines[0]["scores"][0]["provenance"]["judge"] == "chat:m"
+    assert "no price is known for 'm'" in outcome.err
+
+
+def test_fusing_saves_requests(steelyard: Steelyard, server: JudgeServer, turns: Path) -> None:
+    sent = {}
+    for fuse in ("view", "record", "off"):
+        server.received.clear()
+        assert ask(steelyard, server, turns, "--fuse", fuse).status == 0
+        sent[fuse] = len(server.received)
+    assert sent["record"] < sent["view"] < sent["off"]
+
+
+@pytest.mark.parametrize("fuse", ["view", "record", "off"])
+@pytest.mark.parametrize("metrics", ["", "all"])
+def test_the_plan_foresees_what_is_sent(
+    steelyard: Steelyard, server: JudgeServer, turns: Path, fuse: str, metrics: str
+) -> None:
+    options = ("--fuse", fuse, "--metrics", metrics)
+    plan = ask(steelyard, server, turns, *options, "--plan")
+    assert (plan.status, server.received) == (0, [])
+    row = next(line.split() for line in plan.out.splitlines() if line.startswith("all 6"))
+    requests, tokens_in, tokens_out = (int(cell.replace(",", "")) for cell in row[2:5])
+    lines = ask(steelyard, server, turns, *options, "--out", "-").lines
+    texts = [request.text + json.dumps(request.schema, separators=(",", ":")) for request in server.received]
+    assert requests == len(server.received)
+    assert tokens_in == pytest.approx(sum(map(len, texts)) / 4, rel=0.02)
+    assert tokens_out == pytest.approx(sum(line["usage"]["completion_tokens"] for line in lines), rel=0.15)
+
+
+def test_a_plan_needs_no_key_and_knows_prices(steelyard: Steelyard, turns: Path) -> None:
+    plan = steelyard("score", turns, "--judge", "openai", "--plan")
+    assert plan.status == 0
+    row = next(line.split() for line in plan.out.splitlines() if line.startswith("per record"))
+    assert float(row[5].removeprefix("$")) > 0
+    assert "4 characters a token" in plan.out
+    assert "gpt-4o-mini" in plan.out.replace(" ", "-")
+
+
+def test_a_plan_for_the_local_judge_is_short(steelyard: Steelyard, turns: Path) -> None:
+    plan = steelyard("score", turns, "--plan")
+    assert plan.status == 0
+    assert "no requests" in plan.out
+
+
+def test_a_plan_names_bad_lines_too(steelyard: Steelyard, tmp_path: Path) -> None:
+    plan = steelyard(
+        "score", write_lines(tmp_path / "in.jsonl", RECORDS[0], "{"), "--judge", "openai", "--plan"
+    )
+    assert plan.status == 1
+    assert "line 2: not JSON" in plan.err
+
+
+def test_an_unreachable_judge_is_a_cause_not_a_crash(steelyard: Steelyard, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "in.jsonl", RECORDS[0])
+    where = ("--judge", "openai", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    outcome = steelyard("score", path, *where, "--deadline", "1", "--out", "-")
+    assert outcome.status == 1
+    assert {score["status"] for score in outcome.lines[0]["scores"]} == {"failed"}
+    assert {score["value"] for score in outcome.lines[0]["scores"]} == {None}
+    assert "faithfulness failed on 1 record and has no value" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_a_wrong_key_is_named(
+    steelyard: Steelyard, server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_KEY", "sk-very-secret")
+    server.faults.extend([Fault(status=401, message="no such key")] * 50)
+    path = write_lines(tmp_path / "in.jsonl", RECORDS[0])
+    outcome = ask(steelyard, server, path, "--api-key-env", "OTHER_KEY")
+    assert outcome.status == 1
+    assert "unauthorized" in outcome.err
+    assert server.received[0].headers["authorization"] == "Bearer sk-very-secret"
+    assert "sk-very-secret" not in outcome.err + outcome.out
+
+
+def test_a_key_for_openai_is_not_sent_elsewhere(
+    steelyard: Steelyard, server: JudgeServer, turns: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    assert ask(steelyard, server, turns).status == 0
+    assert not any("sk-openai" in str(request.headers) for request in server.received)
