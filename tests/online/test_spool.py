@@ -327,7 +327,7 @@ class SpoolMachine(RuleBasedStateMachine):
     @rule(claim=consumes(claims), seconds=st.floats(0, 100))
     def postpone(self, claim: Claimed, seconds: float) -> None:
         if self.spool.postpone(claim, seconds):
-            self.held.pop(claim.turn.record.id)
+            self.held.pop(claim.turn.record.id, None)
 
     @rule(claim=consumes(claims))
     def release(self, claim: Claimed) -> None:

@@ -133,6 +133,9 @@ class Spool:
         self._clock = clock
         self._lock = threading.Lock()
         self._db = connect(self.path, durability=durability, busy_seconds=busy_seconds)
+        # Counting must not wait for a writer, which may itself wait for another process.
+        self._reading = threading.Lock()
+        self._reader = connect(self.path, durability=durability, busy_seconds=busy_seconds)
 
     def put(self, turns: Sequence[Spooled]) -> list[Stored]:
         """Put turns in, in one transaction; says for each what became of it."""
@@ -250,13 +253,18 @@ class Spool:
             )
 
     def counts(self) -> SpoolCounts:
-        """The ledger now."""
-        with self._transaction() as db:
-            totals = db.execute("SELECT state, reason, count FROM totals").fetchall()
-            (pending,) = db.execute(
-                "SELECT COUNT(*) FROM turns WHERE state IN ('waiting', 'leased')"
-            ).fetchone()
-            (undelivered,) = db.execute("SELECT COUNT(*) FROM results").fetchone()
+        """The ledger now; from any thread, and without waiting for those who write."""
+        with self._reading:
+            db = self._reader
+            db.execute("BEGIN")
+            try:
+                totals = db.execute("SELECT state, reason, count FROM totals").fetchall()
+                (pending,) = db.execute(
+                    "SELECT COUNT(*) FROM turns WHERE state IN ('waiting', 'leased')"
+                ).fetchone()
+                (undelivered,) = db.execute("SELECT COUNT(*) FROM results").fetchone()
+            finally:
+                db.execute("ROLLBACK")
         plain = {state: count for state, reason, count in totals if not reason}
         return SpoolCounts(
             accepted=plain.get("accepted", 0),
@@ -278,7 +286,8 @@ class Spool:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
+        with self._lock, self._reading:
+            self._reader.close()
             self._db.close()
 
     @contextmanager

@@ -1,0 +1,366 @@
+"""A Monitor with a spool: what is promised is kept across crashes, and a broken file is no disaster."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from online.helpers import FAITHFUL, check_law, kind_judge, turn, yes
+from steelyard.errors import ConfigurationError, JudgeUnavailable
+from steelyard.judge import Answer, Question, Request
+from steelyard.online import Budget, Monitor, SpoolCounts, SpoolSettings, Stats, _spool_schema
+from steelyard.testing import MemorySink, ScriptedJudge
+
+
+def check_spool(stats: Stats) -> SpoolCounts:
+    check_law(stats)
+    assert stats.spool is not None
+    assert stats.spool.accepted == stats.spool.pending + stats.spool.evaluated + sum(
+        stats.spool.dead.values()
+    )
+    return stats.spool
+
+
+def test_turns_go_through_the_spool(tmp_path: Path) -> None:
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], spool=tmp_path / "s.db", sample_rate=0.999
+    )
+    for number in range(40):
+        monitor.submit(turn(f"turn {number}"))
+    assert monitor.flush(10) == 0
+    spool = check_spool(monitor.stats())
+    assert (spool.evaluated, spool.undelivered) == (40, 0)
+    assert monitor.stats().spooled == 40
+    assert {e["faithfulness"].inclusion_probability for e in sink.evaluations} == {0.999}
+    assert len(sink.evaluations) == 40
+    monitor.close()
+
+
+@pytest.mark.faults
+def test_duplicates_and_disorder_are_judged_once(tmp_path: Path) -> None:
+    for options in ({}, {"spool": tmp_path / "s.db"}):
+        judge, sink = kind_judge(), MemorySink()
+        monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], **options)  # type: ignore[arg-type]
+        for number in [*range(20), *reversed(range(20)), *range(0, 20, 2), *range(1, 20, 2)]:
+            monitor.submit(turn(f"turn {number}"))
+        assert monitor.flush(10) == 0
+        stats = monitor.stats()
+        check_law(stats)
+        assert stats.skipped == {"duplicate": 40}
+        assert len(sink.evaluations) == len(judge.requests) == 20
+        monitor.close()
+    again = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=tmp_path / "s.db")
+    again.submit(turn("turn 3"))
+    assert again.flush(5) == 0
+    assert again.stats().skipped == {"duplicate": 1}
+    again.close()
+
+
+class Down(ScriptedJudge):
+    """A judge that cannot be reached until it is repaired."""
+
+    broken = True
+
+    def __init__(self) -> None:
+        super().__init__(self.reply)
+
+    def reply(self, question: Question, request: Request) -> Answer:
+        if self.broken:
+            raise JudgeUnavailable("nobody there", cause="unreachable")
+        return yes(question, request)
+
+
+@pytest.mark.faults
+def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.online._spooling._FIRST_WAIT", 0.3)
+    sink = MemorySink()
+    memory = Monitor(metrics=FAITHFUL, judge=Down(), sinks=[sink])
+    memory.submit(turn())
+    assert memory.flush(5) == 0
+    assert sink.evaluations[0]["faithfulness"].cause == "unreachable"
+    check_law(memory.stats())
+    memory.close()
+
+    judge, sink = Down(), MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], spool=tmp_path / "s.db")
+    for number in range(10):
+        monitor.submit(turn(f"turn {number}"))
+    assert monitor.flush(0.8) == 10
+    spool = check_spool(monitor.stats())
+    assert (spool.pending, spool.evaluated, len(sink.evaluations)) == (10, 0, 0)
+    judge.broken = False
+    assert monitor.flush(10) == 0
+    assert check_spool(monitor.stats()).evaluated == 10
+    assert {e["faithfulness"].value for e in sink.evaluations} == {1.0}
+    monitor.close()
+
+
+_HOST = """
+import asyncio, os, signal, sys, time
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.record import Record
+monitor = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=sys.argv[1], evaluate=False))
+number = 0
+print("ready", flush=True)
+while True:
+    monitor.submit(Record(id=str(number), question="q"))
+    number += 1
+    if number % 50 == 0:
+        print(number, monitor.stats().spooled, flush=True)
+    time.sleep(0.0005)
+"""
+
+
+@pytest.mark.faults
+def test_killing_the_host_loses_one_commit_window_at_most(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    host = subprocess.Popen([sys.executable, "-c", _HOST, path], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    submitted = spooled = 0
+    for line in host.stdout:
+        if line.strip() != "ready":
+            submitted, spooled = map(int, line.split())
+        if submitted >= 1000:
+            host.send_signal(signal.SIGKILL)
+            break
+    rest = host.communicate()[0].split("\n")
+    for line in filter(None, rest):
+        submitted, spooled = map(int, line.split())
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=path)
+    monitor.start()
+    assert _until(lambda: monitor.stats().spool is not None)
+    assert monitor.flush(10) == 0
+    ids = sorted(int(evaluation.record_id) for evaluation in sink.evaluations)
+    assert ids == list(range(len(ids)))
+    assert len(ids) >= spooled
+    # Turns of one look into the queue and one transaction: 20 ms and some milliseconds, at 2,000 a second.
+    assert len(ids) >= submitted - 256
+    monitor.close()
+
+
+_WORKER = """
+import asyncio, sys, time
+from steelyard.online import Monitor, SpoolSettings
+class Out:
+    name = "out"
+    async def write(self, evaluations):
+        await asyncio.sleep(0.05)
+        with open(sys.argv[2], "a") as file:
+            for evaluation in evaluations:
+                file.write(evaluation.record_id + "\\n")
+    async def aclose(self): pass
+settings = SpoolSettings(path=sys.argv[1], lease_seconds=1)
+monitor = Monitor(metrics=[], sinks=[Out()], concurrency=2, spool=settings)
+monitor.start()
+time.sleep(30)
+"""
+
+
+@pytest.mark.faults
+def test_killing_the_worker_loses_nothing(tmp_path: Path) -> None:
+    path, out = tmp_path / "s.db", tmp_path / "out"
+    host = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=path, evaluate=False))
+    for number in range(30):
+        host.submit(turn(f"turn{number}"))
+    assert host.flush(5) == 0
+    for wanted in (3, 12, 30):
+        worker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_WORKER), path, out])
+        try:
+            assert _until(lambda wanted=wanted: _lines(out) >= wanted, 20)
+            if wanted == 30:
+                assert _until(lambda: check_spool(host.stats()).undelivered == 0)
+        finally:
+            worker.kill()
+            worker.wait()
+    spool = check_spool(host.stats())
+    assert (spool.evaluated, spool.pending) == (30, 0)
+    assert set(out.read_text().split()) == {f"turn{number}" for number in range(30)}
+    host.close()
+
+
+def _lines(path: Path) -> int:
+    return len(set(path.read_text().split())) if path.exists() else 0
+
+
+def _until(condition: object, seconds: float = 5) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():  # type: ignore[operator]
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.faults
+def test_a_corrupt_spool_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(b"this is no database at all, whatever its name says" * 100)
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=path)
+    with caplog.at_level(logging.ERROR, "steelyard"):
+        monitor.submit(turn("a"))
+        assert monitor.flush(5) == 0
+    assert len(sink.evaluations) == 1
+    assert [file.name.split("-")[0] for file in tmp_path.iterdir()] == ["s.db.damaged"]
+    assert len(caplog.records) == 1
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.spooled, stats.evaluated) == (0, 1)
+    monitor.close()
+
+
+@pytest.mark.faults
+def test_a_spool_that_breaks_in_mid_flight_loses_nothing_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=SpoolSettings(path=path, evaluate=False))
+    monitor.submit(turn("before"))
+    assert monitor.flush(5) == 0
+    with sqlite3.connect(path) as db:
+        db.execute("DROP TABLE turns")
+    db.close()
+    for number in range(20):
+        monitor.submit(turn(f"after{number}"))
+    assert monitor.flush(5) == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.spooled, stats.evaluated) == (1, 20)
+    assert {e.record_id for e in sink.evaluations} == {f"after{number}" for number in range(20)}
+    monitor.close()
+
+
+@pytest.mark.faults
+def test_a_full_disk_hands_over_to_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = _spool_schema.connect
+
+    def small(*args: object, **options: object) -> sqlite3.Connection:
+        connection = real(*args, **options)  # type: ignore[arg-type]
+        connection.execute("PRAGMA max_page_count = 30")
+        return connection
+
+    monkeypatch.setattr("steelyard.online._spool.connect", small)
+    sink = MemorySink()
+    settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[sink], spool=settings)
+    for number in range(20):
+        monitor.submit(turn(f"turn{number}", answer=f"{number}" * 10_000))
+        monitor.flush(5)
+    stats = monitor.stats()
+    check_law(stats)
+    assert stats.spooled > 0 and stats.evaluated > 0 and stats.pending == 0
+    assert stats.spooled + stats.evaluated == 20
+    monitor.close()
+
+
+@pytest.mark.faults
+def test_a_spool_that_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "s.db").mkdir()
+    monitor = Monitor(metrics=[], sinks=[], spool=tmp_path / "s.db")
+    monitor.submit(turn())
+    assert monitor.flush(5) == 0
+    assert monitor.stats().evaluated == 1
+    monitor.close()
+
+
+@pytest.mark.faults
+def test_a_locked_spool_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    monitor = Monitor(metrics=[], sinks=[], spool=path)
+    monitor.submit(turn())
+    assert monitor.flush(5) == 0
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    monitor.submit(turn())
+    assert monitor.flush(0.5) == 1
+    other.execute("COMMIT")
+    other.close()
+    assert monitor.flush(10) == 0
+    assert check_spool(monitor.stats()).evaluated == 2
+    monitor.close()
+
+
+def test_the_size_cap_skips_by_name(tmp_path: Path) -> None:
+    monitor = Monitor(
+        metrics=[],
+        sinks=[],
+        spool=SpoolSettings(path=tmp_path / "s.db", max_bytes=10_000, evaluate=False),
+    )
+    for number in range(10):
+        monitor.submit(turn(f"turn{number}", answer="x" * 3_000))
+    assert monitor.flush(5) == 0
+    stats = monitor.stats()
+    assert stats.skipped["spool_full"] + stats.spooled == 10
+    assert 0 < stats.spooled < 5
+    check_spool(stats)
+    monitor.close()
+
+
+def test_closing_gives_turns_back_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+
+    class Hangs(MemorySink):
+        async def write(self, evaluations: object) -> None:
+            await __import__("asyncio").sleep(100)
+
+    first = Monitor(metrics=[], sinks=[Hangs()], spool=path)
+    first.submit(turn("a"))
+    assert first.flush(0.5) == 1
+    assert first.close(0.1) == 0
+    sink = MemorySink()
+    second = Monitor(metrics=[], sinks=[sink], spool=path)
+    second.start()
+    assert _until(lambda: len(sink.evaluations) == 1)
+    second.close()
+
+
+@pytest.mark.faults
+def test_a_forked_child_opens_the_spool_for_itself(tmp_path: Path) -> None:
+    script = f"""
+    import os, warnings
+    warnings.simplefilter("ignore")
+    from steelyard.online import Monitor, SpoolSettings
+    from steelyard.record import Record
+    settings = SpoolSettings(path={str(tmp_path / "s.db")!r}, evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    monitor.submit(Record(id="parent", question="q"))
+    assert monitor.flush(5) == 0
+    for name in "abc":
+        if os.fork() == 0:
+            monitor.submit(Record(id=name, question="q"))
+            left = monitor.flush(5)
+            os._exit(left)
+    for _ in "abc":
+        assert os.wait()[1] == 0
+    monitor.submit(Record(id="parent again", question="q"))
+    assert monitor.flush(5) == 0
+    assert monitor.stats().spool.accepted == 5, monitor.stats()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_wrong_settings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        Monitor(metrics=[], sinks=[], spool=tmp_path / "nowhere" / "s.db")
+    with pytest.raises(ConfigurationError, match="durability"):
+        SpoolSettings(path=tmp_path / "s.db", durability="none")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="budget"):
+        Monitor(
+            metrics=[],
+            sinks=[],
+            budget=Budget(requests_per_day=5),
+            spool=SpoolSettings(path=tmp_path / "s.db", evaluate=False),
+        )
