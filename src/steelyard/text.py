@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Sentence", "sentences"]
+__all__ = ["Sentence", "iter_sentences", "sentences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,68 +18,35 @@ class Sentence:
     end: int
 
 
-_ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "sr",
-        "jr",
-        "st",
-        "vs",
-        "etc",
-        "e.g",
-        "i.e",
-        "cf",
-        "al",
-        "fig",
-        "no",
-        "vol",
-        "pp",
-        "ca",
-        "approx",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "u.s",
-        "u.k",
-        "a.m",
-        "p.m",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "gen",
-        "col",
-        "lt",
-        "sgt",
-        "capt",
-        "rev",
-        "hon",
-        "gov",
-        "sen",
-        "rep",
-    ]
-)
-# A full stop ends a sentence before white space; CJK and Devanagari marks end one wherever they stand;
+_TITLES = """
+mr mrs ms dr prof st gen col lt sgt capt maj cmdr adm rev hon gov sen rep pres mt messrs e.g i.e cf vs viz
+approx ca jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+_BEFORE_NAMES = frozenset(_TITLES.split())
+"""Abbreviations that something must follow."""
+_BEFORE_NUMBERS = frozenset({"no", "nos", "vol", "pp", "p", "fig", "figs", "sec", "ch", "art", "eq"})
+"""Abbreviations only where a number follows; "No." is a sentence too."""
+_LASTS = "etc al inc ltd co corp jr sr u.s u.k u.n d.c a.m p.m ph.d m.d b.c a.d"
+_CLOSING = frozenset(_LASTS.split())
+"""Abbreviations that may end a sentence."""
+_OPENERS = """
+the a an this that these those it he she they we you i in on at as but and so if when while after before
+however there its his her their our my for from by with although since because who what where why how is
+are was were
+"""
+_STARTS = frozenset(_OPENERS.split())
+"""Words whose capital shows that a sentence starts with them, for they are no part of a name."""
+
+# A Latin mark ends a sentence before white space; marks of scripts without spaces do wherever they stand;
 # an empty line or a bullet on a new line ends one without any mark.
 _END = re.compile(
-    r"(?P<mark>[.!?…]+)(?P<close>[\"'”’»)\]]*)(?=\s|$)"
-    r"|[。！？।॥]+[」』”’）]*"
-    r"|\n\s*\n|\n(?=\s*(?:[-*•–]|\d{1,3}[.)])\s)"
+    r"(?P<mark>[.!?…‼⁇⁈⁉؟۔։።]+)(?P<close>[\"'”’»)\]*_]*)(?=\s|$)"
+    r"|[。！？｡।॥။។]+[」』”’）]*"
+    r"|\n\s*\n|\n(?=\s*(?:[-*•–‣▪]|\d{1,3}[.)]|#{1,6})\s)"
 )
 _INITIAL = re.compile(r"(?:^|[\s(])(?:\w\.)*\w$")
+_ENUMERATOR = re.compile(r"(?:^|\n)[^\S\n]*\(?\w{1,3}$")
+_NEXT = re.compile(r"\s*[\"'“‘(\[*_]*(\w+)")
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -90,32 +58,48 @@ def sentences(text: str) -> list[Sentence]:
     Returns:
         Sentences in order, without surrounding white space; pieces without a letter or digit are left out.
     """
-    found: list[Sentence] = []
+    return list(iter_sentences(text))
+
+
+def iter_sentences(text: str) -> Iterator[Sentence]:
+    """`sentences`, one at a time, for long texts."""
     start = 0
     for match in _END.finditer(text):
-        if match["mark"] == "." and not _ends(text, match):
+        if match["mark"] and not _ends(text, match):
             continue
-        _keep(found, text, start, match.end())
+        yield from _piece(text, start, match.end())
         start = match.end()
-    _keep(found, text, start, len(text))
-    return found
+    yield from _piece(text, start, len(text))
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
-    """Whether a single full stop ends a sentence rather than an abbreviation or an initial."""
-    rest = text[match.end() : match.end() + 3].lstrip()
-    if rest and rest[0].islower():
+    """Whether a mark ends a sentence; a full stop may also end an abbreviation or the number of an item."""
+    mark = match["mark"]
+    if mark.strip(".…"):
+        return True
+    follows = _NEXT.match(text, match.end(), match.end() + 40)
+    if follows is None:
+        return True
+    if follows[1][0].islower():
         return False
-    before = text[max(0, match.start() - 12) : match.start()]
-    word = before.split()[-1].lstrip("(\"'“‘").lower() if before.split() else ""
-    if word in _ABBREVIATIONS:
-        return not rest
-    initial = _INITIAL.search(before)
-    return not (initial and word and word[-1].isalpha() and len(word.replace(".", "")) <= 2 and rest)
+    return mark != "." or not _abbreviates(text, match.start(), follows[1])
 
 
-def _keep(found: list[Sentence], text: str, start: int, end: int) -> None:
+def _abbreviates(text: str, stop: int, follows: str) -> bool:
+    before = text[max(0, stop - 12) : stop]
+    if _ENUMERATOR.search(before) and (before[-1].isdigit() or len(before.split()[-1]) == 1):
+        return True
+    word = before.split()[-1].lstrip("(\"'“‘[").casefold() if before.split() else ""
+    if word in _BEFORE_NAMES:
+        return True
+    if word in _BEFORE_NUMBERS:
+        return follows[0].isdigit()
+    initial = len(word.replace(".", "")) <= 2 and word[-1:].isalpha() and _INITIAL.search(before)
+    return bool(word in _CLOSING or initial) and follows.casefold() not in _STARTS
+
+
+def _piece(text: str, start: int, end: int) -> Iterator[Sentence]:
     piece = text[start:end]
     if any(map(str.isalnum, piece)):
         left = start + len(piece) - len(piece.lstrip())
-        found.append(Sentence(piece.strip(), left, left + len(piece.strip())))
+        yield Sentence(piece.strip(), left, left + len(piece.strip()))

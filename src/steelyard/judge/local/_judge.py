@@ -32,6 +32,14 @@ from steelyard.text import sentences
 __all__ = ["LocalJudge"]
 
 THRESHOLD = 0.5
+"""Score from which something counts as found.
+
+The middle of the range, 0.45 to 0.6, in which the verdicts on the worked examples of the tests
+(`tests/judge/local/worked.py`) are right most often. It was not fitted to any labelled data set.
+"""
+
+_FRAGMENT = 4
+"""Words from which an answer says by itself what it is about."""
 
 _KINDS: frozenset[type[Question]] = frozenset(
     {Claims, Contradicted, Entities, Noncommittal, Relevant, Same, Supported, Useful}
@@ -145,7 +153,7 @@ class _Case:
         finding, read = yield from self._find(claim, texts)
         evidence = _evidence(finding, read, by, passage or 0)
         return YesNo(
-            value=finding.score >= THRESHOLD and finding.whole,
+            value=finding.score >= THRESHOLD and finding.holds,
             probability=finding.score,
             reason=finding.reason,
             evidence=evidence,
@@ -175,20 +183,28 @@ class _Case:
         return worst or Finding(), read
 
     def _useful(self, question: Useful) -> _Work:
-        """Whether the passage carries at least one sentence of what was arrived at."""
+        """Whether the passage has the words of at least one sentence of what was arrived at.
+
+        Penalties do not count: what this passage lacks another may bring. A few words ("Paris") are held
+        against the passage together with the question, for they alone may stand anywhere.
+        """
         passages = _texts(self._view, "contexts")[question.context : question.context + 1]
         (toward,) = _texts(self._view, question.toward) or [""]
         if not passages or not toward:
             return _nothing("contexts" if not passages else question.toward)
         read = yield from self._memory.read(passages, self._vectors)
-        (goal,) = yield from self._memory.read([toward], self._vectors)
-        best = Finding()
+        goal, asked = yield from self._memory.read([toward, self._view.question or ""], self._vectors)
+        best, score = Finding(), 0.0
         for line in goal.lines:
             finding = yield from verify(line, read)
-            best = max(best, finding, key=lambda found: found.score)
+            if finding.signals.mean > score:
+                best, score = finding, finding.signals.mean
+        if asked.lines and sum(len(line.words) for line in goal.lines) < _FRAGMENT:
+            around = yield from verify(asked.lines[-1], read)
+            score = (score + around.signals.mean) / 2
         return YesNo(
-            value=best.score >= THRESHOLD,
-            probability=best.score,
+            value=score >= THRESHOLD,
+            probability=min(1.0, score),
             reason=best.reason,
             evidence=_evidence(best, read, "contexts", question.context),
         )
@@ -214,7 +230,9 @@ class _Case:
             return _nothing("answer")
         share = evasion(self._view.answer)
         return YesNo(
-            value=share >= 0.5, probability=share, reason=f"{share:.0%} of the answer is in evading sentences"
+            value=share >= THRESHOLD,
+            probability=share,
+            reason=f"{share:.0%} of the answer is in evading sentences",
         )
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 from steelyard.judge.local._text import Word, stem
 
-__all__ = ["negated", "opposites"]
+__all__ = ["Negated", "negated", "opposites"]
+
+_NOT_ONLY = frozenset({"only", "just", "merely", "simply"})
+_REACH = 5
+"""Words after a negation that it may reach."""
+_TELLING = 3.5
+"""Weight from which a word can be what is negated; articles, pronouns and auxiliaries are below it."""
 
 _NEGATIONS = (
     "not no never none nobody nothing neither nor without cannot hardly fail failed fails deny denied denies"
@@ -32,9 +39,29 @@ wide narrow|deep shallow|thick thin|same different|similar different
 """
 
 
-def negated(words: Iterable[Word]) -> bool:
-    """Whether a sentence says no to something."""
-    return any(word.stem in _negations() or word.stem.endswith("n't") for word in words)
+class Negated(NamedTuple):
+    """What a sentence says no to."""
+
+    heads: frozenset[str]
+    """The first telling word after each negation."""
+    reach: frozenset[str]
+    """Every telling word that a negation may reach."""
+
+
+def negated(words: Sequence[Word]) -> Negated:
+    """What a sentence says no to: a few words after each negation. "Not only" is not one."""
+    heads: set[str] = set()
+    reach: set[str] = set()
+    for place, word in enumerate(words):
+        if word.stem not in _negations():
+            continue
+        after = words[place + 1 : place + 1 + _REACH]
+        if after and after[0].surface.casefold() in _NOT_ONLY:
+            continue
+        telling = [other.stem for other in after if other.weight >= _TELLING]
+        heads.update(telling[:1])
+        reach.update(telling)
+    return Negated(frozenset(heads), frozenset(reach))
 
 
 def opposites(stemmed: str) -> frozenset[str]:

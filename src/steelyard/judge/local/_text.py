@@ -6,9 +6,12 @@ import gzip
 import math
 import re
 import unicodedata
+from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Literal, NamedTuple
+
+from steelyard.judge.local._forms import COUNTS, FORMS, NUMBERS
 
 __all__ = ["Word", "stem", "weight", "words"]
 
@@ -39,22 +42,14 @@ _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\
 _WORD = re.compile(
     rf"[{_SPACELESS}]"
     rf"|\d[\d{_INVISIBLE}]*(?:[.,:/]\d+)*"
-    rf"|[^\W\d_{_SPACELESS}][^\W\d_{_SPACELESS}{_INVISIBLE}]*(?:[{_INVISIBLE}]+[^\W\d_]+|['’][^\W\d_]+|(?<=\b\w)\.(?=\w\b))*"
+    r"|(?<!\w)[^\W\d_](?:\.[^\W\d_](?!\w))+"
+    rf"|[^\W\d_{_SPACELESS}][^\W\d_{_SPACELESS}{_INVISIBLE}]*(?:[{_INVISIBLE}]+[^\W\d_]+|['’][^\W\d_]+)*"
 )
 _VANISH = re.compile(f"[{_INVISIBLE}]")
 _CLITIC = re.compile(r"['’](?:s|d|m|ll|re|ve)?$")
 
-_NUMBERS = """
-zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-seventeen eighteen nineteen twenty
-"""
-_TENS = "thirty forty fifty sixty seventy eighty ninety"
-_ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
-_NUMBER_WORDS: dict[str, str] = {
-    **{word: str(value) for value, word in enumerate(_NUMBERS.split())},
-    **{word: str(value * 10) for value, word in enumerate(_TENS.split(), start=3)},
-    **{word: str(value) for value, word in enumerate(_ORDINALS.split())},
-}
+_CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall", "ain't": "is"}
+_SCALES = {"hundr": 2, "thousand": 3, "k": 3, "million": 6, "m": 6, "billion": 9, "bn": 9, "trillion": 12}
 _ORDINAL = re.compile(r"^(?:st|nd|rd|th|s)$")
 
 
@@ -71,11 +66,33 @@ def words(text: str) -> list[Word]:
         key, tells, number = _read(surface)
         if not key:
             continue
-        if found and found[-1].kind == "number" and found[-1].end == match.start() and _ORDINAL.match(key):
+        before = found[-1] if found else None
+        if before and before.stem[0].isdigit():
+            if before.end == match.start() and _ORDINAL.match(key):
+                continue
+            if key in _SCALES and match.start() - before.end <= 1:
+                found[-1] = _scaled(before, key, text[before.start : match.end()])
+                continue
+        if key.endswith("n't") and len(key) > 3:
+            verb = stem(_CONTRACTED.get(key, key[:-3]))
+            middle = match.end() - 3
+            found.append(Word(verb, surface[:-3], match.start(), middle, weight(verb), "word"))
+            found.append(Word("not", "not", middle, match.end(), weight("not"), "word"))
             continue
         kind: Kind = "number" if number else "name" if _is_name(surface, tells, first=not found) else "word"
         found.append(Word(key, surface, match.start(), match.end(), tells, kind))
     return found
+
+
+def _scaled(number: Word, scale: str, surface: str) -> Word:
+    """`2.5 million` is the number 2500000."""
+    try:
+        value = Decimal(number.stem).scaleb(_SCALES[scale])
+    except InvalidOperation:
+        return number
+    return number._replace(
+        stem=f"{value:f}".removesuffix(".0"), surface=surface, end=number.start + len(surface)
+    )
 
 
 def _is_name(surface: str, tells: float, *, first: bool) -> bool:
@@ -89,8 +106,14 @@ def _read(surface: str) -> tuple[str, float, bool]:
     """Stem and weight of a written word, and whether it is a number."""
     if surface[0].isdigit():
         return _number(surface), _NUMBER, True
+    if surface.replace(".", "") in _AMERICA:
+        return "america", weight("america"), False
     folded = _fold(surface)
-    return stem(folded), weight(folded), False
+    return stem(folded), weight(folded), folded in COUNTS
+
+
+_AMERICA = frozenset({"US", "USA"})
+"""The one acronym that is a pronoun in small letters."""
 
 
 def _fold(surface: str) -> str:
@@ -120,9 +143,9 @@ def stem(folded: str) -> str:
     A light stemmer (plurals, -ed, -ing, -ly and a final e, with doubled consonants undone): it must not
     conflate words that mean different things, and what it leaves apart the word vectors bring together.
     """
-    if folded in _NUMBER_WORDS:
-        return _NUMBER_WORDS[folded]
-    word = _IRREGULAR.get(folded, folded)
+    if folded in NUMBERS:
+        return NUMBERS[folded]
+    word = FORMS.get(folded, folded)
     if len(word) < 4 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -139,27 +162,6 @@ def stem(folded: str) -> str:
                 word = word[:-1]
             break
     return word.removesuffix("e") if len(word) > 3 else word
-
-
-_FORMS = """
-be am is are was were been being|have has had having|do does did done doing|go goes went gone|say said
-make made|take took taken|come came|see saw seen|get got gotten|give gave given|find found|think thought
-tell told|become became|leave left|feel felt|bring brought|begin began begun|keep kept|hold held
-write wrote written|stand stood|hear heard|mean meant|meet met|run ran|pay paid|sit sat|speak spoke spoken
-lead led|grow grew grown|lose lost|fall fell fallen|send sent|build built|understand understood
-draw drew drawn|break broke broken|spend spent|rise rose risen|drive drove driven|buy bought
-wear wore worn|choose chose chosen|win won|teach taught|catch caught|fight fought|sell sold|fly flew flown
-throw threw thrown|know knew known|show shown|sing sang sung|swim swam swum|drink drank drunk
-eat ate eaten|forget forgot forgotten|steal stole stolen|shoot shot|sleep slept|seek sought
-hide hid hidden|bear bore born borne|die dying|lie lying|man men|woman women|child children|person people
-life lives|wife wives|leaf leaves|foot feet|tooth teeth|mouse mice|century centuries|a an
-"""
-_IRREGULAR = {
-    form: group.split()[0]
-    for line in _FORMS.split("\n")
-    for group in line.split("|")
-    for form in group.split()[1:]
-}
 
 
 @cache

@@ -102,13 +102,15 @@ class Finding:
         return min(1.0, max(0.0, self.signals.mean - self.penalties.total))
 
     @property
-    def whole(self) -> bool:
-        """Whether every number and name of the claim is somewhere in the texts; without, it is not supported.
+    def holds(self) -> bool:
+        """Whether nothing that was found forbids a yes.
 
-        However much of the rest is found: a sentence whose one wrong year is all that was invented reads like
-        its source. A turned negation does not decide, because it is found where there is none too often.
+        However much of the rest is there, a claim is not supported while one of its numbers or names is
+        nowhere in the texts, or while the window says the opposite: a sentence in which one year was
+        invented reads just like its source.
         """
-        return not (self.penalties.missing_numbers or self.penalties.missing_names)
+        missing = self.penalties.missing_numbers or self.penalties.missing_names
+        return not missing and self.conflict < 0.5
 
     @property
     def conflict(self) -> float:
@@ -164,7 +166,7 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
     yield
     penalties = Penalties(
         missing_numbers=_missing(claim, "number", known),
-        missing_names=_missing(claim, "name", known),
+        missing_names=_missing_names(claim, texts, known),
         negation_flip=_negation_flip(claim, lines, weights),
         antonym_flip=_antonym_flip(claim, stems),
     )
@@ -256,13 +258,38 @@ def _missing(claim: Line, kind: str, known: frozenset[str]) -> tuple[str, ...]:
     )
 
 
+def _missing_names(claim: Line, texts: Sequence[Text], known: frozenset[str]) -> tuple[str, ...]:
+    """Names that the texts do not have, neither in full nor as the initials of neighbouring names."""
+    missing = _missing(claim, "name", known)
+    if not any(_is_acronym(name) for name in missing):
+        return missing
+    initials = {"".join(run) for text in texts for line in text.lines for run in _capitals(line)}
+    return tuple(name for name in missing if not any(name.replace(".", "") in run for run in initials))
+
+
+def _is_acronym(name: str) -> bool:
+    return 2 <= len(name.replace(".", "")) <= 6 and name.isupper()
+
+
+def _capitals(line: Line) -> list[list[str]]:
+    """Initials of each run of capitalised words, little words skipped: `Bank of England`."""
+    runs: list[list[str]] = [[]]
+    for word in line.words:
+        if word.surface[0].isupper():
+            runs[-1].append(word.surface[0])
+        elif len(word.surface) > 3:
+            runs.append([])
+    return runs
+
+
 def _negation_flip(claim: Line, lines: Sequence[Line], weights: dict[str, float]) -> bool:
-    """Whether the sentence that says most of the claim differs from it in negation."""
+    """Whether just one of the claim and the sentence that says most of it negates a word they share."""
     total = sum(weights.values())
     nearest = max(lines, key=lambda line: _share(weights, line.stems, total))
     if _share(weights, nearest.stems, total) < OVERLAP:
         return False
-    return negated(claim.words) != negated(nearest.words)
+    ours, theirs = negated(claim.words), negated(nearest.words)
+    return bool((ours.heads & nearest.stems) - theirs.reach or (theirs.heads & claim.stems) - ours.reach)
 
 
 def _antonym_flip(claim: Line, stems: frozenset[str]) -> tuple[str, str] | None:

@@ -1,0 +1,107 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.text import Sentence, iter_sentences, sentences
+
+
+def split(text: str) -> list[str]:
+    return [sentence.text for sentence in sentences(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ('He said "Stop." Then he left.', ['He said "Stop."', "Then he left."]),
+        ("Wait... what? Really…  Yes.", ["Wait... what?", "Really…", "Yes."]),
+        (
+            "Pi is 3.14 and e is 2.72. Both are irrational.",
+            ["Pi is 3.14 and e is 2.72.", "Both are irrational."],
+        ),
+        ("It is on example.com today. Look.", ["It is on example.com today.", "Look."]),
+        ("no mark at all", ["no mark at all"]),
+        ("  \n ... \n", []),
+        ("", []),
+    ],
+)
+def test_marks(text: str, expected: list[str]) -> None:
+    assert split(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dr. Smith met Mrs. Jones at St. Mary on Jan. 5 with Gen. Lee.",
+        "J. R. R. Tolkien wrote it.",
+        "The U.S. Senate met Acme Inc. Chairman Bob.",
+        "See Fig. 3 and No. 7 of vol. 2.",
+        "Fruit, e.g. Apples, i.e. Malus, is sweet.",
+        "It began at 5 p.m. on a Monday.",
+    ],
+)
+def test_a_full_stop_may_only_abbreviate(text: str) -> None:
+    assert split(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("No. It does not.", ["No.", "It does not."]),
+        ("He lives in the U.S. The law is old.", ["He lives in the U.S.", "The law is old."]),
+        ("It sells pens, ink etc. They are blue.", ["It sells pens, ink etc.", "They are blue."]),
+        ("This is vitamin C. It is sour.", ["This is vitamin C.", "It is sour."]),
+        ("She was born in 1879. Ulm is a city.", ["She was born in 1879.", "Ulm is a city."]),
+    ],
+)
+def test_an_abbreviation_may_end_a_sentence(text: str, expected: list[str]) -> None:
+    assert split(text) == expected
+
+
+def test_items_and_paragraphs_end_sentences_without_a_mark() -> None:
+    text = "Three things:\n- apples\n- pears, red\n• plums\n\nA heading\n\nText that\ngoes on."
+    assert split(text) == [
+        "Three things:",
+        "- apples",
+        "- pears, red",
+        "• plums",
+        "A heading",
+        "Text that\ngoes on.",
+    ]
+
+
+def test_the_number_of_an_item_is_no_sentence() -> None:
+    assert split("1. Anna Wintour\n2. Karl Lagerfeld\n10. Tom Ford") == [
+        "1. Anna Wintour",
+        "2. Karl Lagerfeld",
+        "10. Tom Ford",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("東京は首都です。大阪は違います！「はい。」と彼は言った。", 4),
+        ("दिल्ली राजधानी है। मुंबई नहीं है।", 2),
+        ("هل هذه باريس؟ نعم، هي كذلك.", 2),
+        ("Αυτό είναι ένα. Εκείνο είναι δύο.", 2),
+        ("Это Москва. А это нет!", 2),
+        ("ဒါက မြန်မာ။ ဟုတ်တယ်။", 2),
+    ],
+)
+def test_other_scripts(text: str, expected: int) -> None:
+    assert len(split(text)) == expected
+
+
+@given(st.text(max_size=300) | st.text(alphabet="aB1 .!?…。\n-*•)\"'’U.S", max_size=120))
+def test_sentences_stand_where_they_say_and_lose_nothing(text: str) -> None:
+    found = sentences(text)
+    assert found == list(iter_sentences(text))
+    end = 0
+    for sentence in found:
+        assert isinstance(sentence, Sentence)
+        assert text[sentence.start : sentence.end] == sentence.text == sentence.text.strip()
+        assert any(map(str.isalnum, sentence.text))
+        assert not any(map(str.isalnum, text[end : sentence.start]))
+        end = sentence.end
+    assert not any(map(str.isalnum, text[end:]))
