@@ -20,6 +20,7 @@ Cause = Literal[
     "no_question",
     "no_retrieval",
     "no_llm_spans",
+    "orphan",
 ]
 
 _CAPTURE = (
@@ -66,6 +67,10 @@ ADVICE: dict[Cause, str] = {
         "-openai, an OpenLLMetry or official GenAI instrumentor, or set steelyard.question, "
         "steelyard.contexts and steelyard.answer on a span"
     ),
+    "orphan": (
+        "the spans above were lost or never ended; if the trace gives no record at all, let the exporter send "
+        "every span, and look whether streams are read to their end"
+    ),
 }
 """What to do about each cause."""
 
@@ -79,6 +84,7 @@ _WHAT: dict[Cause, str] = {
     "no_question": "there is no question",
     "no_retrieval": "nothing was retrieved",
     "no_llm_spans": "there is no LLM work in it",
+    "orphan": "these spans hold nothing of a turn, and what they belonged to is not there",
 }
 
 
@@ -144,5 +150,6 @@ def _lack(turn: Turn, found: Found) -> Cause:
             return "documents_without_text"
         if turn.retrieves:
             return "no_documents"
-        return "no_retrieval"
+        lost = turn.root.span.parent_id is not None and not turn.prompts and not turn.answer
+        return "orphan" if lost else "no_retrieval"
     return "no_question" if not turn.question else "no_answer"

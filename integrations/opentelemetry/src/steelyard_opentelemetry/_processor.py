@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import logging
 import os
 import threading
@@ -31,7 +33,8 @@ _log = logging.getLogger("steelyard.opentelemetry")
 
 _KEPT_DIAGNOSES = 100
 _LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
-_EXPECTED = frozenset({"no_retrieval", "no_llm_spans"})
+_EXIT_SECONDS = 5.0
+_EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan"})
 
 
 class Submits(Protocol):
@@ -112,6 +115,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._max_spans = max_spans
         self._tick = min(_LONGEST_TICK, max(_SHORTEST_TICK, quiet / 4))
         self._closed = False
+        self._at_exit = _WeakCall(weakref.WeakMethod(self._exit))
         self._begin()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_WeakCall(weakref.WeakMethod(self._begin)))
@@ -126,7 +130,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._traces = Traces(whole=holds_turn, **self._limits)  # type: ignore[arg-type]
-        self._reader = Reader(patience=float(self._limits["ttl"]))
+        self._reader = Reader(patience=2 * float(self._limits["ttl"]))
         self._tally: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)
@@ -174,11 +178,26 @@ class EvaluationSpanProcessor(SpanProcessor):
                 # The interpreter is shutting down; force_flush and shutdown still do the work.
                 return
             self._thread = thread
+            self._go_first_at_exit()
+
+    def _go_first_at_exit(self) -> None:
+        """Exit functions run last in, first out: turns have to be handed over before Monitors close."""
+        atexit.unregister(self._at_exit)
+        atexit.register(self._at_exit)
+
+    def _exit(self) -> None:
+        """The program ends: hand over what there is, and give a Monitor that only now gets it some time."""
+        before = self._tally["records"]
+        self.shutdown()
+        flush = getattr(self._monitor, "flush", None)
+        if self._tally["records"] > before and callable(flush):
+            with contextlib.suppress(Exception):
+                flush(_EXIT_SECONDS)
 
     def _run(self) -> None:
         wake, lock = self._wake, self._lock
         while not self._closed and lock is self._lock:
-            self._idle = not len(self._traces) and not self._inbox
+            self._idle = not (len(self._traces) or self._reader.waiting or self._inbox)
             wake.wait(None if self._idle and not self._inbox else self._tick)
             wake.clear()
             self._idle = False
@@ -192,10 +211,9 @@ class EvaluationSpanProcessor(SpanProcessor):
             self._sort(now)
             spans = self._traces.rest() if everything else self._traces.ripe(now, force=force)
             if spans:
-                reading = self._reader.read(spans)
-                self._hand_over(reading)
-                told = {record.trace_id for record in reading.records}
-                self._traces.remember(span for span in spans if span.trace_id in told)
+                self._hand_over(self._reader.read(spans))
+            if self._reader.waiting:
+                self._hand_over(self._reader.overdue(time.time_ns()))
             if everything:
                 self._hand_over(self._reader.close())
         except Exception:  # noqa: BLE001 - nothing of ours may end the thread or reach the application
@@ -233,6 +251,9 @@ class EvaluationSpanProcessor(SpanProcessor):
             try:
                 self._monitor.submit(record)
                 self._tally["records"] += 1
+                if self._tally["records"] == 1:
+                    # The Monitor has begun with this one, and registered after us.
+                    self._go_first_at_exit()
             except Exception:  # noqa: BLE001 - a Monitor never raises, but a stand-in for one might
                 self._failed()
 
@@ -255,7 +276,7 @@ class EvaluationSpanProcessor(SpanProcessor):
             skipped=dict(self._skipped),
             evicted_traces=traces.evicted,
             dropped_spans=self._dropped,
-            late_spans=traces.late,
+            late_spans=self._reader.late,
             repeated_spans=traces.repeated,
             never_ended=traces.never_ended,
             errors=self._errors,
@@ -286,6 +307,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         if self._closed:
             return
         self._closed = True
+        atexit.unregister(self._at_exit)
         self._wake.set()
         with self._lock:
             self._work(everything=True)

@@ -43,7 +43,7 @@ def record_of(turn: Turn, found: Found) -> Record:
         contexts_source=assembled.contexts_source,
         retrieved=retrieved,
         stages=found.stages,
-        answer=turn.answer if status != "error" or turn.answer != _EMPTY else "",
+        answer="" if status == "error" else turn.answer,
         reference=reference,
         status=status,
         error=error,

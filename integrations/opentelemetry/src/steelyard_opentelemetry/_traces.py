@@ -20,8 +20,6 @@ from steelyard_opentelemetry.dialects import known_scope
 
 __all__ = ["Started", "Traces"]
 
-_REMEMBERED = 1024
-
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -49,7 +47,7 @@ class _Trace:
     open: dict[str, _Open] = field(default_factory=dict)
     ended: dict[str, Span] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
-    looked: int = 0
+    look: float = 0.0
 
 
 class Traces:
@@ -76,15 +74,12 @@ class Traces:
         self._max_traces, self._max_spans = max_traces, max_spans
         self._whole = whole
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
-        self._told: OrderedDict[str, set[str]] = OrderedDict()
         self.spans = 0
         """Ended spans in the table."""
         self.evicted = 0
         """Traces that had to make room."""
         self.never_ended = 0
         """Spans that were given up."""
-        self.late = 0
-        """Spans that came after their turn had been recorded."""
         self.repeated = 0
         """Spans that ended twice."""
 
@@ -93,17 +88,12 @@ class Traces:
 
     def start(self, span: Started, now: float) -> None:
         """Note that a span has begun."""
-        if self._is_late(span.trace_id, span.span_id, span.parent_id):
-            return
         trace = self._trace(span.trace_id, now)
         trace.open[span.span_id] = _Open(span, now)
         self._touch(trace, span.parent_id, now)
 
     def end(self, span: Span, now: float) -> None:
         """Note that a span has ended."""
-        if self._is_late(span.trace_id, span.span_id, span.parent_id):
-            self.late += 1
-            return
         trace = self._trace(span.trace_id, now)
         trace.open.pop(span.span_id, None)
         if span.span_id in trace.ended:
@@ -111,6 +101,7 @@ class Traces:
             return
         trace.ended[span.span_id] = span
         trace.arrived[span.span_id] = now
+        trace.look = min(trace.look, now + self._quiet)
         self.spans += 1
         self._touch(trace, span.parent_id, now)
         while self.spans > self._max_spans and len(self._traces) > 1:
@@ -130,8 +121,8 @@ class Traces:
             if not trace.open:
                 if now - trace.touched >= quiet:
                     found.extend(self._take(trace_id, trace, list(trace.ended)))
-            elif len(trace.ended) != trace.looked:
-                found.extend(self._ready(trace_id, trace, now - quiet))
+            elif trace.ended and (force or now >= trace.look):
+                found.extend(self._ready(trace_id, trace, now, quiet))
         return found
 
     def rest(self) -> list[Span]:
@@ -140,21 +131,6 @@ class Traces:
         self._traces.clear()
         self.spans = 0
         return found
-
-    def remember(self, spans: Iterable[Span]) -> None:
-        """Note that these spans' turn has been recorded: what still comes below them is late."""
-        for span in spans:
-            self._told.setdefault(span.trace_id, set()).add(span.span_id)
-            self._told.move_to_end(span.trace_id)
-        while len(self._told) > _REMEMBERED:
-            self._told.popitem(last=False)
-
-    def _is_late(self, trace_id: str, span_id: str, parent_id: str | None) -> bool:
-        told = self._told.get(trace_id)
-        if told is None or parent_id not in told:
-            return False
-        told.add(span_id)
-        return True
 
     def _trace(self, trace_id: str, now: float) -> _Trace:
         trace = self._traces.get(trace_id)
@@ -184,7 +160,7 @@ class Traces:
             del trace.open[key]
         self.never_ended += len(stale)
         if stale:
-            trace.looked = 0
+            trace.look = now
 
     def _take(self, trace_id: str, trace: _Trace, keys: list[str]) -> list[Span]:
         spans = [trace.ended.pop(key) for key in keys]
@@ -195,20 +171,32 @@ class Traces:
             del self._traces[trace_id]
         return spans
 
-    def _ready(self, trace_id: str, trace: _Trace, before: float) -> list[Span]:
-        """Turns that are complete although spans above them, or elsewhere in the trace, are open."""
+    def _ready(self, trace_id: str, trace: _Trace, now: float, quiet: float) -> list[Span]:
+        """Turns that are complete although spans above them, or elsewhere in the trace, are open.
+
+        What waits longer than `ttl` below a span that does not end is not held up by it any more: some
+        instrumentors never end a root, and every later turn then seems to stand below it.
+        """
         found: list[Span] = []
-        waiting = False
+        trace.look = now + self._ttl
         busy = {self._top(trace, span.started.parent_id) for span in trace.open.values()}
         for top, keys in self._fragments(trace).items():
-            if top in busy or self._held(trace, trace.ended[top].parent_id):
-                waiting = waiting or top not in busy
-            elif max(trace.arrived[key] for key in keys) > before:
-                waiting = True
-            elif self._whole(trace.ended[key] for key in keys):
+            if top in busy:
+                continue
+            age = now - max(trace.arrived[key] for key in keys)
+            holders = self._holders(trace, trace.ended[top].parent_id)
+            if age < quiet:
+                trace.look = min(trace.look, now + quiet - age)
+            elif (age < self._ttl and holders) or not self._whole(trace.ended[key] for key in keys):
+                if age >= self._ttl and not holders:
+                    found.extend(self._take(trace_id, trace, keys))
+                else:
+                    trace.look = min(trace.look, now + max(quiet, self._ttl - age))
+            else:
+                for holder in holders:
+                    del trace.open[holder]
+                self.never_ended += len(holders)
                 found.extend(self._take(trace_id, trace, keys))
-        if not waiting:
-            trace.looked = len(trace.ended)
         return found
 
     def _fragments(self, trace: _Trace) -> dict[str, list[str]]:
@@ -220,20 +208,25 @@ class Traces:
         return fragments
 
     def _top(self, trace: _Trace, key: str | None) -> str | None:
-        """The uppermost ended span above one, over ended spans only; None where it is not ended itself."""
+        """The uppermost ended span above one, over ended spans only; None where it is not ended itself.
+
+        A span that began after its supposed parent had ended stands by itself: a context has leaked.
+        """
         top: str | None = None
+        begun = None
         seen: set[str] = set()
         while key is not None and key in trace.ended and key not in seen:
+            span = trace.ended[key]
+            if begun is not None and begun > span.end:
+                break
             seen.add(key)
-            top, key = key, trace.ended[key].parent_id
+            top, begun, key = key, span.start, span.parent_id
         return top
 
-    def _held(self, trace: _Trace, key: str | None) -> bool:
-        """Whether a span that may stand for the turn is still open above."""
-        seen: set[str] = set()
+    def _holders(self, trace: _Trace, key: str | None) -> list[str]:
+        """The open spans above that may stand for the turn."""
+        seen: list[str] = []
         while key is not None and key in trace.open and key not in seen:
-            seen.add(key)
-            if known_scope(trace.open[key].started.scope):
-                return True
+            seen.append(key)
             key = trace.open[key].started.parent_id
-        return False
+        return [key for key in seen if known_scope(trace.open[key].started.scope)]

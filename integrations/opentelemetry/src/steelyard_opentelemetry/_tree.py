@@ -55,11 +55,25 @@ def grow(spans: Iterable[Span]) -> list[Node]:
     roots: list[Node] = []
     for node in nodes.values():
         parent = nodes.get(node.span.parent_id or "")
-        if parent is None or _circular(node, nodes):
+        if parent is None or _circular(node, nodes) or _own_run(node, nodes):
             roots.append(node)
         else:
             parent.children.append(node)
     return roots
+
+
+def _own_run(node: Node, nodes: dict[str, Node]) -> bool:
+    """Whether this is a run of its own that only seems to stand below another, because a context leaked."""
+    if node.sight is None or not node.sight.run:
+        return False
+    seen = {node.span.span_id}
+    above = nodes.get(node.span.parent_id or "")
+    while above is not None and above.span.span_id not in seen:
+        seen.add(above.span.span_id)
+        if above.sight is not None and (above.sight.run or above.sight.kind == "tool"):
+            return above.sight.kind != "tool"
+        above = nodes.get(above.span.parent_id or "")
+    return False
 
 
 def _circular(node: Node, nodes: dict[str, Node]) -> bool:

@@ -99,9 +99,8 @@ class Turn:
             return own
         models = [(node, sight) for node, sight in self.seen("llm") if sight.answer]
         outside = [(node, sight) for node, sight in models if "tool" not in self.above[id(node)]]
-        streamed = [sight.answer for node, sight in self.seen("chain") if sight.answer and not models]
         last = max(outside or models, key=lambda found: found[0].span.end, default=None)
-        return last[1].answer if last else (streamed[-1] if streamed else "")
+        return last[1].answer if last else ""
 
     @cached_property
     def question(self) -> str:

@@ -25,6 +25,7 @@ __all__ = ["Reader", "Reading", "holds_turn", "read"]
 
 _NANO = 1_000_000_000
 _FEWEST_WORDS = 2
+_REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,12 @@ def read(spans: Iterable[Span]) -> Reading:
     reader = Reader()
     first = reader.read(spans)
     last = reader.close()
-    return Reading(first.records, [*first.diagnoses, *last.diagnoses], first.duplicates)
+    records = sorted([*first.records, *last.records], key=_started)
+    return Reading(records, [*first.diagnoses, *last.diagnoses], first.duplicates)
+
+
+def _started(record: Record) -> float:
+    return (record.timings.started_at if record.timings else None) or 0.0
 
 
 def holds_turn(spans: Iterable[Span]) -> bool:
@@ -60,19 +66,28 @@ class Reader:
     """Reads traces as they complete, and keeps the pieces that may still belong to a turn.
 
     Args:
-        patience: Seconds after which a retrieval without a model call is given up.
-        most: How many such pieces are kept; the oldest goes first.
+        patience: Seconds after which a retrieval without a model call is given up. A model call without a
+            retrieval waits for an eighth of that: it may turn out to be part of a turn that ends later.
+        most: How many pieces of each kind are kept; the oldest goes first.
     """
 
-    def __init__(self, *, patience: float = 120.0, most: int = 256) -> None:
+    def __init__(self, *, patience: float = 240.0, most: int = 256) -> None:
         self._patience = int(patience * _NANO)
         self._most = most
-        self._waiting: deque[Turn] = deque()
+        self._halves: deque[Turn] = deque()
+        self._calls: deque[Turn] = deque()
         self._recent: OrderedDict[tuple[str, str], list[Turn]] = OrderedDict()
+        self._told: OrderedDict[str, dict[str, None]] = OrderedDict()
+        self.late = 0
+        """Spans that came after their turn had been recorded, and tell nothing new."""
+
+    @property
+    def waiting(self) -> int:
+        """How many pieces still wait for what they belong to."""
+        return len(self._halves) + len(self._calls)
 
     def read(self, spans: Iterable[Span]) -> Reading:
         """The turns in the spans of some complete traces."""
-        reading = Reading(duplicates=0)
         found: list[Turn] = []
         lone: list[Turn] = []
         for tree in _trees(spans):
@@ -80,37 +95,75 @@ class Reader:
             found.extend(whole)
             lone.extend(pieces)
         joined, left = self._join(lone)
+        reading = Reading()
+        for piece in left:
+            if piece.messages and piece.answer and not self._is_late(piece):
+                self._calls.append(piece)
+            else:
+                self._leftover(piece, reading)
         kept = self._once([*found, *joined])
         for turn in sorted(kept, key=lambda turn: turn.root.span.start):
-            self._settle(turn, reading)
-        told = {record.trace_id for record in reading.records}
-        for turn in left:
-            self._leftover(turn, reading, told)
-        duplicates = len(found) + len(joined) - len(kept)
-        reading.diagnoses.extend(self._give_up(max((t.root.span.end for t in [*kept, *lone]), default=0)))
-        return Reading(reading.records, reading.diagnoses, duplicates)
+            self._settle(self._with_calls(turn), reading)
+        return Reading(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept))
+
+    def overdue(self, now: int) -> Reading:
+        """What has waited long enough.
+
+        Args:
+            now: Unix time in nanoseconds.
+        """
+        reading = Reading()
+        for waiting, patience in ((self._halves, self._patience), (self._calls, self._patience // 8)):
+            while waiting and (len(waiting) > self._most or now - waiting[0].root.span.end > patience):
+                self._leftover(waiting.popleft(), reading)
+        return reading
 
     def close(self) -> Reading:
-        """Give up what is still waiting for its other half."""
-        diagnoses = [diagnose(turn) for turn in self._waiting]
-        self._waiting.clear()
-        return Reading(diagnoses=diagnoses)
+        """Give up what is still waiting."""
+        reading = Reading()
+        for waiting in (self._halves, self._calls):
+            while waiting:
+                self._leftover(waiting.popleft(), reading)
+        return reading
+
+    def _with_calls(self, turn: Turn) -> Turn:
+        """The turn with the model calls that were made on its behalf, but stand in traces of their own."""
+        made = [call for call in self._calls if _made_by(call, turn)]
+        for call in made:
+            self._calls.remove(call)
+        return Turn.of(turn.root, [turn, *made]) if made else turn
+
+    def _is_late(self, piece: Turn) -> bool:
+        """Whether a piece only repeats, in another trace, what a recorded turn has told."""
+        return any(_made_by(piece, turn) for turns in self._recent.values() for turn in turns)
 
     def _settle(self, turn: Turn, reading: Reading) -> None:
         """A record, or the reason why there is none."""
         found = find_contexts(turn)
         if _judgeable(turn, found):
             reading.records.append(record_of(turn, found))
+            self._remember(turn)
         else:
             reading.diagnoses.append(diagnose(turn, found))
 
-    def _leftover(self, turn: Turn, reading: Reading, told: set[str | None]) -> None:
+    def _leftover(self, turn: Turn, reading: Reading) -> None:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
-        found = find_contexts(turn)
-        if _judgeable(turn, found) and turn.answer:
-            reading.records.append(record_of(turn, found))
-        elif turn.root.span.trace_id not in told:
-            reading.diagnoses.append(diagnose(turn, found))
+        span = turn.root.span
+        told = self._told.get(span.trace_id, {})
+        if span.parent_id in told or (turn.answer and not turn.retrieves and self._is_late(turn)):
+            self.late += len(turn.nodes)
+        elif turn.answer or not told:
+            self._settle(turn, reading)
+
+    def _remember(self, turn: Turn) -> None:
+        for node in turn.nodes:
+            told = self._told.setdefault(node.span.trace_id, {})
+            told[node.span.span_id] = None
+            while len(told) > _REMEMBERED_SPANS:
+                del told[next(iter(told))]
+            self._told.move_to_end(node.span.trace_id)
+        while len(self._told) > _REMEMBERED_TRACES:
+            self._told.popitem(last=False)
 
     def _join(self, pieces: Sequence[Turn]) -> tuple[list[Turn], list[Turn]]:
         """Join retrievals with the model calls that used them; returns those turns and what is left over."""
@@ -118,12 +171,12 @@ class Reader:
         left: list[Turn] = []
         for piece in sorted(pieces, key=lambda piece: piece.root.span.start):
             if piece.retrieves:
-                self._waiting.append(piece)
+                self._halves.append(piece)
                 continue
             halves = self._halves_of(piece) if piece.messages else []
             if halves:
                 for half in halves:
-                    self._waiting.remove(half)
+                    self._halves.remove(half)
                 joined.append(Turn.of(_root(piece, halves), [*halves, piece]))
             else:
                 left.append(piece)
@@ -132,17 +185,10 @@ class Reader:
     def _halves_of(self, piece: Turn) -> list[Turn]:
         """The retrievals whose documents or query stand in a model call's prompt, one for each query."""
         found: dict[str, Turn] = {}
-        for half in self._waiting:
+        for half in self._halves:
             if _fits(half, piece, self._patience):
                 found[half.question] = half
         return list(found.values())
-
-    def _give_up(self, now: int) -> Iterable[Diagnosis]:
-        while self._waiting:
-            oldest = self._waiting[0]
-            if len(self._waiting) <= self._most and now - oldest.root.span.end <= self._patience:
-                return
-            yield diagnose(self._waiting.popleft())
 
     def _once(self, turns: Sequence[Turn]) -> list[Turn]:
         """Each turn once, told by whoever tells most, where several dialects tell the same one."""
@@ -234,6 +280,19 @@ def _fits(half: Turn, piece: Turn, patience: int) -> bool:
     query = " ".join(half.question.split())
     prompts = " ".join(" ".join(piece.prompts).split())
     return len(query.split()) >= _FEWEST_WORDS and query in prompts
+
+
+def _made_by(call: Turn, turn: Turn) -> bool:
+    """Whether a model call without a parent was made while a turn ran, with that turn's content."""
+    span, whole = call.root.span, turn.root.span
+    if span.service != whole.service or span.trace_id == whole.trace_id:
+        return False
+    if not whole.start <= span.start <= span.end <= whole.end + _NANO:
+        return False
+    passages = find_contexts(turn).contexts
+    return any(c.in_prompt for c in mark_in_prompt(passages, call.prompts)) or any(
+        turn.question and turn.question in text for text in call.prompts
+    )
 
 
 def _root(piece: Turn, halves: Sequence[Turn]) -> Node:

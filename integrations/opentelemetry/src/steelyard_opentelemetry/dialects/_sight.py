@@ -44,6 +44,8 @@ class Sight:
     """Payloads of a step, looked into for documents where nothing else has them."""
     reference: str = ""
     """The expected answer, marked by hand."""
+    run: bool = False
+    """Whether the instrumentor knows this as a run of its own, whatever span it stands below."""
     hidden: bool = False
     """Whether content was left out on purpose, by this dialect's own switch."""
     broken: str = ""

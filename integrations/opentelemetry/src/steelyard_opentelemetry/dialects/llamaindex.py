@@ -27,6 +27,7 @@ _KINDS: dict[str, Kind] = {
     "LLMCompletionEndEvent": "llm",
     "LLMPredictStartEvent": "llm",
     "LLMPredictEndEvent": "llm",
+    "StreamChatDeltaReceivedEvent": "llm",
 }
 
 
@@ -53,12 +54,13 @@ class LlamaIndex:
                 broken=broken,
             )
         if kind == "llm":
-            return Sight(dialect=self.name, kind=kind, answer=_said(events), messages=_sent(events))
+            answer = _said(events) or _streamed(span.events)
+            return Sight(dialect=self.name, kind=kind, answer=answer, messages=_sent(events))
         return Sight(
             dialect=self.name,
             kind=kind,
             question=_question(span, events),
-            answer=_answer(span.events, events),
+            answer=_answer(events),
             tool=span.name if kind == "tool" else "",
         )
 
@@ -83,13 +85,15 @@ def _question(span: Span, events: Mapping[str, Mapping[str, Any]]) -> str:
     return named(summary, _SAID) if "StartEvent(" in summary else ""
 
 
-def _answer(in_order: tuple[Event, ...], events: Mapping[str, Mapping[str, Any]]) -> str:
+def _streamed(events: tuple[Event, ...]) -> str:
+    deltas = [e.attributes.get("delta") for e in events if e.name == "StreamChatDeltaReceivedEvent"]
+    return "".join(delta for delta in deltas if isinstance(delta, str)).strip()
+
+
+def _answer(events: Mapping[str, Mapping[str, Any]]) -> str:
     for name in ("QueryEndEvent", "SynthesizeEndEvent", "GetResponseEndEvent"):
         if found := answer_in(events.get(name, {}).get("response.response")):
             return found
-    deltas = [e.attributes.get("delta") for e in in_order if e.name == "StreamChatDeltaReceivedEvent"]
-    if deltas:
-        return "".join(delta for delta in deltas if isinstance(delta, str)).strip()
     output = events.get("workflow.output", {}).get("output")
     return answer_in(output) if isinstance(output, str) and "StopEvent(" in output else ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
@@ -56,7 +57,10 @@ class OpenLLMetry:
             )
         else:
             part = self._step(kind, attributes, given, got, broken)
-        return part
+        # Only a LangChain run without a parent is called a workflow. Its context leaks into the other
+        # threads of a batch, so that the runs there look like children of the first one.
+        run = attributes.get("traceloop.span.kind") == "workflow" and span.scope.endswith(".langchain")
+        return replace(part, run=run)
 
     def _step(self, kind: Kind, attributes: Mapping[str, Any], given: Any, got: Any, broken: str) -> Sight:
         outputs = got.get("outputs", got.get("output", got)) if isinstance(got, Mapping) else got

@@ -1,0 +1,154 @@
+"""Runs every application under the real instrumentors of one dialect, in a process of its own.
+
+Instrumentors patch whole libraries and do not take everything back: they must not run in the tests' process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import openai
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from otel_parts import ANSWER, QUESTION, Receiver, instrumented, prompt
+
+from steelyard.record import record_to_dict, unrecorded
+from steelyard_opentelemetry import EvaluationSpanProcessor
+
+EXPECTED = {"langchain_batch": 2, "llamaindex_leak": 3, "judged": 0}
+"""How many records or reasons to wait for, where it is not one."""
+
+QUESTIONS = ("Which city is the capital of France?", QUESTION, "Where is the government of France?")
+
+
+class Model(BaseHTTPRequestHandler):
+    """A model server that always answers the same."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        message = {"role": "assistant", "content": ANSWER}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        reply = {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+            "usage": usage,
+        }
+        body = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Keep quiet."""
+
+
+def main(dialect: str) -> None:
+    warnings.simplefilter("ignore")
+    logging.disable()
+    # OpenLLMetry imports `llama_index.llms`, which any LLM package of LlamaIndex would bring.
+    folder = tempfile.mkdtemp()
+    (Path(folder) / "llama_index" / "llms").mkdir(parents=True)
+    sys.path.append(folder)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    exporter, receiver, provider = InMemorySpanExporter(), Receiver(), TracerProvider()
+    processor = EvaluationSpanProcessor(receiver, quiet=0.1, ttl=1.0)
+    provider.add_span_processor(processor)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    for _ in instrumented(dialect, provider):
+        apps = applications(provider, f"http://127.0.0.1:{server.server_address[1]}/v1")
+        for name, run in apps.items():
+            receiver.records.clear()
+            before = len(processor.diagnoses)
+            exporter.clear()
+            try:
+                run()
+            except ValueError as error:
+                assert str(error) == "broken"
+            processor.force_flush()
+            wait_for(partial(enough, receiver, processor, before + EXPECTED.get(name, 1)))
+            causes = [diagnosis.cause for diagnosis in processor.diagnoses[before:]]
+            records = [record_to_dict(record) for record in receiver.records]
+            spans = len(exporter.get_finished_spans())
+            print(json.dumps({"app": name, "records": records, "causes": causes, "spans": spans}))
+    processor.shutdown()
+    print(json.dumps({"app": "all", "errors": processor.counts.errors, "skipped": processor.counts.skipped}))
+
+
+def enough(receiver: Receiver, processor: EvaluationSpanProcessor, expected: int) -> bool:
+    return len(receiver.records) + len(processor.diagnoses) >= expected
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    until = time.monotonic() + 10
+    while not done() and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def applications(provider: TracerProvider, url: str) -> dict[str, Callable[[], object]]:
+    from otel_apps import agent, ask, chain, query_engine
+
+    client = openai.OpenAI(base_url=url, api_key="none")
+
+    def call(text: object) -> str:
+        sent = text if isinstance(text, str) else text.to_string()  # type: ignore[attr-defined]
+        reply = client.chat.completions.create(model="m", messages=[{"role": "user", "content": sent}])
+        return reply.choices[0].message.content or ""
+
+    def behind_http() -> None:
+        with provider.get_tracer("http").start_as_current_span("POST /ask"):
+            chain(call).invoke(QUESTION)
+
+    def broken(_: object) -> str:
+        raise ValueError("broken")
+
+    def leak() -> None:
+        for question, streaming in zip(QUESTIONS, (True, False, True), strict=True):
+            ask(query_engine(streaming=streaming), question)
+
+    def judged() -> None:
+        with unrecorded():
+            call("Is the answer right?")
+            chain().invoke(QUESTION)
+            asyncio.run(chain().ainvoke(QUESTION))
+            ask(query_engine())
+
+    return {
+        "plain_python": lambda: call(prompt()),
+        "no_retrieval": lambda: call("Say hello."),
+        "langchain": lambda: chain(call).invoke(QUESTION),
+        "langchain_model": lambda: chain().invoke(QUESTION),
+        "langchain_async": lambda: asyncio.run(chain(call).ainvoke(QUESTION)),
+        "langchain_stream": lambda: list(chain(call).stream(QUESTION)),
+        "langchain_batch": lambda: chain(call).batch([QUESTION, QUESTION]),
+        "langchain_error": lambda: chain(broken).invoke(QUESTION),
+        "langchain_agent": lambda: agent().invoke({"messages": [("user", QUESTION)]}),
+        "behind_http": behind_http,
+        "llamaindex": lambda: ask(query_engine()),
+        "llamaindex_async": lambda: asyncio.run(query_engine().aquery(QUESTION)),
+        "judged": judged,
+        "llamaindex_leak": leak,
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
