@@ -13,6 +13,7 @@ from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llamaindex_parts import (
     ANSWER,
     BERLIN,
+    CORE,
     FRANCE,
     PARIS,
     QUESTION,
@@ -57,7 +58,7 @@ def test_query_engine_tool_over_two_hops(receiver: Receiver) -> None:
 
 def test_different_tools_are_different_hops(receiver: Receiver) -> None:
     script: list[Any] = [("cities", {"input": "capital"}), ("countries", {"input": "country"}), ANSWER]
-    tools = [query_tool("cities", "d1"), retriever_tool("countries", "d2", "d3")]
+    tools: list[Any] = [query_tool("cities", "d1"), retriever_tool("countries", "d2", "d3")]
     ask(FunctionAgent(tools=tools, llm=Caller(script=script)))
     record = receiver.record
     assert texts(record) == [PARIS, FRANCE, BERLIN]
@@ -132,6 +133,7 @@ def test_agent_workflow_with_a_handoff(receiver: Receiver) -> None:
     assert record.id.startswith("AgentWorkflow.run-")
 
 
+@pytest.mark.skipif(CORE < (0, 14, 22), reason="before, the function ran outside of its context")
 def test_function_tool_that_retrieves_and_returns_text(receiver: Receiver) -> None:
     def search(query: str) -> str:
         """Search."""

@@ -3,14 +3,29 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.query_engine import CustomQueryEngine
-from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Fixed, Receiver, Scripted, engine, texts
+from llamaindex_parts import (
+    ANSWER,
+    BERLIN,
+    CORE,
+    FRANCE,
+    PARIS,
+    QUESTION,
+    Fixed,
+    Receiver,
+    Scripted,
+    engine,
+    texts,
+)
 
 from steelyard_llamaindex import _instrument, instrument, uninstrument
+
+swallows = pytest.mark.skipif(CORE < (0, 14, 19), reason="before, these errors came through")
 
 
 def fail(error: Exception) -> Any:
@@ -20,6 +35,7 @@ def fail(error: Exception) -> Any:
     return say
 
 
+@swallows
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("mode", ["compact", "refine"])
 def test_swallowed_error_is_no_answer(receiver: Receiver, mode: str, asynchronous: bool) -> None:
@@ -32,14 +48,15 @@ def test_swallowed_error_is_no_answer(receiver: Receiver, mode: str, asynchronou
     assert texts(record) == [PARIS, FRANCE, BERLIN]
 
 
+@swallows
 def test_one_failure_among_several_calls_is_noted(receiver: Receiver) -> None:
-    replies = iter([ValueError("once"), ANSWER])
+    replies: Iterator[Any] = iter([ValueError("once"), ANSWER])
 
     def say(prompt: str) -> str:
         reply = next(replies, ANSWER)
         if isinstance(reply, Exception):
             raise reply
-        return reply
+        return str(reply)
 
     engine("d1", "d2", mode="refine", say=say).query(QUESTION)
     record = receiver.record
@@ -165,6 +182,6 @@ def test_objects_that_cannot_be_read_do_no_harm(receiver: Receiver) -> None:
 
     Odd(callback_manager=CallbackManager([])).query(QUESTION)
     with pytest.raises(Exception, match=r".*"):
-        engine().query(Hostile())  # type: ignore[arg-type]
+        engine().query(Hostile())
     gc.collect()
     assert [(record.status, record.answer) for record in receiver.records] == [("ok", ""), ("error", "")]

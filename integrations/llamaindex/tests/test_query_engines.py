@@ -124,7 +124,7 @@ def test_a_query_bundle_is_a_question(receiver: Receiver) -> None:
 
 
 def test_fused_retrievers_are_stages(receiver: Receiver) -> None:
-    parts = [Fixed("d1", "d2"), Fixed("d1", "d3")]
+    parts: list[BaseRetriever] = [Fixed("d1", "d2"), Fixed("d1", "d3")]
     fusion = QueryFusionRetriever(parts, llm=Scripted(), num_queries=1, use_async=False, similarity_top_k=3)
     engine(retriever=fusion).query(QUESTION)
     record = receiver.record

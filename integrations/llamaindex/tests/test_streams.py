@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import types
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -70,7 +70,7 @@ def test_closing_the_stream_closes_the_model_s(receiver: Receiver) -> None:
 
             return pieces()
 
-    generator = cast("Generator[str, None, None]", stream(llm=Watched()).response_gen)
+    generator = stream(llm=Watched()).response_gen
     assert next(generator) == "The"
     generator.close()
     assert closed == [True]
@@ -127,7 +127,7 @@ def test_asynchronous_stream(receiver: Receiver, through: str) -> None:
 def test_asynchronous_stream_left_early(receiver: Receiver) -> None:
     async def main() -> None:
         response = await astream()
-        source = cast("AsyncGenerator[str, None]", response.response_gen)
+        source = response.response_gen
         async for _ in source:
             break
         await source.aclose()

@@ -9,6 +9,7 @@ from typing import Any
 from steelyard.record import (
     Assembled,
     Context,
+    ContextsSource,
     Record,
     Stage,
     Timings,
@@ -169,7 +170,7 @@ class TurnDraft:
         """The contexts to judge by, and everything retrieved where that is more."""
         contexts = [_without_query(context, question) for context in contexts]
         prompts = [prompt_of(prompt) for prompt in self.turn.prompts]
-        source = "tool" if self.turn.root.kind == "agent" else "retrieved"
+        source: ContextsSource = "tool" if self.turn.root.kind == "agent" else "retrieved"
         assembled = assemble(contexts, prompts=prompts, source=source)
         everything = [
             _without_query(context, question)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llama_index_instrumentation.base import BaseEvent
+from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
@@ -45,10 +46,12 @@ class Spans(BaseSpanHandler[BaseSpan]):
     ) -> None:
         """A span began."""
         try:
-            cls = type(instance)
+            cls: Any = type(instance)
             kind = kind_of(cls, method_of(id_)) if instance is not None else None
             asked = None if kind is None else _asked(kind, instance, bound_args.arguments)
-            self.turns.enter(id_, parent_id, kind, asked, cls.__name__, tags)
+            # A workflow's span comes without the tags that are in force.
+            given = active_instrument_tags.get() if tags is None else tags
+            self.turns.enter(id_, parent_id, kind, asked, cls.__name__, given)
         except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it unheard
             self.turns.complain("span_enter", error)
 
@@ -93,18 +96,12 @@ class Spans(BaseSpanHandler[BaseSpan]):
 def _asked(kind: str, instance: Any, arguments: dict[str, Any]) -> Any:
     """What a call is about: its first argument, with the exceptions that frameworks grow."""
     if kind in ("agent", "workflow"):
-        return arguments.get("start_event") or _keywords(arguments)
+        return arguments.get("start_event")
     if kind == "writer":
         return instance.source_nodes
     if kind in ("llm", "tool"):
         return None
     return next(iter(arguments.values()), None)
-
-
-def _keywords(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What a workflow before 2.0 was started with."""
-    given = {**arguments, **arguments.get("kwargs", {})}
-    return {name: value for name, value in given.items() if name not in ("ctx", "memory", "kwargs")}
 
 
 class Events(BaseEventHandler):

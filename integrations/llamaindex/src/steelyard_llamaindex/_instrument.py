@@ -92,7 +92,7 @@ def detach() -> None:
 
 
 def make_turns(
-    monitor: Receiver | None, *, context_tools: Collection[str], node_text: str, ttl: float, max_open: int
+    monitor: Receiver | None, *, context_tools: Collection[str], node_text: str, ttl: Any, max_open: Any
 ) -> Turns:
     """Check the options and make what follows the turns."""
     if importlib.util.find_spec("llama_index_instrumentation") is None:

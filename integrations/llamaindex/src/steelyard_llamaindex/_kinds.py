@@ -7,7 +7,7 @@ application that does not use it, and base classes have moved between modules mo
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = ["Kind", "Stream", "kind_of", "method_of", "stream_of"]
 
@@ -45,7 +45,7 @@ def method_of(span_id: str) -> str:
 
 
 @lru_cache(maxsize=2048)
-def kind_of(cls: type, method: str) -> Kind | None:
+def kind_of(cls: Any, method: str) -> Kind | None:
     """What a call of this method on an instance of this class is about; None for what is of no interest."""
     candidates = _BY_METHOD.get(method)
     if candidates is None:
@@ -55,7 +55,7 @@ def kind_of(cls: type, method: str) -> Kind | None:
 
 
 @lru_cache(maxsize=512)
-def stream_of(cls: type) -> Stream | None:
+def stream_of(cls: Any) -> Stream | None:
     """How the answer in an object of this class arrives; None where it is there at once."""
     bases = {base.__name__ for base in cls.__mro__}
     return next((stream for name, stream in _STREAMS if name in bases), None)

@@ -28,7 +28,8 @@ def defer(turns: Turns, turn: Turn, result: Any) -> bool:
         False where the answer is there already.
     """
     response = result if turn.root.kind in ("query", "chat") else getattr(result, "result", result)
-    stream = stream_of(type(response))
+    cls: Any = type(response)
+    stream = stream_of(cls)
     if stream is None:
         return False
     turn.streaming = True
@@ -47,8 +48,7 @@ def defer(turns: Turns, turn: Turn, result: Any) -> bool:
 
 
 def _defer_chat(turns: Turns, turn: Turn, response: Any) -> bool:
-    writer = response.write_response_to_history_thread or response.awrite_response_to_history_task
-    if writer is not None:
+    if response.is_writing_to_memory:
         turns.keep(turn)
         return True
     # Without a writer the user reads the model's own stream.

@@ -78,8 +78,6 @@ class Turn:
     done: bool = False
     open: set[str] = field(default_factory=set)
     """Ids of its spans that have not ended."""
-    inner: str | None = None
-    """The `run` of a workflow that the root, an agent's `run`, called."""
 
 
 Place = tuple[Turn, Step]
@@ -132,9 +130,9 @@ class Turns:
         place = self._places.get(parent_id) if parent_id is not None else None
         if place is None:
             place = current_place.get()
-        if place is None or place[0].done or (kind in _ROOTS and self._is_run(place[0], parent_id, kind)):
+        if place is None or place[0].done:
             if kind in _ROOTS:
-                self.open(id_, kind, asked=asked, name=name, tags=tags)  # type: ignore[arg-type]
+                self.open(id_, kind, asked=asked, name=name, tags=tags)
             return
         turn, parent = place
         # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
@@ -150,19 +148,6 @@ class Turns:
             turn.streaming = True
             turn.root.result = step.asked
         return step
-
-    def _is_run(self, turn: Turn, parent_id: str | None, kind: Kind | None) -> bool:
-        """Whether the parent is only the last workflow started here, not what this was called from.
-
-        Workflows before 2.0 leave their span current after `run` has returned. What a workflow calls has the
-        span of a step for a parent; the workflow's own `run`, called by an agent's, is the one exception.
-        """
-        if turn.root.kind not in _RUNS or parent_id is None or parent_id not in (turn.id, turn.inner):
-            return False
-        if kind == turn.root.kind == "agent" and turn.inner is None:
-            turn.inner = parent_id
-            return False
-        return True
 
     def open(self, id_: str, kind: Kind, *, asked: Any, name: str, tags: Any) -> Turn:
         """Begin a turn."""
@@ -200,7 +185,8 @@ class Turns:
         else:
             # A response may carry the very stream that will hold this turn: keep its nodes, not itself.
             step.result = getattr(result, "source_nodes", None) if step.kind in _ROOTS else result
-            if turn.root.kind == "manual" and step.kind in _ROOTS and stream_of(type(result)) is None:
+            cls: Any = type(result)
+            if turn.root.kind == "manual" and step.kind in _ROOTS and stream_of(cls) is None:
                 turn.said = result
 
     def _leave_root(self, turn: Turn, result: Any) -> None:
@@ -234,7 +220,7 @@ class Turns:
         turn, step = place
         turn.open.discard(id_)
         if turn.failure is None and error is not None:
-            turn.failure = f"{type(error).__name__}: {text_of(error)}"
+            turn.failure = _shown(error)
         if step.id != id_:
             return
         if step is turn.root or step.kind == "writer":
@@ -242,9 +228,10 @@ class Turns:
 
     def fail(self, turn: Turn, error: BaseException | None) -> None:
         """End a turn that an exception ended."""
-        if error is None or isinstance(error, Exception):
-            turn.status = "error"
-            turn.error = f"{type(error).__name__}: {text_of(error)}" if error is not None else turn.failure
+        if isinstance(error, Exception):
+            turn.status, turn.error = "error", _shown(error)
+        elif error is None and turn.failure is not None:
+            turn.status, turn.error = "error", turn.failure
         else:
             turn.status = "cancelled"
         self.finish(turn)
@@ -301,3 +288,7 @@ class Turns:
                 type(error).__name__,
                 exc_info=_logger.isEnabledFor(logging.DEBUG),
             )
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {text_of(error)}"

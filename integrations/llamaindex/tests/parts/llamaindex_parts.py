@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
+from importlib.metadata import version
 from typing import Any
 
 from llama_index.core.base.llms.types import (
@@ -28,6 +29,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from steelyard.record import Draft, Record
 
+CORE = tuple(int(part) for part in version("llama-index-core").split(".")[:3])
 QUESTION = "What is the capital of France?"
 ANSWER = "The capital of France is Paris."
 PARIS = "Paris is the capital of France."
@@ -179,6 +181,9 @@ class Caller(FunctionCallingLLM):
         tools: Any,
         user_msg: Any = None,
         chat_history: Any = None,
+        verbose: bool = False,
+        allow_parallel_tool_calls: bool = False,
+        tool_required: bool = False,
         **kwargs: Any,
     ) -> dict[str, Any]:
         messages = list(chat_history or [])
@@ -186,7 +191,9 @@ class Caller(FunctionCallingLLM):
             messages.append(ChatMessage(role=MessageRole.USER, content=str(user_msg)))
         return {"messages": messages}
 
-    def get_tool_calls_from_response(self, response: Any, **kwargs: Any) -> list[ToolSelection]:
+    def get_tool_calls_from_response(
+        self, response: Any, error_on_no_tool_call: bool = True, **kwargs: Any
+    ) -> list[ToolSelection]:
         calls = response.message.additional_kwargs.get("tool_calls", [])
         return [
             ToolSelection(tool_id=str(number), tool_name=name, tool_kwargs=arguments)
