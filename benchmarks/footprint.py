@@ -18,7 +18,8 @@ ROOT = Path(__file__).parent.parent
 _IMPORT = "import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"
 _HEAVY = (
     "import sys, steelyard; "
-    "print(sorted({'openai', 'numpy', 'langchain_core', 'llama_index', 'opentelemetry.sdk'} & set(sys.modules)))"
+    "heavy = {'openai', 'numpy', 'langchain_core', 'llama_index', 'opentelemetry.sdk'}; "
+    "print(sorted(heavy & set(sys.modules)))"
 )
 
 
