@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
-from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
-from steelyard.judge import (
-    Answer,
-    Capabilities,
-    Claims,
-    Contradicted,
-    Entities,
-    Noncommittal,
-    Pick,
-    Predicate,
-    Question,
-    Questions,
-    Rating,
-    Relevant,
-    Reply,
-    Request,
-    Same,
-    Supported,
-    Unanswered,
-    Useful,
-)
-from steelyard.judge._openai import named_error
-from steelyard.judge._parse import find, read
-from steelyard.judge._prompts import PROMPT_VERSION, render
-from steelyard.judge._schema import schema
-from steelyard.judge.traffic._limit import Slots
+from steelyard.errors import ConfigurationError, MalformedReply
+from steelyard.judge import Capabilities, Reply, Request
+from steelyard.judge._foreign import KINDS, Calls, answers_in, asked, model_name
+from steelyard.judge._prompts import PROMPT_VERSION
 from steelyard.scores import Usage
 from steelyard_langchain._shapes import message_text
 
 __all__ = ["LangChainEmbedder", "LangChainJudge"]
-
-_SPELLED = "Reply with one JSON object that fits this JSON schema, and with nothing else:\n"
-_KINDS: frozenset[type[Question]] = frozenset(
-    {
-        *(Claims, Contradicted, Entities, Noncommittal, Pick, Predicate),
-        *(Questions, Rating, Relevant, Same, Supported, Useful),
-    }
-)
-_Result = TypeVar("_Result")
 
 
 class LangChainJudge:
@@ -85,13 +52,13 @@ class LangChainJudge:
     ) -> None:
         if not hasattr(model, "ainvoke"):
             raise ConfigurationError(f"{model!r} is no chat model: it has no ainvoke()")
-        self._calls = _Calls(timeout=timeout, concurrency=concurrency)
+        self._calls = Calls(timeout=timeout, concurrency=concurrency)
         self._model = model
         self._reasons = reasons
-        self.name = name or f"langchain:{_model_name(model)}"
+        self.name = name or f"langchain:{model_name(model)}"
         self.prompt_version = PROMPT_VERSION if reasons else f"{PROMPT_VERSION}-brief"
         self.capabilities = Capabilities(
-            kinds=_KINDS, max_questions=max_questions, max_characters=max_characters
+            kinds=KINDS, max_questions=max_questions, max_characters=max_characters
         )
 
     def __repr__(self) -> str:
@@ -103,13 +70,12 @@ class LangChainJudge:
         Raises:
             JudgeError: If the whole request came to nothing.
         """
-        prompt = render(request, reasons=self._reasons)
-        shape = json.dumps(schema(request, reasons=self._reasons), ensure_ascii=False, separators=(",", ":"))
-        messages = [SystemMessage(prompt.system), HumanMessage(f"{prompt.user}{_SPELLED}{shape}")]
+        system, user = asked(request, reasons=self._reasons)
+        messages = [SystemMessage(system), HumanMessage(user)]
         started = time.perf_counter()
         message = await self._calls.run(lambda: self._model.ainvoke(messages), self.name)
         usage = _usage(message, seconds=time.perf_counter() - started)
-        return Reply(answers=_answers(message_text(message), request), usage=usage)
+        return Reply(answers=answers_in(message_text(message), request), usage=usage)
 
     async def aclose(self) -> None:
         """Nothing to release: the model is yours."""
@@ -134,8 +100,8 @@ class LangChainEmbedder:
         if not hasattr(embeddings, "aembed_documents"):
             raise ConfigurationError(f"{embeddings!r} has no aembed_documents()")
         self._embeddings = embeddings
-        self._calls = _Calls(timeout=timeout, concurrency=concurrency)
-        self.name = name or f"langchain:{_model_name(embeddings)}"
+        self._calls = Calls(timeout=timeout, concurrency=concurrency)
+        self.name = name or f"langchain:{model_name(embeddings)}"
 
     def __repr__(self) -> str:
         return f"LangChainEmbedder({self.name!r})"
@@ -154,64 +120,6 @@ class LangChainEmbedder:
 
     async def aclose(self) -> None:
         """Nothing to release: the object is yours."""
-
-
-class _Calls:
-    """Calls of a foreign object: so many at a time, each within its time, failures by name."""
-
-    def __init__(self, *, timeout: float, concurrency: int) -> None:
-        if timeout <= 0:
-            raise ConfigurationError(f"timeout must be positive, not {timeout!r}")
-        self._timeout = timeout
-        self._slots = Slots(concurrency)
-
-    async def run(self, call: Callable[[], Awaitable[_Result]], name: str) -> _Result:
-        """Make a call.
-
-        Raises:
-            JudgeError: For whatever it raised, by name.
-        """
-        async with self._slots.here():
-            try:
-                async with asyncio.timeout(self._timeout):
-                    return await call()
-            except TimeoutError as error:
-                message = f"no reply from {name} within {self._timeout:g} s"
-                raise JudgeUnavailable(message, cause="timeout") from error
-            except Exception as error:
-                raise _named(error, name) from error
-
-
-def _named(error: Exception, name: str) -> JudgeError:
-    """Providers' errors differ in everything but the HTTP status that most of them carry."""
-    status = getattr(error, "status_code", None) or getattr(error, "code", None)
-    if not isinstance(status, int):
-        return JudgeUnavailable(f"{name}: {type(error).__name__}: {error}", cause="unreachable")
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    code = getattr(error, "code", None)
-    return named_error(
-        status,
-        str(error),
-        code=code if isinstance(code, str) else None,
-        headers=headers if isinstance(headers, Mapping) else {},
-        where=name,
-    )
-
-
-def _model_name(model: object) -> str:
-    for attribute in ("model_name", "model", "model_id", "deployment_name"):
-        value = getattr(model, attribute, None)
-        if isinstance(value, str) and value:
-            return value
-    return type(model).__name__
-
-
-def _answers(text: str, request: Request) -> dict[str, Answer]:
-    found = find(text, request)
-    if found is None:
-        nonsense = Unanswered(cause="malformed_reply", detail="the reply holds no JSON with answers")
-        return dict.fromkeys(request.questions, nonsense)
-    return read(request, found)
 
 
 def _usage(message: Any, *, seconds: float) -> Usage:
