@@ -149,3 +149,26 @@ def test_a_key_for_openai_is_not_sent_elsewhere(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
     assert ask(steelyard, server, turns).status == 0
     assert not any("sk-openai" in str(request.headers) for request in server.received)
+
+
+@pytest.mark.parametrize("extractor", [(), ("--extractor", "writer")])
+def test_decisions_and_their_plan(
+    steelyard: Steelyard, server: JudgeServer, turns: Path, extractor: tuple[str, ...]
+) -> None:
+    where = ("--judge", "decisions", "--base-url", server.url, *extractor)
+    plan = steelyard("score", turns, *where, "--plan")
+    row = next(line.split() for line in plan.out.splitlines() if line.startswith("all 6"))
+    outcome = steelyard("score", turns, *where, "--out", "-")
+    assert outcome.status == 0, outcome.err
+    assert int(row[2]) == len(server.received)
+    models = {request.body["model"] for request in server.received}
+    assert models == {"gpt-6-luna", *extractor[1:]}
+    faithfulness = outcome.lines[0]["scores"][0]
+    assert (faithfulness["metric"], faithfulness["status"]) == ("faithfulness", "scored")
+    assert faithfulness["verdicts"][0]["probability"] == 0.9
+
+
+def test_an_extractor_is_for_decisions(steelyard: Steelyard, turns: Path) -> None:
+    outcome = steelyard("score", turns, "--extractor", "m")
+    assert outcome.status == 2
+    assert "--extractor needs --judge decisions" in outcome.err

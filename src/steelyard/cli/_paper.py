@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
@@ -26,8 +26,8 @@ from steelyard.judge import (
     Reply,
     Request,
     View,
-    judge_from,
 )
+from steelyard.scores import Usage
 from steelyard.text import sentences
 
 __all__ = ["ASSUMED", "PaperJudge"]
@@ -47,8 +47,8 @@ _extracted: ContextVar[Mapping[str, list[str]]] = ContextVar("extracted")
 class PaperJudge:
     """A remote judge whose requests never leave; it counts them as the server would."""
 
-    def __init__(self, name: str) -> None:
-        """Args: name: What `judge_from` takes, e.g. `openai:gpt-4o-mini`."""
+    def __init__(self, make: Callable[..., Judge]) -> None:
+        """Args: make: Makes the remote judge, given the `client` to use."""
         # The HTTP library under openai changed its name; its own constant knows it.
         http: Any = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
         self._http = http
@@ -58,8 +58,8 @@ class PaperJudge:
             max_retries=0,
             http_client=http.AsyncClient(transport=http.MockTransport(self._serve)),
         )
-        self._judge: Judge = judge_from(name, client=self._client)
-        self.requests = 0
+        self._judge = make(client=self._client)
+        self.usage: dict[str, Usage] = {}
 
     @property
     def name(self) -> str:
@@ -87,9 +87,11 @@ class PaperJudge:
         await self._client.close()
 
     def _serve(self, request: Any) -> Any:
-        self.requests += 1
         body = json.loads(request.content)
-        reply = _chat(body) if request.url.path.endswith("/chat/completions") else _decisions(body)
+        chat = request.url.path.endswith("/chat/completions")
+        reply, spent = _chat(body) if chat else _decisions(body)
+        model = str(body["model"])
+        self.usage[model] = self.usage.get(model, Usage()) + spent
         return self._http.Response(200, json=reply)
 
 
@@ -109,7 +111,7 @@ def _extract(question: Question, view: View) -> list[str]:
             return []
 
 
-def _chat(body: dict[str, Any]) -> dict[str, Any]:
+def _chat(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
     wanted = body.get("response_format", {}).get("json_schema", {}).get("schema")
     if wanted is None:
         raise ConfigurationError("a plan needs a judge that asks for a JSON schema")
@@ -121,20 +123,9 @@ def _chat(body: dict[str, Any]) -> dict[str, Any]:
     content = json.dumps(reply, ensure_ascii=False)
     sent = sum(len(message["content"]) for message in body["messages"])
     sent += len(json.dumps(wanted, separators=(",", ":")))
-    return {
-        "id": "paper",
-        "object": "chat.completion",
-        "created": 0,
-        "model": body["model"],
-        "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
-        ],
-        "usage": {
-            "prompt_tokens": _tokens(sent),
-            "completion_tokens": _tokens(len(content)),
-            "total_tokens": 0,
-        },
-    }
+    message = {"role": "assistant", "content": content}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    return {"model": body["model"], "choices": choices}, _usage(sent, _tokens(len(content)))
 
 
 def _fill(shape: dict[str, Any], texts: list[str]) -> Any:
@@ -154,20 +145,10 @@ def _fill(shape: dict[str, Any], texts: list[str]) -> Any:
             return 0
 
 
-def _decisions(body: dict[str, Any]) -> dict[str, Any]:
+def _decisions(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
     answers = [{"name": question.get("name"), **_decide(question)} for question in body["questions"]]
     sent = len(json.dumps(body["input"], ensure_ascii=False)) + len(json.dumps(body["questions"]))
-    return {
-        "answers": answers,
-        "model": body["model"],
-        "usage": {
-            "input_tokens": _tokens(sent),
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-            "output_tokens": len(answers),
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 0,
-        },
-    }
+    return {"answers": answers, "model": body["model"]}, _usage(sent, len(answers))
 
 
 def _decide(question: dict[str, Any]) -> dict[str, Any]:
@@ -186,6 +167,10 @@ def _decide(question: dict[str, Any]) -> dict[str, Any]:
                 for at, label in enumerate(labels)
             ]
             return {"type": "score", "score": float(top), "confidence": 1.0, "probabilities": levels}
+
+
+def _usage(sent: int, received: int) -> Usage:
+    return Usage(requests=1, prompt_tokens=_tokens(sent), completion_tokens=received)
 
 
 def _tokens(characters: int) -> int:

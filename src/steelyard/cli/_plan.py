@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 
 from rich import box
@@ -10,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.cli._input import count_lines, open_input, read_records
-from steelyard.cli._judges import model_of
 from steelyard.cli._paper import ASSUMED, PaperJudge
 from steelyard.cli._prices import price_of
 from steelyard.cli._scoring import BadLines, Job, suite_of
@@ -34,26 +34,33 @@ def estimate(job: Job) -> int:
         ConfigurationError: If an option cannot mean what was given.
     """
     console = Console(highlight=False)
-    if job.judge == "local":
+    job.judge.check()
+    if job.judge.kind == "local":
         console.print("The local judge asks nobody: no requests, no tokens, no price.")
         return 0
-    model = model_of(job.judge, job.model)
     bad = BadLines(Console(stderr=True))
     with open_input(job.source) as lines:
         records = list(islice(read_records(lines, bad=bad), _SAMPLE))
     if not records:
         Console(stderr=True).print(f"no records in {job.source}", style="red", markup=False)
         return 1
-    judge = PaperJudge(f"{job.judge}:{model}")
+    judge = PaperJudge(job.judge.remote)
     suite = suite_of(job.metrics, judge)
-    usage = evaluate(records, metrics=suite, judge=judge, fuse=job.fuse, progress=False).usage
-    price, source = price_of(usage, model=model, base_url=job.base_url)
+    evaluate(records, metrics=suite, judge=judge, fuse=job.fuse, progress=False)
+    price, sources = _price(judge.usage, job.judge.base_url)
     total = _total(job.source, records)
-    console.print(_headline(job, model, len(records), total, len(suite)))
-    console.print(_table(usage, judge.requests, price, len(records), total))
-    for line in (*(f"assumed: {what}" for what in ASSUMED), source):
+    console.print(_headline(job, judge.name, len(records), total, len(suite)))
+    console.print(_table(sum(judge.usage.values(), Usage()), price, len(records), total))
+    for line in (*(f"assumed: {what}" for what in ASSUMED), *sources):
         console.print(Text(line, style="dim"))
     return 1 if bad.count else 0
+
+
+def _price(usage: Mapping[str, Usage], base_url: str | None) -> tuple[float | None, list[str]]:
+    """What all models cost together, if all prices are known, and where each comes from."""
+    found = [price_of(spent, model=model, base_url=base_url) for model, spent in usage.items()]
+    known = [dollars for dollars, _ in found if dollars is not None]
+    return sum(known) if len(known) == len(found) else None, list(dict.fromkeys(line for _, line in found))
 
 
 def _total(source: str, records: list[Record]) -> int | None:
@@ -61,19 +68,19 @@ def _total(source: str, records: list[Record]) -> int | None:
     return len(records) if len(records) < _SAMPLE else count_lines(source)
 
 
-def _headline(job: Job, model: str, sampled: int, total: int | None, metrics: int) -> Text:
+def _headline(job: Job, judge: str, sampled: int, total: int | None, metrics: int) -> Text:
     whole = (
         f"the first {sampled} of {total or 'many'} records"
         if sampled != total
         else counted(sampled, "record")
     )
     return Text(
-        f"{whole} of {job.source}, {counted(metrics, 'metric')}, {model}, fuse {job.fuse}: nothing was sent",
+        f"{whole} of {job.source}, {counted(metrics, 'metric')}, {judge}, fuse {job.fuse}: nothing was sent",
         style="bold",
     )
 
 
-def _table(usage: Usage, requests: int, price: float | None, sampled: int, total: int | None) -> Table:
+def _table(usage: Usage, price: float | None, sampled: int, total: int | None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("Estimate", "Requests", "Tokens in", "Tokens out", "Price"):
         table.add_column(heading, justify="left" if heading == "Estimate" else "right", no_wrap=True)
@@ -83,7 +90,7 @@ def _table(usage: Usage, requests: int, price: float | None, sampled: int, total
     for name, scale in scales:
         table.add_row(
             name,
-            f"{requests * scale:,.1f}" if scale < 1 else f"{requests * scale:,.0f}",
+            f"{usage.requests * scale:,.1f}" if scale < 1 else f"{usage.requests * scale:,.0f}",
             f"{usage.prompt_tokens * scale:,.0f}",
             f"{usage.completion_tokens * scale:,.0f}",
             "-"

@@ -43,6 +43,12 @@ def score(
         ),
     ] = JudgeName.LOCAL,
     model: Annotated[str, typer.Option(metavar="M", help="The judge's model.")] = "",
+    extractor: Annotated[
+        str,
+        typer.Option(
+            metavar="M", help="Chat model that extracts claims for `decisions`; without, they are sentences."
+        ),
+    ] = "",
     base_url: Annotated[
         str, typer.Option(metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
     ] = "",
@@ -97,15 +103,19 @@ def score(
     - `steelyard score turns.jsonl --judge openai --model gpt-4o-mini --metrics all --plan`
     - `steelyard score turns.jsonl --judge openai --base-url http://127.0.0.1:8000/v1 --model qwen3 --out -`
     """
+    from steelyard.cli._judges import JudgeChoice
     from steelyard.cli._scoring import Job, run
 
     job = Job(
         source=source,
         metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
-        judge=judge.value,
-        model=model or None,
-        base_url=base_url or None,
-        key_variable=api_key_env or None,
+        judge=JudgeChoice(
+            kind=judge.value,
+            model=model or None,
+            extractor=extractor or None,
+            base_url=base_url or None,
+            key_variable=api_key_env or None,
+        ),
         fuse=fuse.value,
         out=out or None,
         fail_under=tuple(fail_under or ()),

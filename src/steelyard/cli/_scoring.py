@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from steelyard.cli._bars import missed, parse_bars
 from steelyard.cli._input import count_lines, open_input, read_records
-from steelyard.cli._judges import choose_judge, model_of
+from steelyard.cli._judges import JudgeChoice
 from steelyard.cli._prices import price_of
 from steelyard.cli._summary import Tally, show
 from steelyard.cli._words import counted
@@ -38,10 +38,7 @@ class Job:
 
     source: str
     metrics: tuple[str, ...]
-    judge: str
-    model: str | None
-    base_url: str | None
-    key_variable: str | None
+    judge: JudgeChoice
     fuse: Fuse
     out: str | None
     fail_under: tuple[str, ...]
@@ -59,7 +56,7 @@ def run(job: Job) -> int:
         ConfigurationError: If an option cannot mean what was given.
     """
     console = Console(stderr=True)
-    judge = choose_judge(job.judge, model=job.model, base_url=job.base_url, key_variable=job.key_variable)
+    judge = job.judge.build()
     suite = suite_of(job.metrics, judge)
     bars = parse_bars(job.fail_under, known=[metric.instance for metric in suite])
     tally, bad = Tally(), BadLines(console)
@@ -87,11 +84,11 @@ def run(job: Job) -> int:
 
 
 def _price(job: Job, tally: Tally) -> str:
-    """What the run cost, where tokens were counted and a price is known."""
-    usage = tally.sums.usage
-    if job.judge == "local" or not usage.prompt_tokens or usage.cost is not None:
+    """What the run cost, where tokens of one model were counted and its price is known."""
+    usage, judge = tally.sums.usage, job.judge
+    if judge.kind == "local" or judge.extractor or not usage.prompt_tokens or usage.cost is not None:
         return ""
-    dollars, source = price_of(usage, model=model_of(job.judge, job.model), base_url=job.base_url)
+    dollars, source = price_of(usage, model=judge.chosen_model, base_url=judge.base_url)
     return source if dollars is None else f"about ${dollars:.4f} ({source})"
 
 
