@@ -6,7 +6,7 @@ Shared by all integrations, so that the same turn gives the same Record whicheve
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from steelyard.record._record import Context, ContextsSource
 
@@ -64,7 +64,20 @@ def mark_in_prompt(contexts: Iterable[Context], prompts: Sequence[str]) -> tuple
     store often begin alike, 40 characters from its middle too.
     """
     haystack = _Haystack(prompts)
-    return tuple(replace(context, in_prompt=haystack.holds(context.text)) for context in contexts)
+    return tuple(_marked(context, in_prompt=haystack.holds(context.text)) for context in contexts)
+
+
+def _marked(context: Context, *, in_prompt: bool) -> Context:
+    """A copy by hand: `dataclasses.replace` takes twice as long, and this is done for every passage."""
+    return Context(
+        text=context.text,
+        id=context.id,
+        score=context.score,
+        rank=context.rank,
+        query=context.query,
+        hop=context.hop,
+        in_prompt=in_prompt,
+    )
 
 
 class _Haystack:

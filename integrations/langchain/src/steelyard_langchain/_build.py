@@ -37,14 +37,14 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         The Record, or None where nothing was answered out of anything: a chain without a model, a formatter.
     """
     view = View(turn, chain)
-    found = find_contexts(view, options)
+    question = _question(view, options)
+    found = find_contexts(view, options, question)
     answer = _answer(view, options)
     status = view.status
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
         status = "interrupted"
     if not _is_turn(view, found, answer, status, options):
         return None
-    question = _question(view, options)
     assembled = _assembled(view, found, answer, options)
     return _with_given(
         Record(
@@ -216,6 +216,8 @@ def _metadata(turn: Turn, options: Options) -> dict[str, Any]:
         kept.setdefault("run_name", turn.name)
     if turn.feedback is not None:
         kept["feedback"] = turn.feedback
+    if all(type(value) is str for value in kept.values()):
+        return kept
     return dict(plain(kept))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard_langchain._extract import pick, question_of, text_in
+from steelyard_langchain._extract import pick, text_in
 from steelyard_langchain._nested import above, outermost
 from steelyard_langchain._options import Options
 from steelyard_langchain._shapes import (
@@ -53,13 +53,18 @@ class Seen(Protocol):
     results: list[Any]
 
 
-def find_contexts(view: Seen, options: Options) -> Found:
-    """Find a turn's contexts."""
+def find_contexts(view: Seen, options: Options, asked: str) -> Found:
+    """Find a turn's contexts.
+
+    Args:
+        view: The turn.
+        options: Where to look.
+        asked: The user's question; queries that say the same are not repeated.
+    """
     found = Found()
     if options.context_key is not None:
         _explicit(found, view, options)
         return found
-    asked = question_of(view.inputs, view.outputs, options.question_key)
     turns = [view.before] if view.before is not None else []
     for turn in turns:
         _from_runs(found, turn, list(turn.retrievals.values()), list(turn.tools.values()), options, asked)
@@ -99,10 +104,10 @@ def _from_runs(
     """Outermost retriever runs and tools, in the order in which they started; each is a hop."""
     hop = 1 + max((context.hop for context in found.contexts), default=-1)
     outer = [retrieval for retrieval in retrievals if outermost(turn, retrieval.key)]
-    retrieving = {run for retrieval in outer for run in above(turn, retrieval.key)}
+    retrieving = {run for retrieval in outer for run in above(turn, retrieval.key)} if tools else set()
     for retrieval in outer:
         query = text_of(retrieval.query)
-        documents = list(retrieval.documents or ())
+        documents = retrieval.documents or ()
         contexts = contexts_of(documents, query=None if query == asked else query, hop=hop)
         if len(contexts) < len(documents):
             found.notes.append(f"contexts: {len(documents) - len(contexts)} documents without text")
@@ -116,6 +121,8 @@ def _from_runs(
             found.source = "retrieved" if outer else "tool"
             found.contexts += contexts
             hop += 1
+    if len(outer) == len(retrievals):
+        return
     found.stages += tuple(
         Stage(
             name=text_of(retrieval.name or "retriever"),

@@ -35,7 +35,6 @@ _ROLES = {
 _IDS = ("id", "_id", "doc_id", "document_id", "chunk_id")
 _SCORES = ("relevance_score", "rerank_score", "score", "_score", "similarity_score")
 _SCORED = frozenset(_SCORES)
-_NOTHING: Mapping[str, Any] = {}
 
 
 def state_of(value: Any) -> Mapping[str, Any] | None:
@@ -151,30 +150,30 @@ def contexts_of(documents: Iterable[Any], *, query: str | None, hop: int, start:
 
 
 def _context(document: Any, rank: int, query: str | None, hop: int) -> Context | None:
-    about: Any = None
-    if isinstance(document, str):
-        text = document
-    elif isinstance(document, Mapping):
-        text = document.get("page_content") or document.get("text") or document.get("content") or ""
-        about = document
-    else:
-        text = getattr(document, "page_content", "")
-        about = getattr(document, "metadata", None)
-    text = text_of(text)
-    if not text.strip():
-        return None
-    known: Mapping[str, Any] = about if isinstance(about, Mapping) else _NOTHING
+    text = getattr(document, "page_content", None)
+    about = getattr(document, "metadata", None)
     own = getattr(document, "id", None)
-    if own is None and known:
-        own = next((known[name] for name in _IDS if known.get(name) is not None), None)
+    if text is None:
+        text, about = _other(document)
+    text = text_of(text)
+    if not text or text.isspace():
+        return None
+    score = None
+    if about and isinstance(about, Mapping):
+        if own is None:
+            own = next((about[name] for name in _IDS if about.get(name) is not None), None)
+        if not _SCORED.isdisjoint(about):
+            score = _score(about)
     return Context(
-        text=text,
-        id=None if own is None else text_of(own),
-        score=None if _SCORED.isdisjoint(known) else _score(known),
-        rank=rank,
-        query=query,
-        hop=hop,
+        text=text, id=None if own is None else text_of(own), score=score, rank=rank, query=query, hop=hop
     )
+
+
+def _other(document: Any) -> tuple[Any, Any]:
+    """The text and the metadata of a passage that is no document: a text, or a mapping."""
+    if isinstance(document, Mapping):
+        return document.get("page_content") or document.get("text") or document.get("content"), document
+    return (document if isinstance(document, str) else ""), None
 
 
 def _score(metadata: Mapping[str, Any]) -> float | None:
