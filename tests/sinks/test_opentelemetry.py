@@ -34,7 +34,7 @@ class Telemetry:
     def __init__(self) -> None:
         self.spans, self.logs, self.reader = (
             InMemorySpanExporter(),
-            InMemoryLogRecordExporter(),
+            InMemoryLogRecordExporter(),  # type: ignore[no-untyped-call]
             InMemoryMetricReader(),
         )
         self.tracers = TracerProvider(shutdown_on_exit=True)

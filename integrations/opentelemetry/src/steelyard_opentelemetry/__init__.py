@@ -6,6 +6,7 @@ OTLP/JSON (`read_otlp`, `read_spans`) needs nothing but Steelyard.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
@@ -17,6 +18,7 @@ from steelyard_opentelemetry._turns import Reading
 from steelyard_opentelemetry._turns import read as read_spans
 
 if TYPE_CHECKING:
+    from steelyard_opentelemetry._holding import HoldingCounts, HoldingSpanProcessor
     from steelyard_opentelemetry._processor import EvaluationSpanProcessor, SpanCounts
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "Diagnosis",
     "EvaluationSpanProcessor",
     "Event",
+    "HoldingCounts",
+    "HoldingSpanProcessor",
     "Otlp",
     "Reading",
     "Span",
@@ -33,14 +37,19 @@ __all__ = [
     "read_spans",
 ]
 
-_NEED_SDK = ("EvaluationSpanProcessor", "SpanCounts")
+_NEED_SDK = {
+    "EvaluationSpanProcessor": "_processor",
+    "HoldingCounts": "_holding",
+    "HoldingSpanProcessor": "_holding",
+    "SpanCounts": "_processor",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _NEED_SDK:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from steelyard_opentelemetry import _processor
+        module = import_module(f"{__name__}.{_NEED_SDK[name]}")
     except ModuleNotFoundError as error:
         raise MissingDependency("opentelemetry-sdk", extra="opentelemetry") from error
-    return getattr(_processor, name)
+    return getattr(module, name)
