@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.judge import Embedder, Judge, StaticEmbedder, judge_from
+from steelyard.judge import Embedder, Judge, LocalJudge, StaticEmbedder, judge_from
 from steelyard.metrics import Metric, default_metrics
 from steelyard.sinks import Sink, SQLiteSink
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Parts", "choose_parts", "default_monitor"]
 
 _log = logging.getLogger("steelyard.online")
+_SHARE = 0.2
+"""Of one core, for the local judge inside an application: it then lets go of the interpreter often enough."""
 _DATABASE = Path("steelyard.db")
 
 
@@ -48,7 +50,7 @@ def choose_parts(
     """
     chosen = None
     if judge is not None or metrics is None or any(metric.judge is None for metric in metrics):
-        chosen = judge_from("local" if judge is None else judge)
+        chosen = LocalJudge(max_share=_SHARE) if judge is None or judge == "local" else judge_from(judge)
     if metrics is None:
         assert chosen is not None
         metrics = default_metrics(chosen)

@@ -1,0 +1,99 @@
+"""How late a 1 ms timer of the application is while turns are judged beside it.
+
+The same process first runs the timer alone, then with a Monitor that is given five turns a second, each with
+five contexts of 60 words. The added lateness is what judging costs the application's own latency.
+
+    python benchmarks/host_lateness.py --judge local
+    python benchmarks/host_lateness.py --judge openai --base-url http://127.0.0.1:8099/v1 --model stub
+    python benchmarks/host_lateness.py --judge local --worker      (a worker process on a spool)
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from steelyard.judge import judge_from
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.record import Context, Record
+
+WORDS = (
+    "the river city of old stone was built in 1432 by masons from Lyon and later sold to a duke who never paid"
+    " for its seven bridges although every winter ice broke two of them and no repair lasted longer than nine"
+    " years until engineers from Vienna found that sand under the piers had moved with each spring flood"
+).split()
+
+
+def record(rng: random.Random) -> Record:
+    """A turn whose answer has four sentences, two of them taken from its contexts."""
+    sentences = [" ".join(rng.choices(WORDS, k=15)).capitalize() + "." for _ in range(22)]
+    contexts = tuple(Context(text=" ".join(sentences[i : i + 4])) for i in range(0, 20, 4))
+    answer = " ".join([sentences[0], sentences[9], sentences[20], sentences[21]])
+    return Record(question="Who built the bridges, and when?", answer=answer, contexts=contexts)
+
+
+def lateness(seconds: float, rate: float, submit: Callable[[Record], object]) -> list[float]:
+    """Milliseconds by which each tick of a 1 ms timer was late."""
+    rng = random.Random(1)
+    late = []
+    end = time.perf_counter() + seconds
+    due = time.perf_counter() + 1 / rate
+    while (now := time.perf_counter()) < end:
+        if now >= due:
+            submit(record(rng))
+            due += 1 / rate
+        start = time.perf_counter()
+        time.sleep(0.001)
+        late.append((time.perf_counter() - start - 0.001) * 1000)
+    return sorted(late)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--judge", default="local")
+    parser.add_argument("--model")
+    parser.add_argument("--base-url")
+    parser.add_argument("--rate", type=float, default=5)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--worker", action="store_true", help="judge in a process of its own")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "spool.db"
+        worker = None
+        if options.worker:
+            command = [sys.executable, "-m", "steelyard.cli", "worker", "--spool", str(path)]
+            worker = subprocess.Popen([*command, "--judge", options.judge], cwd=folder)
+            monitor = Monitor(sinks=[], spool=SpoolSettings(path=path, evaluate=False))
+        elif options.judge == "local":
+            monitor = Monitor(sinks=[])
+        else:
+            judge = judge_from(options.judge, model=options.model, base_url=options.base_url)
+            monitor = Monitor(judge=judge, sinks=[])
+        monitor.submit(record(random.Random(0)))
+        monitor.flush(10)
+        time.sleep(2 if worker else 0)
+        alone = lateness(options.seconds / 2, options.rate, lambda _: None)
+        beside = lateness(options.seconds, options.rate, monitor.submit)
+        left = monitor.flush(20)
+        stats = monitor.stats()
+        monitor.close()
+        if worker is not None:
+            worker.terminate()
+            worker.wait()
+    for name, late in (("alone", alone), ("beside", beside)):
+        p50, p99, p999 = (late[int(len(late) * share)] for share in (0.5, 0.99, 0.999))
+        print(f"{name:7} p50 {p50:6.3f} ms   p99 {p99:6.3f} ms   p99.9 {p999:6.3f} ms   max {late[-1]:7.2f} ms")
+    added = beside[int(len(beside) * 0.99)] - alone[int(len(alone) * 0.99)]
+    judged = stats.spool.evaluated if stats.spool else stats.evaluated
+    print(f"added at p99 {added:.3f} ms   judged {judged}   left {left}   spooled {stats.spooled}")
+
+
+if __name__ == "__main__":
+    main()
