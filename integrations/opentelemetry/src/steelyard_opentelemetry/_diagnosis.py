@@ -68,8 +68,8 @@ ADVICE: dict[Cause, str] = {
         "steelyard.contexts and steelyard.answer on a span"
     ),
     "orphan": (
-        "the spans above were lost or never ended; if the trace gives no record at all, let the exporter send "
-        "every span, and look whether streams are read to their end"
+        "the spans above were lost or never ended; if the trace gives no record at all, let the exporter "
+        "send every span, and look whether streams are read to their end"
     ),
 }
 """What to do about each cause."""

@@ -128,10 +128,10 @@ class Reader:
 
     def _with_calls(self, turn: Turn) -> Turn:
         """The turn with the model calls that were made on its behalf, but stand in traces of their own."""
-        made = [call for call in self._calls if _made_by(call, turn)]
-        for call in made:
+        merged = _with(turn, self._calls)
+        for call in [call for call in self._calls if _made_by(call, turn)]:
             self._calls.remove(call)
-        return Turn.of(turn.root, [turn, *made]) if made else turn
+        return merged
 
     def _is_late(self, piece: Turn) -> bool:
         """Whether a piece only repeats, in another trace, what a recorded turn has told."""
@@ -220,12 +220,11 @@ def _candidates(tree: Node) -> tuple[list[Turn], list[Turn]]:
     tops = [Turn.below(node) for top in tree.tops() for node in _parted(top)]
     whole = [turn for turn in tops if _whole(turn)]
     pieces = [turn for turn in tops if not _whole(turn)]
-    if whole or not tops:
-        return (
-            (whole, [piece for piece in pieces if piece.retrieves or not whole])
-            if tops
-            else ([], [Turn.below(tree)])
-        )
+    if not tops:
+        return [], [Turn.below(tree)]
+    if whole:
+        calls = [piece for piece in pieces if not piece.retrieves]
+        return [_with(turn, calls) for turn in whole], [piece for piece in pieces if piece.retrieves]
     together = Turn.of(tree, pieces)
     if len(pieces) > 1 and _whole(together):
         return [together], []
@@ -282,12 +281,18 @@ def _fits(half: Turn, piece: Turn, patience: int) -> bool:
     return len(query.split()) >= _FEWEST_WORDS and query in prompts
 
 
+def _with(turn: Turn, calls: Iterable[Turn]) -> Turn:
+    """The turn with those model calls that were made on its behalf."""
+    made = [call for call in calls if _made_by(call, turn)]
+    return Turn.of(turn.root, [turn, *made]) if made else turn
+
+
 def _made_by(call: Turn, turn: Turn) -> bool:
-    """Whether a model call without a parent was made while a turn ran, with that turn's content."""
+    """Whether a model call beside a turn was made while it ran, with the turn's content."""
     span, whole = call.root.span, turn.root.span
-    if span.service != whole.service or span.trace_id == whole.trace_id:
+    if span.service != whole.service:
         return False
-    if not whole.start <= span.start <= span.end <= whole.end + _NANO:
+    if not whole.start <= span.start <= whole.end:
         return False
     passages = find_contexts(turn).contexts
     return any(c.in_prompt for c in mark_in_prompt(passages, call.prompts)) or any(

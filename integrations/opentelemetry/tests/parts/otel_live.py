@@ -89,9 +89,13 @@ def main(dialect: str) -> None:
             causes = [diagnosis.cause for diagnosis in processor.diagnoses[before:]]
             records = [record_to_dict(record) for record in receiver.records]
             spans = len(exporter.get_finished_spans())
-            print(json.dumps({"app": name, "records": records, "causes": causes, "spans": spans}))
+            tell(app=name, records=records, causes=causes, spans=spans)
     processor.shutdown()
-    print(json.dumps({"app": "all", "errors": processor.counts.errors, "skipped": processor.counts.skipped}))
+    tell(app="all", errors=processor.counts.errors)
+
+
+def tell(**what: object) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
 
 
 def enough(receiver: Receiver, processor: EvaluationSpanProcessor, expected: int) -> bool:

@@ -1,4 +1,4 @@
-"""Parts that the tests of the OpenTelemetry recorder share: a receiver, hand-made spans, small RAG applications."""
+"""Parts that the tests of the OpenTelemetry recorder share: a receiver and hand-made spans."""
 
 from __future__ import annotations
 

@@ -1,0 +1,144 @@
+"""What the real instrumentors write, run over real LangChain and LlamaIndex applications, gives the right records."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from otel_parts import ANSWER, INSTRUMENTORS, QUESTION, TEXTS
+
+PARTS = Path(__file__).parent / "parts"
+CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+WHOLE = {
+    "openinference": {
+        *("langchain", "langchain_model", "langchain_async", "langchain_stream", "langchain_agent"),
+        *("behind_http", "llamaindex", "llamaindex_async"),
+    },
+    "openllmetry": {
+        *("langchain", "langchain_model", "langchain_async", "langchain_stream", "langchain_agent"),
+        *("behind_http", "llamaindex", "llamaindex_async"),
+    },
+    # A model that has no instrumentor of its own leaves a retrieval without any text.
+    "genai": {"langchain", "langchain_async", "langchain_stream", "langchain_agent", "behind_http"},
+}
+
+Told = dict[str, dict[str, Any]]
+
+
+RUNS = {**{dialect: (dialect, "SPAN_ONLY") for dialect in INSTRUMENTORS}, "off": ("genai", "NO_CONTENT")}
+
+
+@pytest.fixture(scope="module")
+def runs() -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """A process for each dialect, all at once: they spend their time waiting."""
+    started = {}
+    for name, (dialect, capture) in RUNS.items():
+        command = [sys.executable, str(PARTS / "otel_live.py"), dialect]
+        env = {**os.environ, CAPTURE: capture, "PYTHONWARNINGS": "ignore"}
+        pipe = subprocess.PIPE
+        started[name] = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
+    yield started
+    for process in started.values():
+        process.kill()
+        process.communicate()
+
+
+results: dict[str, Told] = {}
+
+
+def result(runs: dict[str, subprocess.Popen[str]], name: str) -> Told:
+    if name not in results:
+        out, errors = runs[name].communicate(timeout=110)
+        assert runs[name].returncode == 0, errors[-3000:]
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        results[name] = {line["app"]: line for line in lines}
+    return results[name]
+
+
+@pytest.fixture(params=sorted(INSTRUMENTORS))
+def told(request: pytest.FixtureRequest, runs: dict[str, subprocess.Popen[str]]) -> tuple[str, Told]:
+    return request.param, result(runs, request.param)
+
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def right(record: dict[str, Any]) -> bool:
+    texts = tuple(context["text"] for context in record["contexts"])
+    return (record["question"], texts, record["answer"]) == (QUESTION, TEXTS, ANSWER)
+
+
+def test_every_application_gives_one_right_record(told: tuple[str, Told]) -> None:
+    dialect, apps = told
+    given = {app: [right(record) for record in apps[app]["records"]] for app in WHOLE[dialect]}
+    assert given == dict.fromkeys(WHOLE[dialect], [True])
+
+
+def test_documents_keep_ids_and_scores(told: tuple[str, Told]) -> None:
+    _, apps = told
+    contexts = apps["langchain"]["records"][0]["contexts"]
+    assert [(c.get("id"), c.get("score")) for c in contexts] == [("d1", 0.91), ("d2", 0.55), ("d3", 0.31)]
+
+
+def test_what_reached_the_prompt_is_known(told: tuple[str, Told]) -> None:
+    _, apps = told
+    for app in ("langchain", "langchain_async", "behind_http"):
+        assert apps[app]["records"][0]["contexts_source"] == "in_prompt", app
+
+
+def test_a_batch_is_as_many_turns(told: tuple[str, Told]) -> None:
+    _, apps = told
+    assert [right(record) for record in apps["langchain_batch"]["records"]] == [True, True]
+
+
+def test_a_failed_turn_is_recorded_as_failed(told: tuple[str, Told]) -> None:
+    _, apps = told
+    (record,) = apps["langchain_error"]["records"]
+    assert (record["status"], record.get("answer", ""), record["question"]) == ("error", "", QUESTION)
+    assert record["error"] == "ValueError: broken" or "broken" in record["error"]
+
+
+def test_a_prompt_alone_gives_its_passages(told: tuple[str, Told]) -> None:
+    _, apps = told
+    (record,) = apps["plain_python"]["records"]
+    assert right(record)
+    assert record["contexts_source"] == "in_prompt"
+
+
+def test_a_model_call_without_passages_is_no_turn(told: tuple[str, Told]) -> None:
+    _, apps = told
+    assert (apps["no_retrieval"]["records"], apps["no_retrieval"]["causes"]) == ([], ["no_retrieval"])
+
+
+def test_turns_in_a_leaked_trace_do_not_mix(told: tuple[str, Told]) -> None:
+    dialect, apps = told
+    if dialect == "genai":
+        assert set(apps["llamaindex_leak"]["causes"]) == {"documents_without_text"}
+        return
+    records = apps["llamaindex_leak"]["records"]
+    asked = ["Which city is the capital of France?", QUESTION, "Where is the government of France?"]
+    assert sorted(record["question"] for record in records) == sorted(asked)
+    assert all(len(record["contexts"]) == 3 and record["answer"] == ANSWER for record in records)
+
+
+def test_the_judges_own_calls_are_invisible(told: tuple[str, Told]) -> None:
+    _, apps = told
+    judged = apps["judged"]
+    assert (judged["spans"], judged["records"], judged["causes"]) == (0, [], [])
+    assert apps["langchain"]["spans"] > 0
+
+
+def test_nothing_went_wrong_inside(told: tuple[str, Told]) -> None:
+    assert told[1]["all"]["errors"] == 0
+
+
+def test_content_off_names_its_switch(runs: dict[str, subprocess.Popen[str]]) -> None:
+    apps = result(runs, "off")
+    assert apps["langchain"]["records"] == []
+    assert set(apps["langchain"]["causes"]) == {"content_off"}
