@@ -2,9 +2,10 @@
 
 A metric is a generator: it yields questions, gets their answers back and in the end returns a Score. The
 docket gathers the questions of all metrics, drops duplicates, packs the rest into as few requests as the
-views allow, and hands every metric its answers. Extractions go first, by themselves: everything else waits
-until no extraction is outstanding, so that verdicts which different metrics reach at different depths still
-travel together. Most evaluations are two trips deep, however many metrics they have.
+views allow, and hands every metric its answers. Extractions go first: everything else waits until no
+extraction is outstanding, so that verdicts which different metrics reach at different depths still travel
+together. Texts to embed go last, all in one request. Most evaluations are two or three trips deep, however
+many metrics they have.
 
 Every answer is accounted for: what is missing, refused or malformed is asked once more, and then fails by
 name.
@@ -164,20 +165,19 @@ class Docket:
         return list(outstanding)
 
     async def _round(self, record: Record, questions: list[Question]) -> dict[Question, Answer]:
-        """Ask what can be asked now: what is unsupported falls at once, extractions go before verdicts."""
+        """Ask what can be asked now: unsupported questions fall at once, extractions go first, texts last."""
         answers = {question: lack for question in questions if (lack := self._unsupported(question))}
         if answers:
             return answers
-        now = [question for question in questions if question.extracts] or questions
-        texts = [question for question in now if isinstance(question, Embed)]
-        rest = [question for question in now if not isinstance(question, Embed)]
-        self.usage += Usage(questions=len(now))
+        rest = [question for question in questions if not isinstance(question, Embed)]
+        texts = [question for question in questions if isinstance(question, Embed)]
         groups = self._groups(record, rest)
-        jobs = [self._ask(record, group) for group in groups]
-        if texts:
-            jobs.append(self._embed(texts))
+        if any(question.extracts for question in rest):
+            groups = [group for group in groups if any(question.extracts for question in group.questions)]
+        jobs = [self._ask(record, group) for group in groups] or [self._embed(texts)]
         for found in await asyncio.gather(*jobs):
             answers.update(found)
+        self.usage += Usage(questions=len(answers))
         return answers
 
     def _unsupported(self, question: Question) -> Answer | None:
@@ -191,7 +191,14 @@ class Docket:
         return Unanswered(cause="unsupported", detail=detail)
 
     def _groups(self, record: Record, questions: Sequence[Question]) -> list[Group]:
+        """The requests of a round. While something is to be extracted, only what costs nothing goes along.
+
+        That is a second or later repeat: it needs a request of its own anyway, which can do the extracting.
+        """
         able = self.judge.capabilities
+        if any(question.extracts for question in questions):
+            lone = not able.independent and self.fuse != "off"
+            questions = [q for q in questions if q.extracts or (lone and q.sample > 1)]
         packed = pack(
             questions,
             fuse=self.fuse,

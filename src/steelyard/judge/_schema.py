@@ -1,11 +1,12 @@
 """The JSON schema of a reply: one required property per question, each with a shared definition.
 
-Strict schemas make a model answer every key, in order, and nothing else. The definitions are shared by
-reference, because a schema counts as prompt tokens.
+Strict schemas make a model answer every key, in order, and nothing else. What several questions share is
+defined once and referred to, because a schema counts as prompt tokens.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,15 +47,15 @@ def schema(request: Request, *, reasons: bool = True) -> dict[str, Any]:
         request: The keyed questions.
         reasons: Whether a reason goes before each verdict.
     """
-    definitions: dict[str, dict[str, Any]] = {}
-    names: dict[str, str] = {}
-    properties: dict[str, Any] = {}
-    for key, question in request.questions.items():
-        shape = _shape(question, reasons=reasons)
-        name = names.setdefault(repr(shape), f"a{len(names) + 1}")
-        definitions[name] = _closed(shape)
-        properties[key] = {"$ref": f"#/$defs/{name}"}
-    return {**_closed(properties), "$defs": definitions}
+    shapes = {key: _closed(_shape(question, reasons=reasons)) for key, question in request.questions.items()}
+    counts = Counter(map(repr, shapes.values()))
+    names = {text: f"a{at}" for at, text in enumerate((t for t, n in counts.items() if n > 1), start=1)}
+    definitions = {names[repr(shape)]: shape for shape in shapes.values() if repr(shape) in names}
+    properties = {
+        key: {"$ref": f"#/$defs/{names[repr(shape)]}"} if repr(shape) in names else shape
+        for key, shape in shapes.items()
+    }
+    return {**_closed(properties), **({"$defs": definitions} if definitions else {})}
 
 
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
