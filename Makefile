@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test test-lowest-langchain lint types bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,17 @@ demo: $(VENV)/.demo  ## a real RAG chain, scored without a key
 
 test: $(VENV)/.dev  ## every test that is not marked slow
 	$(BIN)/python -m pytest -q
+
+LOWEST_LANGCHAIN := .venv-lowest-langchain
+
+$(LOWEST_LANGCHAIN)/.done: pyproject.toml
+	$(PYTHON) -m venv $(LOWEST_LANGCHAIN)
+	$(LOWEST_LANGCHAIN)/bin/pip install --quiet --disable-pip-version-check -e '.[langchain]' \
+		'langchain-core==1.4.0' langchain langchain-classic langgraph dirty-equals pytest pytest-timeout
+	@touch $@
+
+test-lowest-langchain: $(LOWEST_LANGCHAIN)/.done  ## the LangChain recorder on the lowest version it supports
+	$(LOWEST_LANGCHAIN)/bin/python -m pytest -q integrations/langchain
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

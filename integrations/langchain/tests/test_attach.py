@@ -12,7 +12,9 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, lcel, says, texts
 
+from steelyard.online import Monitor
 from steelyard.record import Context, unrecorded
+from steelyard.testing import MemorySink
 from steelyard_langchain import CallbackHandler, attach, detach, feedback, record
 
 
@@ -190,7 +192,22 @@ def test_feedback_on_a_closed_turn_goes_to_the_monitor() -> None:
     del other
 
 
-def test_feedback_that_reaches_nobody() -> None:
+def test_feedback_reaches_a_turn_that_waits_to_be_judged() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink])
+    handler = CallbackHandler(monitor)
+    with record(handler, question=QUESTION) as turn:
+        turn.answer = "Paris."
+        assert feedback(turn.id, False)
+    assert monitor.flush(5) == 0
+    monitor.close()
+    kept = sink.evaluations[0].record
+    assert kept is not None
+    assert kept.metadata["feedback"] is False
+
+
+def test_feedback_that_reaches_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard_langchain._feedback._handlers", set())
     assert not feedback("not even an id", "up")
     assert not feedback(uuid4(), "up")
 

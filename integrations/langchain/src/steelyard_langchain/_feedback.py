@@ -22,21 +22,25 @@ def remember(handler: CallbackHandler) -> None:
 def feedback(run_id: UUID | str, value: Any) -> bool:
     """Attach what a user thought of an answer to its record.
 
+    It ends up in the record's metadata as `feedback`: at once where the turn is still open, otherwise by way
+    of the Monitor, which takes it for turns that are still to be judged and judges disliked ones more often
+    if its selection says so.
+
     Args:
         run_id: The root run's id (pass one as `config={"run_id": ...}`), or the id of a `record` block.
-        value: Thumbs up or down, stars, a text: any plain JSON value. A later one replaces an earlier one.
+        value: True or a number above 0 for a good answer, False or a number up to 0 for a bad one; other
+        plain
+            JSON values are kept and mean nothing to the selection. A later one replaces an earlier one.
 
     Returns:
-        Whether anybody took it: a turn that is still open, or a Monitor that takes feedback for its turns.
+        Whether anybody took it: a turn that is still open, or a Monitor that can.
     """
-    taken = False
-    asked: set[int] = set()
-    for handler in list(_handlers):
-        if handler.take_feedback(run_id, value):
-            return True
-        monitor = handler.monitor
+    handlers = list(_handlers)
+    holders = [handler for handler in handlers if handler.take_feedback(run_id, value)]
+    monitors = {id(handler.monitor): handler.monitor for handler in holders or handlers}
+    taken = bool(holders)
+    for monitor in monitors.values():
         forward = getattr(monitor, "feedback", None)
-        if callable(forward) and id(monitor) not in asked:
-            asked.add(id(monitor))
-            taken = bool(forward(str(run_id), value)) or taken
+        if callable(forward):
+            taken = forward(str(run_id), value) is not False or taken
     return taken
