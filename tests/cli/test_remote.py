@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,3 +176,32 @@ def test_an_extractor_is_for_decisions(steelyard: Steelyard, turns: Path) -> Non
     outcome = steelyard("score", turns, "--extractor", "m")
     assert outcome.status == 2
     assert "--extractor needs --judge decisions" in outcome.err
+
+
+def test_an_interrupt_leaves_what_was_done(turns: Path, tmp_path: Path) -> None:
+    def slow(request: Received) -> Any:
+        if len(server.received) > 4:
+            time.sleep(0.2)
+        return think(request)
+
+    out = tmp_path / "out.jsonl"
+    with JudgeServer(slow) as server:
+        where = ["--judge", "openai", "--model", "m", "--base-url", server.url, "-m", "response_groundedness"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from steelyard.cli import main; main()"]
+            + ["score", str(turns), *where, "--concurrency", "1", "--out", str(out)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr
+        patience = time.monotonic() + 20
+        while not (out.exists() and out.read_text()) and time.monotonic() < patience:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        told = process.stderr.read()
+        process.stderr.close()
+        assert process.wait(20) == 130
+    done = len(out.read_text().splitlines())
+    assert 1 <= done < len(RECORDS)
+    assert f"{done} record" in told and "interrupted" in told
+    assert "Traceback" not in told

@@ -117,7 +117,7 @@ def _chat(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
         raise ConfigurationError("a plan needs a judge that asks for a JSON schema")
     known = _extracted.get()
     reply = {
-        key: _fill(wanted["$defs"][shape["$ref"].rpartition("/")[2]], known.get(key, []))
+        key: _fill(shape, wanted.get("$defs", {}), known.get(key, []))
         for key, shape in wanted["properties"].items()
     }
     content = json.dumps(reply, ensure_ascii=False)
@@ -128,13 +128,15 @@ def _chat(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
     return {"model": body["model"], "choices": choices}, _usage(sent, _tokens(len(content)))
 
 
-def _fill(shape: dict[str, Any], texts: list[str]) -> Any:
+def _fill(shape: dict[str, Any], shared: dict[str, Any], texts: list[str]) -> Any:
     """A value that fits the schema of one answer: texts where a list is wanted, else yes."""
+    if "$ref" in shape:
+        return _fill(shared[shape["$ref"].rpartition("/")[2]], shared, texts)
     if "enum" in shape:
         return shape["enum"][-1]
     match shape["type"]:
         case "object":
-            return {name: _fill(inner, texts) for name, inner in shape["properties"].items()}
+            return {name: _fill(inner, shared, texts) for name, inner in shape["properties"].items()}
         case "array":
             return texts
         case "boolean":

@@ -16,6 +16,7 @@ from steelyard.cli._prices import price_of
 from steelyard.cli._scoring import BadLines, Job, suite_of
 from steelyard.cli._words import counted
 from steelyard.engine import evaluate
+from steelyard.errors import SteelyardError
 from steelyard.record import Record
 from steelyard.scores import Usage
 
@@ -46,7 +47,12 @@ def estimate(job: Job) -> int:
         return 1
     judge = PaperJudge(job.judge.remote)
     suite = suite_of(job.metrics, judge)
-    evaluate(records, metrics=suite, judge=judge, fuse=job.fuse, progress=False)
+    results = evaluate(records, metrics=suite, judge=judge, fuse=job.fuse, progress=False)
+    for summary in results.summary:
+        if summary.failed:
+            raise SteelyardError(
+                f"no plan: {summary.metric}: {summary.explanations[next(iter(summary.failed))]}"
+            )
     price, sources = _price(judge.usage, job.judge.base_url)
     total = _total(job.source, records)
     console.print(_headline(job, judge.name, len(records), total, len(suite)))

@@ -30,6 +30,7 @@ __all__ = ["BadLines", "Job", "run", "suite_of"]
 
 _STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
 _MOST_NAMED = 20
+_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +77,8 @@ def run(job: Job) -> int:
     title = f"from {job.source}, scored in {time.monotonic() - started:.1f} s"
     show(console, tally, title=title, price=_price(job, tally))
     if stopped:
-        raise KeyboardInterrupt
+        console.print("interrupted; the records above are what was scored", style="red")
+        return _INTERRUPTED
     faults = _faults(tally, bad, missed(bars, tally.metrics), job.source)
     for fault in faults:
         console.print(fault, style="red", markup=False, highlight=False)
