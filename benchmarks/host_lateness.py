@@ -23,11 +23,12 @@ from steelyard.judge import judge_from
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.record import Context, Record
 
-WORDS = (
-    "the river city of old stone was built in 1432 by masons from Lyon and later sold to a duke who never paid"
-    " for its seven bridges although every winter ice broke two of them and no repair lasted longer than nine"
-    " years until engineers from Vienna found that sand under the piers had moved with each spring flood"
-).split()
+TEXT = """
+the river city of old stone was built in 1432 by masons from Lyon and later sold to a duke who never paid
+for its seven bridges although every winter ice broke two of them and no repair lasted longer than nine
+years until engineers from Vienna found that sand under the piers had moved with each spring flood
+"""
+WORDS = TEXT.split()
 
 
 def record(rng: random.Random) -> Record:
@@ -89,7 +90,9 @@ def main() -> None:
             worker.wait()
     for name, late in (("alone", alone), ("beside", beside)):
         p50, p99, p999 = (late[int(len(late) * share)] for share in (0.5, 0.99, 0.999))
-        print(f"{name:7} p50 {p50:6.3f} ms   p99 {p99:6.3f} ms   p99.9 {p999:6.3f} ms   max {late[-1]:7.2f} ms")
+        print(
+            f"{name:7} p50 {p50:6.3f} ms   p99 {p99:6.3f} ms   p99.9 {p999:6.3f} ms   max {late[-1]:7.2f} ms"
+        )
     added = beside[int(len(beside) * 0.99)] - alone[int(len(alone) * 0.99)]
     judged = stats.spool.evaluated if stats.spool else stats.evaluated
     print(f"added at p99 {added:.3f} ms   judged {judged}   left {left}   spooled {stats.spooled}")

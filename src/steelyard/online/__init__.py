@@ -8,7 +8,9 @@ from steelyard.online._price import Price
 from steelyard.online._rules import Rule
 from steelyard.online._sampling import place
 from steelyard.online._selection import Decision, Selection
-from steelyard.online._spool import SpoolCounts
+from steelyard.online._settings import Settings
+from steelyard.online._settings import load as load_settings
+from steelyard.online._spool import Spool, SpoolCounts
 from steelyard.online._stats import Stats
 from steelyard.online._suspicion import Suspicion
 from steelyard.online.monitor import Monitor
@@ -20,11 +22,14 @@ __all__ = [
     "Price",
     "Rule",
     "Selection",
+    "Settings",
     "SinkCounts",
+    "Spool",
     "SpoolCounts",
     "SpoolSettings",
     "Stats",
     "Suspicion",
     "default_monitor",
+    "load_settings",
     "place",
 ]

@@ -1,29 +1,39 @@
-"""What a Monitor uses where nothing was said: the local judge, its suite, and the sinks that are at hand."""
+"""From settings to parts: judge, suite, sinks, selection and limits, where code did not bring its own."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from steelyard.errors import ConfigurationError
 from steelyard.judge import Embedder, Judge, LocalJudge, StaticEmbedder, judge_from
-from steelyard.metrics import Metric, default_metrics
-from steelyard.sinks import Sink, SQLiteSink
+from steelyard.metrics import Metric, default_metrics, metrics_named
+from steelyard.online._allowance import Budget
+from steelyard.online._plan import SpoolSettings
+from steelyard.online._price import Price
+from steelyard.online._rules import Rule
+from steelyard.online._sampling import checked_rate
+from steelyard.online._selection import Selection
+from steelyard.online._settings import Settings
+from steelyard.online._suspicion import Suspicion
+from steelyard.sinks import JSONLSink, Sink, SQLiteSink
 
 if TYPE_CHECKING:
     from steelyard.online.monitor import Monitor
 
-__all__ = ["Parts", "choose_parts", "default_monitor"]
+__all__ = ["Parts", "choose_budget", "choose_parts", "choose_selection", "choose_spool", "default_monitor"]
 
 _log = logging.getLogger("steelyard.online")
 _SHARE = 0.2
 """Of one core, for the local judge inside an application: it then lets go of the interpreter often enough."""
 _DATABASE = Path("steelyard.db")
+_Table = TypeVar("_Table")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +47,7 @@ class Parts:
 
 
 def choose_parts(
+    settings: Settings,
     *,
     metrics: Sequence[Metric] | None,
     judge: Judge | str | None,
@@ -46,25 +57,56 @@ def choose_parts(
     """Fill in what was not given.
 
     Raises:
-        ConfigurationError: If the judge's name means nothing.
+        ConfigurationError: If a name means nothing.
     """
     chosen = None
     if judge is not None or metrics is None or any(metric.judge is None for metric in metrics):
-        chosen = LocalJudge(max_share=_SHARE) if judge is None or judge == "local" else judge_from(judge)
+        chosen = _judge(settings, judge)
     if metrics is None:
         assert chosen is not None
-        metrics = default_metrics(chosen)
+        named = metrics_named(settings.metrics, chosen)
+        metrics = named or default_metrics(chosen)
     if embedder is None and metrics:
         embedder = StaticEmbedder()
     return Parts(
         metrics=tuple(metrics),
         judge=chosen,
         embedder=embedder,
-        sinks=tuple(_default_sinks() if sinks is None else sinks),
+        sinks=tuple(_sinks(settings.sinks) if sinks is None else sinks),
     )
 
 
-def _default_sinks() -> list[Sink]:
+def _judge(settings: Settings, given: Judge | str | None) -> Judge:
+    name = settings.judge if given is None else given
+    if name == "local":
+        return LocalJudge(max_share=_SHARE)
+    if given is None and settings.base_url:
+        return judge_from(name, base_url=settings.base_url)
+    return judge_from(name)
+
+
+def _sinks(names: Sequence[str]) -> list[Sink]:
+    return [sink for name in names for sink in _sinks_named(name)]
+
+
+def _sinks_named(name: str) -> list[Sink]:
+    kind, _, path = name.partition(":")
+    if kind == "auto":
+        return _sinks_at_hand()
+    if kind == "sqlite":
+        return [SQLiteSink(path or _DATABASE)]
+    if kind == "jsonl" and path:
+        return [JSONLSink(path)]
+    if kind == "opentelemetry":
+        from steelyard.sinks import OpenTelemetrySink
+
+        return [OpenTelemetrySink()]
+    raise ConfigurationError(
+        f"there is no sink {name!r}; there are 'auto', 'sqlite:FILE', 'jsonl:FILE' and 'opentelemetry'"
+    )
+
+
+def _sinks_at_hand() -> list[Sink]:
     sinks: list[Sink] = []
     folder = _DATABASE.absolute().parent
     existing = _DATABASE if _DATABASE.exists() else folder
@@ -74,10 +116,57 @@ def _default_sinks() -> list[Sink]:
         _log.warning("%s cannot be written to; results are kept in memory and end with the process", folder)
         sinks.append(SQLiteSink(":memory:"))
     if find_spec("opentelemetry") is not None:
-        from steelyard.sinks import OpenTelemetrySink
-
-        sinks.append(OpenTelemetrySink())
+        sinks += _sinks_named("opentelemetry")
     return sinks
+
+
+def choose_selection(settings: Settings, sample_rate: float | None, selection: Selection | None) -> Selection:
+    """The selection that code brought, or the one that settings describe; a rate that was given wins.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    if selection is None:
+        selection = Selection(
+            rate=checked_rate(settings.sample_rate, "sample_rate"),
+            rules=[_made(Rule, entries, "rules") for entries in settings.rules],
+            suspicion=_made(Suspicion, settings.suspicion, "suspicion") if settings.suspicion else None,
+            metric_rates=settings.metric_rates,
+        )
+    if sample_rate is None:
+        return selection
+    return replace(selection, rate=checked_rate(sample_rate, "sample_rate"))
+
+
+def choose_budget(settings: Settings) -> Budget | None:
+    """The budget that settings describe.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    entries = dict(settings.budget)
+    if isinstance(price := entries.get("price"), Mapping):
+        entries["price"] = _made(Price, price, "budget.price")
+    return _made(Budget, entries, "budget") if entries else None
+
+
+def choose_spool(settings: Settings, given: str | Path | SpoolSettings | None) -> SpoolSettings | None:
+    """The spool that code or settings name; its other entries come from settings where code gave only a path.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    if isinstance(given, SpoolSettings):
+        return given
+    entries = dict(settings.spool) if given is None else {**settings.spool, "path": given}
+    return _made(SpoolSettings, entries, "spool") if "path" in entries else None
+
+
+def _made(kind: type[_Table], entries: Mapping[str, Any], name: str) -> _Table:
+    try:
+        return kind(**entries)
+    except TypeError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
 
 
 _lock = threading.Lock()

@@ -11,25 +11,28 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar, cast
 
 from steelyard.judge import Embedder, Fuse, Judge
 from steelyard.metrics import Metric
 from steelyard.online._allowance import Budget
 from steelyard.online._content import Mask
-from steelyard.online._defaults import choose_parts
+from steelyard.online._defaults import choose_budget, choose_parts, choose_selection, choose_spool
 from steelyard.online._life import at_exit, on_fork
 from steelyard.online._notify import Callback, Notifier
 from steelyard.online._plan import Plan, SpoolSettings
 from steelyard.online._queue import Submitted, size_of
 from steelyard.online._run import Run
-from steelyard.online._sampling import checked_rate, key_of, place
+from steelyard.online._sampling import key_of, place
 from steelyard.online._selection import Selection
+from steelyard.online._settings import load
 from steelyard.online._stats import Stats
 from steelyard.record import Draft, Record, is_unrecorded
 from steelyard.sinks import Sink
 
 __all__ = ["Monitor"]
 
+_Option = TypeVar("_Option")
 _log = logging.getLogger("steelyard.online")
 
 
@@ -60,20 +63,23 @@ class Monitor:
         selection: Selection | None = None,
         sinks: Sequence[Sink] | None = None,
         mask: Mask | None = None,
-        mask_timeout: float = 10.0,
-        store_content: bool = True,
-        fuse: Fuse = "view",
-        concurrency: int = 8,
-        deadline: float = 120.0,
-        sink_timeout: float = 10.0,
-        max_queue: int = 10_000,
-        max_queue_bytes: int = 64 * 1024 * 1024,
-        exit_timeout: float = 5.0,
+        mask_timeout: float | None = None,
+        store_content: bool | None = None,
+        fuse: Fuse | None = None,
+        concurrency: int | None = None,
+        deadline: float | None = None,
+        sink_timeout: float | None = None,
+        max_queue: int | None = None,
+        max_queue_bytes: int | None = None,
+        exit_timeout: float | None = None,
         throttle: float | None = None,
         budget: Budget | None = None,
         spool: str | Path | SpoolSettings | None = None,
     ) -> None:
         """Check the options; nothing is started yet.
+
+        What is not given here comes from `STEELYARD_*` environment variables, then from `steelyard.toml`,
+        then from the defaults named below; `steelyard config` shows the outcome.
 
         Args:
             metrics: What to score turns with; the judge's default suite where none are given. An empty list
@@ -86,42 +92,44 @@ class Monitor:
                 OpenTelemetry is installed, the trace. An empty list: only to `on_evaluation` callbacks.
             mask: Takes a Record and returns it without what nobody may see; called in the background, before
                 judge, sinks and callbacks. Where it raises, the turn is dropped.
-            mask_timeout: Seconds it may take.
-            store_content: Whether results carry the turn's texts. Without, they have numbers and positions.
-            fuse: How questions share requests.
-            concurrency: Turns judged at the same time.
-            deadline: Seconds for judging one turn.
-            sink_timeout: Seconds for one write to a sink.
-            max_queue: Turns that may wait; the newest is dropped where there are more.
-            max_queue_bytes: Roughly how many bytes they may keep alive.
-            exit_timeout: Seconds that `close` and the end of the program wait for what is pending.
-            throttle: Turns judged per minute at most.
+            mask_timeout: Seconds it may take; 10.
+            store_content: Whether results carry the turn's texts (they do). Without, they have numbers and
+                positions.
+            fuse: How questions share requests: `view`, `record` or `off`.
+            concurrency: Turns judged at the same time; 8.
+            deadline: Seconds for judging one turn; 120.
+            sink_timeout: Seconds for one write to a sink; 10.
+            max_queue: Turns that may wait, 10,000; the newest is dropped where there are more.
+            max_queue_bytes: Roughly how many bytes they may keep alive; 64 MiB.
+            exit_timeout: Seconds that `close` and the end of the program wait for what is pending; 5.
+            throttle: Turns judged per minute at most; no limit.
             budget: What judging may use up per hour and day.
             spool: A file that keeps picked turns until they are judged and delivered, whatever crashes.
 
         Raises:
             ConfigurationError: If an option cannot mean what was given.
         """
-        parts = choose_parts(metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
+        settings = load().settings
+        parts = choose_parts(settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
         self._plan = Plan(
             metrics=parts.metrics,
             judge=parts.judge,
             embedder=parts.embedder,
             sinks=parts.sinks,
-            selection=_selection(sample_rate, selection),
+            selection=choose_selection(settings, sample_rate, selection),
             mask=mask,
-            mask_timeout=mask_timeout,
-            store_content=store_content,
-            fuse=fuse,
-            concurrency=concurrency,
-            deadline=deadline,
-            sink_timeout=sink_timeout,
-            max_queue=max_queue,
-            max_queue_bytes=max_queue_bytes,
-            exit_timeout=exit_timeout,
-            throttle=throttle,
-            budget=budget,
-            spool=SpoolSettings(path=spool) if isinstance(spool, str | Path) else spool,
+            mask_timeout=_given(mask_timeout, settings.mask_timeout),
+            store_content=_given(store_content, settings.store_content),
+            fuse=_given(fuse, cast(Fuse, settings.fuse)),
+            concurrency=_given(concurrency, settings.concurrency),
+            deadline=_given(deadline, settings.deadline),
+            sink_timeout=_given(sink_timeout, settings.sink_timeout),
+            max_queue=_given(max_queue, settings.max_queue),
+            max_queue_bytes=_given(max_queue_bytes, settings.max_queue_bytes),
+            exit_timeout=_given(exit_timeout, settings.exit_timeout),
+            throttle=_given(throttle, settings.throttle or None),
+            budget=_given(budget, choose_budget(settings)),
+            spool=choose_spool(settings, spool),
         )
         self._ceiling = self._plan.selection.ceiling
         self._notifier = Notifier()
@@ -242,15 +250,5 @@ class Monitor:
         self._run = Run(self._plan, self._notifier, on_start=lambda: at_exit(self))
 
 
-def _selection(sample_rate: float | None, selection: Selection | None) -> Selection:
-    if selection is None:
-        return Selection(rate=checked_rate(1.0 if sample_rate is None else sample_rate, "sample_rate"))
-    if sample_rate is not None:
-        return Selection(
-            rate=checked_rate(sample_rate, "sample_rate"),
-            rules=selection.rules,
-            suspicion=selection.suspicion,
-            choose=selection.choose,
-            metric_rates=selection.metric_rates,
-        )
-    return selection
+def _given(value: _Option | None, default: _Option) -> _Option:
+    return default if value is None else value

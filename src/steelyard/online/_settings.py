@@ -1,0 +1,166 @@
+"""Settings from outside the program: environment variables and a TOML file.
+
+What code passes to `Monitor(...)` comes first, then `STEELYARD_*` variables, then the file, then the default.
+The file is the one that `STEELYARD_CONFIG` names, else `steelyard.toml` in the working directory, if it is
+there. A variable is the option in capitals, with two underscores before an entry of a table; its value is
+read as a TOML value if it is one, and as text otherwise:
+
+    STEELYARD_SAMPLE_RATE=0.1
+    STEELYARD_METRICS=faithfulness,answer_relevancy
+    STEELYARD_BUDGET__COST_PER_DAY=5
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self, get_args, get_origin, get_type_hints
+
+from steelyard.errors import ConfigurationError
+
+__all__ = ["Loaded", "Settings", "load"]
+
+_PREFIX = "STEELYARD_"
+_FILE = "steelyard.toml"
+_RESERVED = frozenset({"STEELYARD_CONFIG", "STEELYARD_INSTRUMENT"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every option of a Monitor that can be written down; the names are those of `Monitor` itself."""
+
+    judge: str = "local"
+    """`local`, `openai:MODEL` or `decisions:MODEL`."""
+    base_url: str = ""
+    """Where the judge's server is, for one that speaks OpenAI's language elsewhere."""
+    metrics: list[str] = field(default_factory=list)
+    """Names of metrics; the judge's default suite where there are none."""
+    metric_rates: dict[str, float] = field(default_factory=dict)
+    """By metric: the share of picked turns that it scores."""
+    sample_rate: float = 1.0
+    """The share of turns to judge."""
+    rules: list[dict[str, Any]] = field(default_factory=list)
+    """Entries of `Rule`."""
+    suspicion: dict[str, Any] = field(default_factory=dict)
+    """Entries of `Suspicion`; none at all means no suspicion."""
+    sinks: list[str] = field(default_factory=lambda: ["auto"])
+    """`sqlite:FILE`, `jsonl:FILE`, `opentelemetry`; `auto` is steelyard.db and, where it is there,
+    OpenTelemetry."""
+    store_content: bool = True
+    """Whether results carry the turn's texts."""
+    fuse: str = "view"
+    """How questions share requests: `view`, `record` or `off`."""
+    concurrency: int = 8
+    """Turns judged at the same time."""
+    deadline: float = 120.0
+    """Seconds for judging one turn."""
+    mask_timeout: float = 10.0
+    """Seconds that a mask may take."""
+    sink_timeout: float = 10.0
+    """Seconds for one write to a sink."""
+    max_queue: int = 10_000
+    """Turns that may wait."""
+    max_queue_bytes: int = 64 * 1024 * 1024
+    """Roughly how many bytes they may keep alive."""
+    exit_timeout: float = 5.0
+    """Seconds that the end of the program waits for what is pending."""
+    throttle: float = 0.0
+    """Turns judged per minute at most; 0 for no limit."""
+    budget: dict[str, Any] = field(default_factory=dict)
+    """Entries of `Budget`; `price` is a table with `input` and `output`."""
+    spool: dict[str, Any] = field(default_factory=dict)
+    """Entries of `SpoolSettings`; no `path` means no spool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and where each comes from."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    """By option: the variable or file; options not named have their default."""
+
+    @classmethod
+    def of(cls, found: Mapping[str, tuple[Any, str]]) -> Self:
+        """Check and convert what was found.
+
+        Raises:
+            ConfigurationError: Naming where the offender stands.
+        """
+        kinds = get_type_hints(Settings)
+        values = {name: _convert(value, kinds[name], source, name) for name, (value, source) in found.items()}
+        return cls(Settings(**values), {name: source for name, (_, source) in found.items()})
+
+
+def load(environ: Mapping[str, str] | None = None, *, folder: Path | None = None) -> Loaded:
+    """Read the file and the variables.
+
+    Raises:
+        ConfigurationError: If an option is unknown or has a value that it cannot have.
+    """
+    environ = os.environ if environ is None else environ
+    found = _from_file(environ.get("STEELYARD_CONFIG"), folder or Path())
+    for name, text in sorted(environ.items()):
+        if name.startswith(_PREFIX) and name not in _RESERVED:
+            option, _, entry = name.removeprefix(_PREFIX).lower().partition("__")
+            _check_known(option, name)
+            if entry:
+                table, source = found.get(option, ({}, ""))
+                sources = ", ".join(filter(None, [source, name]))
+                found[option] = ({**_table(table, option, name), entry: _value(text)}, sources)
+            else:
+                found[option] = (_value(text), name)
+    return Loaded.of(found)
+
+
+def _from_file(named: str | None, folder: Path) -> dict[str, tuple[Any, str]]:
+    path = Path(named) if named else folder / _FILE
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if named:
+            raise ConfigurationError(f"STEELYARD_CONFIG names {named!r}, which is not there") from None
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    for name in data:
+        _check_known(name, str(path))
+    return {name: (value, str(path)) for name, value in data.items()}
+
+
+def _check_known(option: str, where: str) -> None:
+    names = [item.name for item in fields(Settings)]
+    if option not in names:
+        near = difflib.get_close_matches(option, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
+        raise ConfigurationError(f"{where}: there is no option {option!r}{hint}")
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text
+
+
+def _table(value: Any, option: str, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{where}: {option!r} is no table of entries")
+    return value
+
+
+def _convert(value: Any, kind: Any, source: str, name: str) -> Any:
+    wanted = get_origin(kind) or kind
+    if wanted is list and isinstance(value, str) and get_args(kind) == (str,):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if wanted is float and type(value) is int:
+        return float(value)
+    if wanted is dict and name == "spool" and isinstance(value, str):
+        return {"path": value}
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise ConfigurationError(f"{source}: {name} must be of type {wanted.__name__}, not {value!r}")
+    return value

@@ -1,0 +1,178 @@
+"""Settings: one precedence, loud mistakes, and a command that shows what is in force."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from online.helpers import FAITHFUL, kind_judge, turn
+from steelyard.errors import ConfigurationError
+from steelyard.online import Monitor, Settings, SpoolSettings, load_settings
+from steelyard.sinks import read_evaluations
+
+_FILE = """
+sample_rate = 0.2
+concurrency = 3
+metrics = ["faithfulness"]
+
+[[rules]]
+tags = ["vip"]
+rate = 1.0
+
+[suspicion]
+rate = 0.5
+
+[budget]
+requests_per_day = 100
+"""
+
+
+def test_variables_come_before_the_file_and_the_file_before_defaults(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.toml").write_text(_FILE)
+    environ = {
+        "STEELYARD_SAMPLE_RATE": "0.1",
+        "STEELYARD_BUDGET__COST_PER_DAY": "5",
+        "STEELYARD_STORE_CONTENT": "false",
+        "STEELYARD_METRICS": "faithfulness, context_relevancy",
+        "STEELYARD_INSTRUMENT": "1",
+        "OTHER": "x",
+    }
+    loaded = load_settings(environ, folder=tmp_path)
+    settings = loaded.settings
+    assert (settings.sample_rate, settings.concurrency, settings.deadline) == (0.1, 3, 120.0)
+    assert settings.budget == {"requests_per_day": 100, "cost_per_day": 5}
+    assert settings.metrics == ["faithfulness", "context_relevancy"]
+    assert settings.store_content is False
+    assert loaded.sources["sample_rate"] == "STEELYARD_SAMPLE_RATE"
+    assert loaded.sources["concurrency"] == str(tmp_path / "steelyard.toml")
+    assert "deadline" not in loaded.sources
+    assert load_settings({}, folder=tmp_path / "nowhere").settings == Settings()
+
+
+def test_code_comes_before_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(_FILE)
+    monkeypatch.setenv("STEELYARD_CONFIG", str(tmp_path / "my.toml"))
+    monkeypatch.setenv("STEELYARD_SAMPLE_RATE", "0")
+    silent = Monitor(metrics=[], sinks=[])
+    silent.submit(turn())
+    assert (silent.flush(5), silent.stats().skipped) == (0, {"sampled_out": 1})
+    vip = Monitor(metrics=[], sinks=[])
+    vip.submit(turn(tags=("vip",)))
+    assert (vip.flush(5), vip.stats().evaluated) == (0, 1)
+    loud = Monitor(metrics=[], sinks=[], sample_rate=1.0)
+    loud.submit(turn())
+    assert (loud.flush(5), loud.stats().evaluated) == (0, 1)
+    for monitor in (silent, vip, loud):
+        monitor.close()
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"STEELYARD_SAMPEL_RATE": "1"}, "did you mean 'sample_rate'"),
+        ({"STEELYARD_SAMPLE_RATE": "many"}, "sample_rate must be of type float, not 'many'"),
+        ({"STEELYARD_CONCURRENCY": "true"}, "concurrency must be of type int"),
+        ({"STEELYARD_CONFIG": "nowhere.toml"}, "which is not there"),
+        ({"STEELYARD_JUDGE__MODEL": "x"}, "must be of type str"),
+    ],
+)
+def test_mistakes_are_named(environ: dict[str, str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(environ, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("SAMPLE_RATE", "2", "sample_rate must be a number from 0 to 1"),
+        ("METRICS", "faithfullness", "faithfullness"),
+        ("SINKS", "postgres:x", "there is no sink 'postgres:x'"),
+        ("BUDGET__EUROS", "5", "budget: .*euros"),
+        ("JUDGE", "gpt-4o", "no judge 'gpt-4o'"),
+        ("SUSPICION__RATE", "7", "rate of Suspicion"),
+        ("FUSE", "all", "fuse must be one of"),
+    ],
+)
+def test_a_monitor_refuses_wrong_settings(
+    name: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"STEELYARD_{name}", value)
+    with pytest.raises(ConfigurationError, match=message):
+        Monitor()
+
+
+def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.toml").write_text("sample_rate: 0.1")
+    with pytest.raises(ConfigurationError, match="steelyard.toml"):
+        load_settings({}, folder=tmp_path)
+
+
+def steelyard(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
+    env = {"PATH": "/usr/bin:/bin", **environ}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=50, check=False)
+
+
+def test_the_config_command(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.toml").write_text(_FILE)
+    shown = steelyard(
+        *("config", "--json"),
+        cwd=tmp_path,
+        STEELYARD_JUDGE="openai:stub",
+        STEELYARD_BASE_URL="http://me:secret@127.0.0.1:1/v1",
+        OPENAI_API_KEY="sk-very-secret",
+    )
+    assert shown.returncode == 0, shown.stderr
+    data: dict[str, Any] = json.loads(shown.stdout)
+    assert data["options"]["base_url"] == "http://***@127.0.0.1:1/v1"
+    assert data["options"]["concurrency"] == 3
+    assert data["sources"]["judge"] == "STEELYARD_JUDGE"
+    assert "secret" not in shown.stdout
+    plain = steelyard("config", cwd=tmp_path)
+    assert "sample_rate      0.2   (steelyard.toml)" in plain.stdout
+    wrong = steelyard("config", cwd=tmp_path, STEELYARD_SPOOL="/no/such/folder/s.db")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("steelyard: the spool's folder '/no/such/folder' does not exist")
+
+
+def test_the_worker_command(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    spool = SpoolSettings(path=path, evaluate=False)
+    host = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=spool)
+    for number in range(5):
+        host.submit(turn(f"turn {number}"))
+    assert host.flush(5) == 0
+    done = steelyard("worker", "--spool", str(path), "--once", cwd=tmp_path, STEELYARD_SINKS="sqlite:out.db")
+    assert done.returncode == 0, done.stderr
+    evaluations = list(read_evaluations(tmp_path / "out.db"))
+    assert {evaluation.record_id for evaluation in evaluations} == {f"turn {number}" for number in range(5)}
+    assert all(any(score.status == "scored" for score in e.scores) for e in evaluations)
+    counts = host.stats().spool
+    assert counts is not None and (counts.evaluated, counts.pending, counts.undelivered) == (5, 0, 0)
+    host.close()
+
+
+def test_the_worker_command_stops_on_sigterm(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from steelyard.cli import main; main()", "worker", "--spool", "s.db"]
+    worker = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert worker.stderr is not None
+    assert "judging what comes into s.db" in worker.stderr.readline()
+    time.sleep(0.3)
+    worker.send_signal(signal.SIGTERM)
+    _, errors = worker.communicate(timeout=20)
+    assert worker.returncode == 0
+    assert "stopped after 0 requests" in errors and "Traceback" not in errors
+
+
+def test_the_worker_command_needs_a_spool_that_works(tmp_path: Path) -> None:
+    (tmp_path / "s.db").write_text("no database" * 1000)
+    done = steelyard("worker", "--spool", "s.db", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("steelyard: the spool 's.db' cannot be used")
