@@ -1,6 +1,20 @@
-"""Embedders: texts become vectors."""
+"""Embedders: texts become vectors. Each loads its libraries when it is first used."""
 
-from steelyard.judge.embed._openai import OpenAIEmbedder
-from steelyard.judge.embed._static import StaticEmbedder
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.judge.embed._openai import OpenAIEmbedder
+    from steelyard.judge.embed._static import StaticEmbedder
 
 __all__ = ["OpenAIEmbedder", "StaticEmbedder"]
+
+_LAZY = {"OpenAIEmbedder": "_openai", "StaticEmbedder": "_static"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'steelyard.judge.embed' has no attribute {name!r}")
+    return getattr(import_module(f"steelyard.judge.embed.{_LAZY[name]}"), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from steelyard.judge.local._text import Word, words
 from steelyard.text import sentences
@@ -20,11 +21,16 @@ _BETWEEN_NAMES = re.compile(
 _BETWEEN_DATES = re.compile(r"^(?:st|nd|rd|th)?(?:,? |\. | of )$")
 
 
-def entities(text: str) -> tuple[str, ...]:
-    """The entities of a text in order, each once."""
+def entities(text: str, proper: Callable[[str], bool]) -> tuple[str, ...]:
+    """The entities of a text in order, each once.
+
+    Args:
+        text: Any text.
+        proper: Whether a capitalised word that opens a sentence is a name.
+    """
     found: dict[str, str] = {}
     for sentence in sentences(text):
-        for start, end in _spans(sentence.text, words(sentence.text)):
+        for start, end in _spans(sentence.text, words(sentence.text, proper=proper)):
             piece = sentence.text[start:end]
             found.setdefault(" ".join(piece.split()).casefold(), piece)
     return tuple(found.values())

@@ -35,7 +35,7 @@ THRESHOLD = 0.5
 """Score from which something counts as found.
 
 The middle of the range, 0.45 to 0.6, in which the verdicts on the worked examples of the tests
-(`tests/judge/local/worked.py`) are right most often. It was not fitted to any labelled data set.
+(`tests/local_worked.py`) are right most often. It was not fitted to any labelled data set.
 """
 
 _FRAGMENT = 4
@@ -222,8 +222,11 @@ class _Case:
         return Texts(items=tuple(piece for piece in found if _states(piece)))
 
     def _entities(self, of: Part) -> Answer:
-        found = [entity for text in _texts(self._view, of) for entity in entities(text)]
-        return Texts(items=tuple({entity.casefold(): entity for entity in reversed(found)}.values())[::-1])
+        found: dict[str, str] = {}
+        for text in _texts(self._view, of):
+            for entity in entities(text, self._vectors.proper):
+                found.setdefault(entity.casefold(), entity)
+        return Texts(items=tuple(found.values()))
 
     def _noncommittal(self) -> Answer:
         if not self._view.answer:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.judge.local._text import Word, words
 from steelyard.judge.local._vectors import Vectors
-from steelyard.text import sentences
+from steelyard.text import Sentence, iter_sentences
 
 if TYPE_CHECKING:
     from steelyard.judge.local._vectors import Matrix
@@ -18,20 +18,44 @@ if TYPE_CHECKING:
 __all__ = ["Line", "Memory", "Steps", "Text", "prepare"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """One sentence, read."""
+    """One sentence, read. Its vectors are looked up when they are first asked for: most never are.
 
-    start: int
-    """First character in its text."""
-    end: int
-    """One past its last character."""
-    words: tuple[Word, ...]
-    stems: frozenset[str]
-    vectors: Matrix
-    """Unit vector of each word."""
-    mean: Matrix
-    """The sentence's unit vector: the mean of its words', weighted by what they tell."""
+    Attributes:
+        start: First character in its text.
+        end: One past its last character.
+        words: Its words, at least one.
+        stems: Their stems.
+    """
+
+    __slots__ = ("_mean", "_source", "_vectors", "end", "start", "stems", "words")
+
+    def __init__(self, start: int, end: int, words: list[Word], vectors: Vectors) -> None:
+        self.start = start
+        self.end = end
+        self.words = words
+        self.stems = frozenset([word.stem for word in words])
+        self._source = vectors
+        self._vectors: Matrix | None = None
+        self._mean: Matrix | None = None
+
+    @property
+    def vectors(self) -> Matrix:
+        """Unit vector of each word."""
+        if self._vectors is None:
+            self._vectors = self._source.words([word.surface for word in self.words])
+        return self._vectors
+
+    @property
+    def mean(self) -> Matrix:
+        """The sentence's unit vector: the mean of its words', weighted by what they tell."""
+        import numpy as np
+
+        if self._mean is None:
+            mean = np.array([word.weight for word in self.words], np.float32) @ self.vectors
+            length = float(np.linalg.norm(mean))
+            self._mean = mean / length if length else mean
+        return self._mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,34 +67,35 @@ class Text:
     stems: frozenset[str]
 
 
+_LONGEST = 800
+"""Characters of a sentence that are read at once."""
+
 Steps = Generator[None, None, Text]
 """Work in slices of well under a millisecond: whoever drives it may do something else at every `yield`."""
 
 
 def prepare(text: str, vectors: Vectors) -> Steps:
     """Read a text, sentence by sentence."""
-    import numpy as np
-
     lines: list[Line] = []
-    for sentence in sentences(text):
-        yield
-        found = words(sentence.text)
-        if not found:
-            continue
-        matrix = vectors.words([word.surface for word in found])
-        mean = np.array([word.weight for word in found], np.float32) @ matrix
-        length = float(np.linalg.norm(mean))
-        lines.append(
-            Line(
-                start=sentence.start,
-                end=sentence.end,
-                words=tuple(found),
-                stems=frozenset(word.stem for word in found),
-                vectors=matrix,
-                mean=mean / length if length else mean,
-            )
-        )
+    for sentence in iter_sentences(text):
+        for start, end in _pieces(sentence):
+            found = words(text[start:end], proper=vectors.proper)
+            if found:
+                lines.append(Line(start, end, found, vectors))
+            yield
     return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)))
+
+
+def _pieces(sentence: Sentence) -> Iterator[tuple[int, int]]:
+    """Cut what goes on without a mark, a table or a log, at white space, into pieces of bearable length."""
+    start = sentence.start
+    while sentence.end - start > _LONGEST:
+        piece = sentence.text[start - sentence.start :][:_LONGEST]
+        cut = max(piece.rfind(space) for space in " \n\t")
+        length = cut + 1 if cut > 0 else _LONGEST
+        yield start, start + length
+        start += length
+    yield start, sentence.end
 
 
 class Memory:

@@ -6,6 +6,7 @@ import gzip
 import math
 import re
 import unicodedata
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
 from importlib import resources
@@ -53,11 +54,12 @@ _SCALES = {"hundr": 2, "thousand": 3, "k": 3, "million": 6, "m": 6, "billion": 9
 _ORDINAL = re.compile(r"^(?:st|nd|rd|th|s)$")
 
 
-def words(text: str) -> list[Word]:
+def words(text: str, *, proper: Callable[[str], bool] = lambda word: False) -> list[Word]:
     """The words of a text, in order.
 
     Args:
-        text: A sentence: names are told from capitals, and the first word's capital says nothing.
+        text: A sentence: names are told from capitals, and the first word's capital says nothing by itself.
+        proper: Whether a capitalised word that opens a sentence is a name.
     """
     found: list[Word] = []
     for match in _WORD.finditer(text):
@@ -79,7 +81,12 @@ def words(text: str) -> list[Word]:
             found.append(Word(verb, surface[:-3], match.start(), middle, weight(verb), "word"))
             found.append(Word("not", "not", middle, match.end(), weight("not"), "word"))
             continue
-        kind: Kind = "number" if number else "name" if _is_name(surface, tells, first=not found) else "word"
+        kind: Kind = "word"
+        if number:
+            kind = "number"
+        elif surface[0].isupper() and len(surface) > 1:
+            named = tells >= _RARE or proper(surface) if not found else tells >= _TELLING
+            kind = "name" if named else "word"
         found.append(Word(key, surface, match.start(), match.end(), tells, kind))
     return found
 
@@ -93,12 +100,6 @@ def _scaled(number: Word, scale: str, surface: str) -> Word:
     return number._replace(
         stem=f"{value:f}".removesuffix(".0"), surface=surface, end=number.start + len(surface)
     )
-
-
-def _is_name(surface: str, tells: float, *, first: bool) -> bool:
-    if not surface[0].isupper() or len(surface) < 2:
-        return False
-    return tells >= _RARE if first else tells >= _TELLING
 
 
 @lru_cache(maxsize=65_536)

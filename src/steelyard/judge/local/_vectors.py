@@ -85,6 +85,15 @@ class Vectors:
             return np.zeros((0, DIMENSIONS), np.float32)
         return np.stack([self._word(text) for text in texts])
 
+    def proper(self, word: str) -> bool:
+        """Whether English writes a word with a capital: the tokenizer knows it only that way.
+
+        Its vocabulary was made from running text, so a word that it holds as `Paris` and not as `paris`
+        is a name even where it opens a sentence.
+        """
+        known = self._tokenizer.token_to_id
+        return known(f"▁{word}") is not None and known(f"▁{word.lower()}") is None
+
     def empty(self) -> Matrix:
         """A vector of zeros."""
         import numpy as np

@@ -91,7 +91,7 @@ class Finding:
     signals: Signals = Signals()
     penalties: Penalties = Penalties()
     window: Window | None = None
-    """The best window; None where nothing of the claim is found anywhere."""
+    """Where most of the claim is; None where nothing of it is found anywhere."""
 
     rival_number: bool = False
     """Whether the nearest sentence has another number where the claim's is missing."""
@@ -173,7 +173,8 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
     rival = bool(penalties.missing_numbers) and any(
         word.kind == "number" and word.stem not in claim.stems for line in lines for word in line.words
     )
-    return Finding(signals=signals, penalties=penalties, window=window, rival_number=rival)
+    shown = _trim(window, claim, texts)
+    return Finding(signals=signals, penalties=penalties, window=shown, rival_number=rival)
 
 
 def _best(
@@ -181,20 +182,46 @@ def _best(
 ) -> Generator[None, None, Window | None]:
     """The window with most of the claim's words; among equals the one that reads most like the claim."""
     wanted = claim.stems
-    best: tuple[float, float, Window] | None = None
+    most = 0.0
+    equals: list[Window] = []
     for number, text in enumerate(texts):
         hits = [wanted & line.stems for line in text.lines]
-        for first in range(max(1, len(hits) - SPAN + 1) if hits else 0):
+        for first in range(max(1, len(hits) - SPAN + 1) if any(hits) else 0):
             found = frozenset[str]().union(*hits[first : first + SPAN])
-            score = sum(weights[stem] for stem in found)
-            if best and score < best[0]:
-                continue
-            last = min(first + SPAN, len(hits))
-            likeness = max(float(line.mean @ claim.mean) for line in text.lines[first:last])
-            if best is None or (score, likeness) > best[:2]:
-                best = (score, likeness, Window(number, first, last))
+            score = sum([weights[stem] for stem in found])
+            if score > most:
+                most, equals = score, []
+            if score == most > 0:
+                equals.append(Window(number, first, min(first + SPAN, len(hits))))
         yield
-    return best[2] if best else None
+    if len(equals) < 2:
+        return equals[0] if equals else None
+    best, nearest = equals[0], -1.0
+    for window in equals[:_EQUALS]:
+        lines = texts[window.text].lines[window.first : window.last]
+        likeness = max([float(line.mean @ claim.mean) for line in lines])
+        if likeness > nearest:
+            best, nearest = window, likeness
+        yield
+    return best
+
+
+_EQUALS = 50
+"""Windows with equally many words that are compared more closely."""
+
+
+def _trim(window: Window, claim: Line, texts: Sequence[Text]) -> Window:
+    """The window without the sentences at its ends that have nothing of the claim the others lack."""
+    hits = [claim.stems & line.stems for line in texts[window.text].lines[window.first : window.last]]
+    first, last = 0, len(hits)
+    while last - first > 1:
+        if hits[last - 1] <= frozenset[str]().union(*hits[first : last - 1]):
+            last -= 1
+        elif hits[first] <= frozenset[str]().union(*hits[first + 1 : last]):
+            first += 1
+        else:
+            break
+    return Window(window.text, window.first + first, window.first + last)
 
 
 def _share(weights: dict[str, float], stems: frozenset[str], total: float) -> float:
