@@ -1,4 +1,4 @@
-"""What the real instrumentors write, run over real LangChain and LlamaIndex applications, gives the right records."""
+"""What the real instrumentors write of real LangChain and LlamaIndex applications gives the right records."""
 
 from __future__ import annotations
 

@@ -234,8 +234,8 @@ class EvaluationSpanProcessor(SpanProcessor):
             self._tally["own"] += not begun
         elif begun:
             parent = f"{span.parent.span_id:016x}" if span.parent is not None else None
-            started = Started(f"{context.trace_id:032x}", f"{context.span_id:016x}", parent, name)
-            self._traces.start(started, now)
+            trace_id, span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
+            self._traces.start(Started(trace_id, span_id, parent, name, span.start_time or 0), now)
         else:
             self._tally["spans"] += 1
             self._traces.end(from_sdk(span), now)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from steelyard.record import Record, Status, Timings, TraceRef, assemble
+from steelyard.record import Record, Status, Timings, TraceRef, assemble, unique
 from steelyard_opentelemetry._contexts import Found
 from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry._tree import Node
@@ -32,7 +32,7 @@ def record_of(turn: Turn, found: Found) -> Record:
     assembled = assemble((*found.reranked, *found.contexts), prompts=turn.prompts, source=found.source)
     contexts, retrieved = assembled.contexts, assembled.retrieved
     if found.reranked and assembled.contexts_source != "in_prompt":
-        contexts, retrieved = found.reranked, contexts
+        contexts, retrieved = found.reranked, unique(found.contexts)
     dropped = sum(node.span.dropped for node in turn.nodes if node.sight)
     reference = next((sight.reference for _, sight in turn.seen("turn") if sight.reference), None)
     return Record(

@@ -29,6 +29,7 @@ class Started:
     span_id: str
     parent_id: str | None
     scope: str
+    start: int = 0
 
 
 @dataclass(slots=True)
@@ -118,9 +119,8 @@ class Traces:
         quiet = 0.0 if force else self._quiet
         for trace_id, trace in list(self._traces.items()):
             self._give_up(trace, now)
-            if not trace.open:
-                if now - trace.touched >= quiet:
-                    found.extend(self._take(trace_id, trace, list(trace.ended)))
+            if not trace.open and now - trace.touched >= quiet:
+                found.extend(self._take(trace_id, trace, list(trace.ended)))
             elif trace.ended and (force or now >= trace.look):
                 found.extend(self._ready(trace_id, trace, now, quiet))
         return found
@@ -179,7 +179,7 @@ class Traces:
         """
         found: list[Span] = []
         trace.look = now + self._ttl
-        busy = {self._top(trace, span.started.parent_id) for span in trace.open.values()}
+        busy = {self._top(trace, span.started.parent_id, span.started.start) for span in trace.open.values()}
         for top, keys in self._fragments(trace).items():
             if top in busy:
                 continue
@@ -207,17 +207,16 @@ class Traces:
                 fragments.setdefault(top, []).append(key)
         return fragments
 
-    def _top(self, trace: _Trace, key: str | None) -> str | None:
+    def _top(self, trace: _Trace, key: str | None, begun: int = 0) -> str | None:
         """The uppermost ended span above one, over ended spans only; None where it is not ended itself.
 
         A span that began after its supposed parent had ended stands by itself: a context has leaked.
         """
         top: str | None = None
-        begun = None
         seen: set[str] = set()
         while key is not None and key in trace.ended and key not in seen:
             span = trace.ended[key]
-            if begun is not None and begun > span.end:
+            if begun > span.end:
                 break
             seen.add(key)
             top, begun, key = key, span.start, span.parent_id

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from steelyard.record import Record, mark_in_prompt
 from steelyard_opentelemetry._contexts import Found, find_contexts
@@ -25,7 +26,8 @@ __all__ = ["Reader", "Reading", "holds_turn", "read"]
 
 _NANO = 1_000_000_000
 _FEWEST_WORDS = 2
-_REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
+_REMEMBERED_TRACES, _REMEMBERED_SPANS, _REMEMBERED_TEXT = 1024, 4096, 1000
+_MOST_TWINS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Reader:
         self._most = most
         self._halves: deque[Turn] = deque()
         self._calls: deque[Turn] = deque()
-        self._recent: OrderedDict[tuple[str, str], list[Turn]] = OrderedDict()
+        self._recent: OrderedDict[bytes, list[_Brief]] = OrderedDict()
         self._told: OrderedDict[str, dict[str, None]] = OrderedDict()
         self.late = 0
         """Spans that came after their turn had been recorded, and tell nothing new."""
@@ -135,7 +137,12 @@ class Reader:
 
     def _is_late(self, piece: Turn) -> bool:
         """Whether a piece only repeats, in another trace, what a recorded turn has told."""
-        return any(_made_by(piece, turn) for turns in self._recent.values() for turn in turns)
+        span = piece.root.span
+        return any(
+            brief.holds(span.service, span.start) and any(brief.question in text for text in piece.prompts)
+            for briefs in self._recent.values()
+            for brief in briefs
+        )
 
     def _settle(self, turn: Turn, reading: Reading) -> None:
         """A record, or the reason why there is none."""
@@ -194,17 +201,46 @@ class Reader:
         """Each turn once, told by whoever tells most, where several dialects tell the same one."""
         kept: list[Turn] = []
         for turn in sorted(turns, key=_telling, reverse=True):
-            key = (turn.question, turn.answer)
-            others = self._recent.setdefault(key, [])
-            self._recent.move_to_end(key)
-            if turn.question and turn.answer and any(_twin(turn, other) for other in others):
-                continue
-            others.append(turn)
-            del others[:-8]
+            brief = _brief(turn)
+            if turn.question and turn.answer:
+                text = f"{turn.question}\0{turn.answer}".encode(errors="surrogatepass")
+                key = blake2b(text, digest_size=16).digest()
+                others = self._recent.setdefault(key, [])
+                self._recent.move_to_end(key)
+                if any(brief.is_twin(other) for other in others):
+                    continue
+                others.append(brief)
+                del others[:-_MOST_TWINS]
             kept.append(turn)
         while len(self._recent) > self._most:
             self._recent.popitem(last=False)
         return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Brief:
+    """What is remembered of a turn, without keeping its spans alive."""
+
+    dialect: str
+    service: str
+    start: int
+    end: int
+    question: str
+
+    def is_twin(self, other: _Brief) -> bool:
+        """Whether two turns with the same question and answer are one, seen by two instrumentors."""
+        overlap = self.start <= other.end and other.start <= self.end
+        return overlap and bool(self.dialect) and bool(other.dialect) and self.dialect != other.dialect
+
+    def holds(self, service: str, moment: int) -> bool:
+        """Whether a moment in a process lies within the turn."""
+        return service == self.service and self.start <= moment <= self.end
+
+
+def _brief(turn: Turn) -> _Brief:
+    span, sight = turn.root.span, turn.root.sight
+    question = turn.question[:_REMEMBERED_TEXT]
+    return _Brief(sight.dialect if sight else "", span.service, span.start, span.end, question)
 
 
 def _trees(spans: Iterable[Span]) -> Iterable[Node]:
@@ -315,11 +351,3 @@ def _telling(turn: Turn) -> tuple[int, int]:
     return sum(c.id is not None for c in found.contexts) + sum(
         c.score is not None for c in found.contexts
     ), len(found.contexts)
-
-
-def _twin(turn: Turn, other: Turn) -> bool:
-    """Whether two turns with the same question and answer are one, seen by two instrumentors."""
-    span, known = turn.root.span, other.root.span
-    overlap = span.start <= known.end and known.start <= span.end
-    mine, theirs = turn.root.sight, other.root.sight
-    return overlap and mine is not None and theirs is not None and mine.dialect != theirs.dialect

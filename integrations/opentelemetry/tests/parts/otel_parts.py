@@ -21,6 +21,7 @@ TEXTS = (
 )
 SCORES = (0.91, 0.55, 0.31)
 TRACE = "0af7651916cd43dd8448eb211c80319c"
+OTHER_SCOPES = ("opentelemetry.instrumentation.llamaindex", "llamaindex.opentelemetry.tracer")
 SECOND = 1_000_000_000
 BEGIN = 1_700_000_000 * SECOND
 

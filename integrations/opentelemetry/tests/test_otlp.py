@@ -1,0 +1,189 @@
+"""Reading OTLP/JSON: every form a value may have, and every way a line may be wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from otel_parts import ANSWER, BEGIN, QUESTION, TEXTS, documents, is_right, messages, oi, prompt
+
+from steelyard_opentelemetry import read_otlp, read_spans
+
+TRACE, ROOT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+def value(given: Any) -> dict[str, Any]:
+    match given:
+        case bool():
+            return {"boolValue": given}
+        case int():
+            return {"intValue": str(given)}
+        case float():
+            return {"doubleValue": given}
+        case list():
+            return {"arrayValue": {"values": [value(item) for item in given]}}
+        case dict():
+            return {"kvlistValue": {"values": attributes(given)}}
+        case _:
+            return {"stringValue": given}
+
+
+def attributes(given: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value(item)} for key, item in given.items()]
+
+
+def item(name: str, span_id: str = ROOT, **more: Any) -> dict[str, Any]:
+    found = {"traceId": TRACE, "spanId": span_id, "name": name, "startTimeUnixNano": str(BEGIN), **more}
+    found.setdefault("endTimeUnixNano", str(BEGIN + 1_000_000_000))
+    return found
+
+
+def line(*spans: Any, scope: Any = "app") -> str:
+    resource = {"attributes": attributes({"service.name": "shop"})}
+    scoped = {"scope": {"name": scope}, "spans": list(spans)}
+    return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scoped]}]})
+
+
+def turn() -> list[dict[str, Any]]:
+    root = item("chain", attributes=attributes(oi("CHAIN", input__value=QUESTION, output__value=ANSWER)))
+    found = attributes(oi("RETRIEVER", input__value=QUESTION, **documents()))
+    return [item("find", "b7ad6b7169203332", parentSpanId=ROOT, attributes=found), root]
+
+
+def test_a_turn_in_one_line_or_in_two() -> None:
+    together = read_spans(read_otlp([line(*turn())]).spans).records
+    apart = read_spans(read_otlp([line(span) for span in turn()]).spans).records
+    assert [is_right(record) for record in together] == [True]
+    assert together == apart
+
+
+def test_every_part_of_a_span_is_read() -> None:
+    (span,) = read_otlp(
+        [
+            line(
+                item(
+                    "ask",
+                    parentSpanId="00f067aa0ba902b7",
+                    status={"code": "STATUS_CODE_ERROR", "message": "broken"},
+                    droppedAttributesCount=2,
+                    flags=0x300,
+                    attributes=attributes({"a": 1, "b": 0.5, "c": True, "d": ["x", 2], "e": {"f": "g"}}),
+                    events=[
+                        {"name": "exception", "attributes": attributes({"exception.type": "ValueError"})}
+                    ],
+                ),
+                scope="openinference.instrumentation.langchain",
+            )
+        ]
+    ).spans
+    assert (span.name, span.parent_id, span.service, span.dropped) == ("ask", "00f067aa0ba902b7", "shop", 2)
+    assert (span.failed, span.error, span.sampled) == (True, "broken", False)
+    assert span.attributes == {"a": 1, "b": 0.5, "c": True, "d": ["x", 2], "e": {"f": "g"}}
+    assert span.events[0].attributes == {"exception.type": "ValueError"}
+    assert span.scope == "openinference.instrumentation.langchain"
+
+
+def test_ids_may_be_base64_and_upper_case() -> None:
+    encoded = base64.b64encode(bytes.fromhex(TRACE)).decode()
+    spans = read_otlp(
+        [line({**item("a"), "traceId": encoded}), line({**item("b"), "spanId": "B7AD6B7169203339"})]
+    ).spans
+    assert [(span.trace_id, span.span_id) for span in spans] == [(TRACE, ROOT), (TRACE, "b7ad6b7169203339")]
+
+
+def test_the_same_span_twice_counts_once() -> None:
+    found = read_otlp([line(*turn()), line(*turn())])
+    assert (len(found.spans), found.repeated) == (2, 2)
+    assert len(read_spans(found.spans).records) == 1
+
+
+def test_own_spans_are_left_out() -> None:
+    assert read_otlp([line(*turn(), scope="steelyard")]).spans == []
+
+
+def test_a_bad_line_does_not_stop_the_rest() -> None:
+    found = read_otlp(["{not json", "[]", "", '{"other": 1}', line({"name": "no ids"}), line(*turn())])
+    assert len(found.spans) == 2
+    assert [problem.split(":")[0] for problem in found.problems] == ["line 1", "line 2", "line 4", "line 5"]
+
+
+def test_content_in_log_events_is_put_on_its_span() -> None:
+    """With content as events, and the span bare."""
+    chat = item("chat", attributes=attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}))
+    content = {
+        "gen_ai.input.messages": json.loads(messages(("user", prompt()))),
+        "gen_ai.output.messages": json.loads(messages(("assistant", ANSWER))),
+    }
+    log = {
+        "traceId": TRACE,
+        "spanId": ROOT,
+        "eventName": "gen_ai.client.inference.operation.details",
+        "attributes": attributes(content),
+    }
+    logs = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [log]}]}]})
+    records = read_spans(read_otlp([logs, line(chat)]).spans).records
+    assert [is_right(record) for record in records] == [True]
+
+
+def test_content_in_the_older_log_events() -> None:
+    chat = item("chat", attributes=attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}))
+    found = [
+        ("gen_ai.system.message", {"content": "Be short."}),
+        ("gen_ai.user.message", {"content": prompt()}),
+        ("gen_ai.choice", {"index": 0, "message": {"role": "assistant", "content": ANSWER}}),
+    ]
+    logs = [
+        {
+            "traceId": TRACE,
+            "spanId": ROOT,
+            "attributes": attributes({"event.name": name}),
+            "body": value(body),
+        }
+        for name, body in found
+    ]
+    data = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": logs}]}]})
+    records = read_spans(read_otlp([line(chat), data]).spans).records
+    assert [is_right(record) for record in records] == [True]
+
+
+def test_spans_in_any_order_and_half_of_them() -> None:
+    spans = turn()
+    assert len(read_spans(read_otlp([line(*reversed(spans))]).spans).records) == 1
+    (diagnosis,) = read_spans(read_otlp([line(spans[0])]).spans).diagnoses
+    assert diagnosis.cause == "no_answer"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.sampled_from(
+    [
+        *("traceId", "spanId", "parentSpanId", "attributes", "events", "status", "startTimeUnixNano"),
+        *("endTimeUnixNano", "name", "droppedAttributesCount", "flags"),
+    ]
+)
+
+
+@given(st.dictionaries(FIELDS, JSON, max_size=5), JSON)
+def test_wrong_types_anywhere_never_raise(fields: dict[str, Any], scope: Any) -> None:
+    found = read_otlp([line({**item("any"), **fields}, scope=scope)])
+    read_spans(found.spans)
+    assert len(found.spans) + len(found.problems) >= 1
+
+
+@given(JSON)
+def test_any_json_is_read_or_told(data: Any) -> None:
+    found = read_otlp([json.dumps(data)])
+    assert found.spans == []
+    if not (isinstance(data, dict) and "resourceSpans" in data):
+        assert found.problems
+
+
+def test_texts_are_kept_as_they_are() -> None:
+    (span,) = read_otlp([line(item("a", attributes=attributes({"text": TEXTS[0] + " \N{SNOWMAN}"})))]).spans
+    assert span.attributes["text"] == TEXTS[0] + " \N{SNOWMAN}"
