@@ -21,7 +21,7 @@ __all__ = ["Fuse", "Group", "pack"]
 Fuse = Literal["view", "record", "off"]
 """How questions share requests: by what they may see, all of a round at once, or not at all."""
 
-_STEPS = 5000
+_STEPS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """All questions of a round that need, show and hide the same, under the same repeat number."""
+    """Questions and what they need, show and hide together: at first those that agree in it, then a group."""
 
     needs: frozenset[Part]
     shown: frozenset[Part]
@@ -62,7 +62,7 @@ def pack(
         return [Group(question.needs, (question,)) for question in questions]
     kinds = _kinds(questions, blind=fuse == "view", repeats=not independent)
     best = _Search(weigh).fewest(kinds) if kinds else []
-    return [Group(_material(group), tuple(q for kind in group for q in kind.questions)) for group in best]
+    return [Group(group.needs, group.questions) for group in best]
 
 
 def _kinds(questions: Sequence[Question], *, blind: bool, repeats: bool) -> list[_Kind]:
@@ -80,43 +80,41 @@ class _Search:
 
     def __init__(self, weigh: Callable[[frozenset[Part]], int]) -> None:
         self._weigh = cache(weigh)
-        self._best: list[list[_Kind]] = []
+        self._best: list[_Kind] = []
         self._cost = (1 << 30, 0)
         self._steps = 0
 
-    def fewest(self, kinds: list[_Kind]) -> list[list[_Kind]]:
+    def fewest(self, kinds: list[_Kind]) -> list[_Kind]:
         # The most constrained kinds first: bounds bite early, and the greedy first descent is a good one.
-        self._descend(sorted(kinds, key=lambda kind: -len(kind.hidden | kind.shown)), 0, [])
+        self._descend(sorted(kinds, key=lambda kind: -len(kind.hidden | kind.shown)), 0, [], 0)
         return self._best
 
-    def _descend(self, kinds: list[_Kind], at: int, groups: list[list[_Kind]]) -> None:
+    def _descend(self, kinds: list[_Kind], at: int, groups: list[_Kind], weight: int) -> None:
         """Place kinds[at:]. Groups and their material only grow, so what costs too much already can go."""
         self._steps += 1
-        cost = (len(groups), sum(self._weigh(_material(group)) for group in groups))
+        cost = (len(groups), weight)
         if self._best and (cost >= self._cost or self._steps > _STEPS):
             return
         if at == len(kinds):
-            self._cost, self._best = cost, [list(group) for group in groups]
+            self._cost, self._best = cost, list(groups)
             return
-        for group in groups:
-            if _compatible(kinds[at], group):
-                group.append(kinds[at])
-                self._descend(kinds, at + 1, groups)
-                group.pop()
-        groups.append([kinds[at]])
-        self._descend(kinds, at + 1, groups)
+        kind = kinds[at]
+        for place, group in enumerate(groups):
+            if (joined := _joined(group, kind)) is not None:
+                groups[place] = joined
+                more = self._weigh(joined.needs) - self._weigh(group.needs)
+                self._descend(kinds, at + 1, groups, weight + more)
+                groups[place] = group
+        groups.append(kind)
+        self._descend(kinds, at + 1, groups, weight + self._weigh(kind.needs))
         groups.pop()
 
 
-def _material(group: list[_Kind]) -> frozenset[Part]:
-    return frozenset[Part]().union(*(kind.needs for kind in group))
-
-
-def _compatible(kind: _Kind, group: list[_Kind]) -> bool:
-    """Whether a kind may join a group, whose union must stay hidden from nobody."""
-    members = (kind, *group)
-    shown = frozenset[Part]().union(*(member.shown for member in members))
-    if any(shown & member.hidden for member in members):
-        return False
-    lanes = {member.sample for member in members} - {0}
-    return len(lanes) <= 1
+def _joined(group: _Kind, kind: _Kind) -> _Kind | None:
+    """A group with a kind more, or None where something it would show must stay hidden from somebody."""
+    shown, hidden = group.shown | kind.shown, group.hidden | kind.hidden
+    if shown & hidden or (group.sample and kind.sample and group.sample != kind.sample):
+        return None
+    return _Kind(
+        group.needs | kind.needs, shown, hidden, group.sample or kind.sample, group.questions + kind.questions
+    )
