@@ -27,7 +27,8 @@ LOWEST_LANGCHAIN := .venv-lowest-langchain
 $(LOWEST_LANGCHAIN)/.done: pyproject.toml
 	$(PYTHON) -m venv $(LOWEST_LANGCHAIN)
 	$(LOWEST_LANGCHAIN)/bin/pip install --quiet --disable-pip-version-check -e '.[langchain]' \
-		'langchain-core==1.4.0' langchain langchain-classic langgraph dirty-equals pytest pytest-timeout
+		'langchain-core==1.4.0' langchain langchain-classic langgraph dirty-equals hypothesis \
+		pytest pytest-timeout
 	@touch $@
 
 test-lowest-langchain: $(LOWEST_LANGCHAIN)/.done  ## the LangChain recorder on the lowest version it supports

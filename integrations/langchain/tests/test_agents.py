@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import create_retriever_tool, tool
@@ -25,6 +26,7 @@ from langchain_parts import (
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
+from pydantic import BaseModel
 
 from steelyard_langchain import CallbackHandler
 
@@ -226,6 +228,19 @@ def test_a_tool_that_answers_directly(receiver: Receiver, config: Any) -> None:
 
     create_agent(says(calls("final", query="x")), [final]).invoke(user(QUESTION), config)
     assert receiver.record.answer == "Straight from the tool."
+
+
+class City(BaseModel):
+    """A city."""
+
+    answer: str
+    country: str
+
+
+def test_a_structured_response_is_the_answer(receiver: Receiver, config: Any) -> None:
+    model = says(calls("City", answer="Paris.", country="France"))
+    create_agent(model, [search], response_format=ToolStrategy(City)).invoke(user(QUESTION), config)
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, "Paris.")
 
 
 def test_subgraphs_belong_to_their_root(receiver: Receiver, config: Any) -> None:

@@ -236,6 +236,29 @@ def test_a_grader_does_not_count_as_having_seen_the_documents_for_the_answer(
     assert texts(record.retrieved) == THREE
 
 
+def test_a_grader_whose_yes_stands_in_the_answer(receiver: Receiver, config: Any) -> None:
+    grader = ChatPromptTemplate.from_template("{page}\nIs it relevant, yes or no?") | says("no", "yes", "no")
+
+    def graded(documents: list[Document]) -> list[Document]:
+        return [d for d in documents if grader.invoke({"page": d.page_content}).content == "yes"]
+
+    model = says("By now I can say yes, and there is no doubt.")
+    (lcel(model, Shelf() | graded) | (lambda answer: f"{answer} [2]")).invoke(QUESTION, config)
+    assert texts(receiver.record.contexts) == [FRANCE.page_content]
+
+
+def test_a_check_after_the_answer_does_not_hide_what_it_came_from(receiver: Receiver, config: Any) -> None:
+    check = ChatPromptTemplate.from_template("Is this polite? {answer}") | says("It is polite.")
+
+    def checked(answer: str) -> str:
+        check.invoke({"answer": answer})
+        return answer.upper()
+
+    (lcel(retriever=Shelf() | (lambda found: found[:1])) | checked).invoke(QUESTION, config)
+    assert receiver.record.answer == "PARIS IS THE CAPITAL."
+    assert texts(receiver.record.contexts) == [PARIS.page_content]
+
+
 def test_similarity_search_without_a_retriever_run(receiver: Receiver, config: Any) -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents([PARIS, BERLIN])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, lcel, says, texts
 from pydantic import BaseModel
@@ -139,6 +141,28 @@ class Pair(NamedTuple):
 @pytest.mark.parametrize("output", [Answer(answer="Paris."), Reply("Paris."), Pair("Paris.", 1.0)])
 def test_answers_in_objects(receiver: Receiver, output: Any) -> None:
     assert run(lcel() | (lambda _: output), QUESTION, receiver).answer == "Paris."
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        ({"answer": Answer(answer="Paris.")}, "Paris."),
+        ({"answer": {"city": "Paris", "sure": True}}, '{"city": "Paris", "sure": true}'),
+        ({"result": [{"type": "text", "text": "Par"}, {"type": "text", "text": "is."}]}, "Paris."),
+        ({"output": [AIMessage("Paris.")]}, "Paris."),
+        ({"messages": [HumanMessage(QUESTION), AIMessage("Hm.")], "generation": "Paris."}, "Paris."),
+        ({"question": QUESTION, "reply": "Paris."}, "Paris."),
+    ],
+)
+def test_answers_in_mappings(receiver: Receiver, output: Any, answer: str) -> None:
+    assert (
+        run(
+            RunnableLambda(itemgetter("question")) | lcel() | (lambda _: output),
+            {"question": QUESTION},
+            receiver,
+        ).answer
+        == answer
+    )
 
 
 def test_documents_given_by_the_caller(receiver: Receiver) -> None:

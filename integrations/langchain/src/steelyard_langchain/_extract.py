@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.record import text_of
+from steelyard.record import plain, text_of
 from steelyard_langchain._options import Key
 from steelyard_langchain._shapes import (
     is_message,
@@ -20,6 +21,7 @@ __all__ = ["answer_of", "ends_in_tool_call", "pick", "question_of", "text_in"]
 
 QUESTION_KEYS = ("question", "query", "input", "user_input", "prompt")
 ANSWER_KEYS = (
+    "structured_response",
     *(
         "answer",
         "result",
@@ -96,13 +98,24 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None) -> str:
         given = state_of(inputs) or {}
         for name in ANSWER_KEYS:
             found = state.get(name)
-            text = _replied(messages_in(found)) or text_in(found)
+            text = _said(found)
             if text.strip() and not (name in given and text == text_in(given[name])):
                 return text
     messages = messages_in(outputs)
     if messages:
         return _replied(messages)
     return _only_text(state, inputs) if state is not None else text_in(outputs)
+
+
+def _said(value: Any) -> str:
+    """What stands under an answer's name: a text, messages, or an object that has the answer in it."""
+    text = _replied(messages_in(value)) or text_in(value)
+    state = None if text else state_of(value)
+    if state is None:
+        return text
+    found = (text_in(state.get(name)) for name in ANSWER_KEYS)
+    # An object of nobody's known shape was shown as a whole.
+    return next(filter(None, found), "") or json.dumps(plain(state), ensure_ascii=False)
 
 
 def _replied(messages: list[Any]) -> str:

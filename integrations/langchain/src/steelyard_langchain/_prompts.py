@@ -26,7 +26,12 @@ def generation_prompts(models: Sequence[Model], answer: str) -> tuple[list[str],
         return every, every
     replies = [reply_text(model).strip() for model in models]
     chosen: set[int] = set()
-    reached = {at for at, reply in enumerate(replies) if reply and reply in answer} or {len(models) - 1}
+    answer = answer.strip()
+    reached = {
+        at
+        for at, reply in enumerate(replies)
+        if reply and (reply == answer or (reply in answer and _telling(reply, texts[at])))
+    } or {len(models) - 1}
     while reached:
         chosen |= reached
         seen = [text for at in reached for text in texts[at]]
