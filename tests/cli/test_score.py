@@ -121,6 +121,8 @@ def test_fail_under(steelyard: Steelyard, turns: Path, bar: str, status: int, sa
         (["IN", "--judge", "decisions"], "--judge decisions needs a key"),
         (["IN", "--model", "gpt-4o-mini"], "--model, --base-url and --api-key-env need --judge"),
         (["IN", "--judge", "openai", "--api-key-env", "NO_SUCH"], "NO_SUCH: that variable is not set"),
+        (["IN", "--out", "/dev/full"], "No space left on device"),
+        (["IN", "--deadline", "0"], "deadline"),
         (["IN", "--judge", "clever"], "clever"),
         (["IN", "--concurrency", "0"], "concurrency"),
         ([], "Missing argument"),

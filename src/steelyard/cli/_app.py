@@ -33,6 +33,9 @@ def main() -> None:
     except SteelyardError as error:
         _complain(str(error))
         sys.exit(_USAGE)
+    except OSError as error:
+        _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        sys.exit(_USAGE)
     except KeyboardInterrupt:
         _complain("interrupted")
         sys.exit(_INTERRUPTED)

@@ -79,7 +79,7 @@ def score(
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Records in flight.")] = 16,
     deadline: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="The most time for one record.")
+        float | None, typer.Option(min=0.01, metavar="SECONDS", help="The most time for one record.")
     ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Ask nothing: estimate requests, tokens, price.")
