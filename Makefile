@@ -24,7 +24,7 @@ test: $(VENV)/.dev  ## every test that is not marked slow
 
 LOWEST_LANGCHAIN := .venv-lowest-langchain
 
-$(LOWEST_LANGCHAIN)/.done: pyproject.toml
+$(LOWEST_LANGCHAIN)/.done: pyproject.toml Makefile
 	$(PYTHON) -m venv $(LOWEST_LANGCHAIN)
 	$(LOWEST_LANGCHAIN)/bin/pip install --quiet --disable-pip-version-check -e '.[langchain]' \
 		'langchain-core==1.4.0' langchain langchain-classic langgraph dirty-equals hypothesis \
