@@ -1,7 +1,6 @@
 """Score two answers without a key or a network."""
 
-from steelyard import Record, evaluate
-from steelyard.record import Context
+from steelyard import Context, Record, evaluate
 
 contexts = (Context(text="The Eiffel Tower was finished in 1889. It is 330 metres high."),)
 question = "When was the Eiffel Tower finished?"
