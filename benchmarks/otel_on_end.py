@@ -1,7 +1,8 @@
 """What the span processor costs the application's thread, beside the SDK's own, and what it keeps in memory.
 
-`python benchmarks/otel_on_end.py` ends the same spans through `BatchSpanProcessor` and `EvaluationSpanProcessor`,
-in turn, in one run, and then passes 100,000 spans through the latter. Ratios count; times are this machine's.
+`python benchmarks/otel_on_end.py` ends the same spans through `BatchSpanProcessor` and
+`EvaluationSpanProcessor`, in turn, in one run, and then passes 100,000 spans through the latter. Ratios
+count; times are this machine's.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def compare(rounds: int, count: int) -> None:
         spans = some_spans(count)
         batch = BatchSpanProcessor(Nowhere(), max_queue_size=4 * count)
         theirs += ending(batch, spans)
-        batch.shutdown()
+        batch.shutdown()  # type: ignore[no-untyped-call]
         own = EvaluationSpanProcessor(Count())
         mine += ending(own, spans)
         own.shutdown()

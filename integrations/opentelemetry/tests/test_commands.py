@@ -1,0 +1,138 @@
+"""`steelyard records` and `steelyard doctor`, on files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from otel_parts import ANSWER, QUESTION, documents, is_right, oi
+from typer.testing import CliRunner, Result
+
+from steelyard.cli._app import build
+from steelyard.record import record_from_json
+from steelyard_opentelemetry import check_environment
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(build(), list(words))
+
+
+def line(*spans: tuple[str, str, str | None, dict[str, Any]], trace: str = TRACE) -> str:
+    """An export of spans given by name, id, parent and attributes."""
+    found = [
+        {
+            "traceId": trace,
+            "spanId": span_id,
+            "parentSpanId": parent,
+            "name": name,
+            "startTimeUnixNano": "1700000000000000000",
+            "endTimeUnixNano": "1700000001000000000",
+            "attributes": [
+                {"key": key, "value": {"doubleValue" if isinstance(item, float) else "stringValue": item}}
+                for key, item in attributes.items()
+            ],
+        }
+        for name, span_id, parent, attributes in spans
+    ]
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": found}]}]}) + "\n"
+
+
+ROOT = ("chain", "00000000000000a1", None, oi("CHAIN", input__value=QUESTION, output__value=ANSWER))
+FOUND = ("find", "00000000000000a2", ROOT[1], oi("RETRIEVER", input__value=QUESTION, **documents()))
+BARE = ("chat", "00000000000000b1", None, {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    path = tmp_path / "traces.jsonl"
+    path.write_text(line(FOUND, ROOT) + line(BARE, trace="b" * 32))
+    return path
+
+
+def test_records_prints_one_record_a_line(traces: Path) -> None:
+    done = call("records", str(traces))
+    assert done.exit_code == 0
+    (printed,) = done.stdout.splitlines()
+    assert is_right(record_from_json(printed))
+    assert "1 record in 2 trace(s)" in done.stderr
+    assert "steelyard doctor" in done.stderr
+
+
+def test_a_trace_may_go_on_in_the_next_file(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    first.write_text(line(FOUND))
+    second.write_text(line(ROOT))
+    done = call("records", str(first), str(second))
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_records_reads_standard_input() -> None:
+    done = CliRunner().invoke(build(), ["records", "-"], input=line(FOUND, ROOT))
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_bad_lines_are_told_and_do_not_stop_the_rest(traces: Path) -> None:
+    traces.write_text("{\n" + traces.read_text())
+    done = call("records", str(traces))
+    assert done.exit_code == 1
+    assert len(done.stdout.splitlines()) == 1
+    assert "line 1: not JSON" in done.stderr
+
+
+def test_doctor_names_the_trace_the_cause_and_the_switch(traces: Path) -> None:
+    done = call("doctor", str(traces))
+    assert done.exit_code == 0
+    told = {words.split()[0]: words for words in done.stdout.splitlines()}
+    assert "ok: 1 record(s)" in told[TRACE]
+    assert "content_off" in told["b" * 32]
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in told["b" * 32]
+    assert QUESTION not in done.stdout
+
+
+def test_doctor_tells_dropped_attributes_even_where_there_is_a_record(tmp_path: Path) -> None:
+    data = json.loads(line(FOUND, ROOT))
+    data["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["droppedAttributesCount"] = 7
+    path = tmp_path / "cut.jsonl"
+    path.write_text(json.dumps(data))
+    assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in call("doctor", str(path)).stdout
+
+
+def test_doctor_wants_files_or_live(traces: Path) -> None:
+    assert call("doctor").exit_code != 0
+    assert call("doctor", "--live", str(traces)).exit_code != 0
+
+
+def test_a_missing_file_is_said() -> None:
+    done = call("records", "nowhere.jsonl")
+    assert "nowhere.jsonl" in str(done.exception)
+
+
+def test_doctor_live_looks_at_this_environment() -> None:
+    done = call("doctor", "--live")
+    assert done.exit_code == 0
+    assert "openinference-instrumentation-langchain" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "NO_CONTENT"),
+        ("TRACELOOP_TRACE_CONTENT", "false"),
+        ("OPENINFERENCE_HIDE_INPUTS", "true"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "64"),
+        ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "1000"),
+        ("OTEL_SDK_DISABLED", "true"),
+        ("OTEL_TRACES_SAMPLER", "always_off"),
+        ("OTEL_TRACES_SAMPLER", "always_on"),
+    ],
+)
+def test_every_switch_that_hides_turns_is_found(name: str, value: str) -> None:
+    good = {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY", "STEELYARD_INSTRUMENT": "all"}
+    assert all(check.ok for check in check_environment(good))
+    bad = [check.what for check in check_environment({**good, name: value}) if not check.ok]
+    assert len(bad) == 1
+    assert name in bad[0]

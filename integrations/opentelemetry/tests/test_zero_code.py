@@ -1,0 +1,103 @@
+"""Recording under auto-instrumentation: nothing unless asked for, and then without a line of code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, is_right
+
+from steelyard_opentelemetry._instrumentor import SteelyardInstrumentor, switched_on
+
+
+def ask(provider: TracerProvider) -> None:
+    marks = {"steelyard.question": QUESTION, "steelyard.contexts": TEXTS, "steelyard.answer": ANSWER}
+    provider.get_tracer("app").start_span("ask", attributes=marks).end()
+
+
+def test_the_entry_point_is_there() -> None:
+    (found,) = entry_points(group="opentelemetry_instrumentor", name="steelyard")
+    assert found.load() is SteelyardInstrumentor
+
+
+def test_nothing_happens_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEELYARD_INSTRUMENT", raising=False)
+    receiver, provider = Receiver(), TracerProvider(shutdown_on_exit=False)
+    instrumentor = SteelyardInstrumentor()
+    instrumentor.instrument(tracer_provider=provider, monitor=receiver, skip_dep_check=True)
+    ask(provider)
+    provider.force_flush()
+    instrumentor.uninstrument()
+    assert receiver.records == []
+
+
+def test_the_switch_adds_the_processor_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_INSTRUMENT", "langchain, opentelemetry")
+    receiver, provider = Receiver(), TracerProvider(shutdown_on_exit=False)
+    instrumentor = SteelyardInstrumentor()
+    for _ in range(2):
+        instrumentor.instrument(tracer_provider=provider, monitor=receiver)
+    ask(provider)
+    instrumentor.uninstrument()
+    assert [is_right(record) for record in receiver.records] == [True]
+
+
+@pytest.mark.parametrize(
+    ("value", "on"),
+    [("", False), ("0", False), ("langchain", False), ("ALL", True), ("1", True), ("opentelemetry", True)],
+)
+def test_what_the_switch_may_say(value: str, on: bool) -> None:
+    assert switched_on({"STEELYARD_INSTRUMENT": value}) is on
+
+
+def test_without_an_sdk_it_says_so_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("STEELYARD_INSTRUMENT", "all")
+    SteelyardInstrumentor().instrument(tracer_provider=object(), monitor=Receiver())
+    assert "no OpenTelemetry SDK" in caplog.text
+
+
+SCRIPT = """
+import sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.instrumentation.auto_instrumentation._load import _load_instrumentors
+from opentelemetry.instrumentation.distro import DefaultDistro
+trace.set_tracer_provider(TracerProvider())
+_load_instrumentors(DefaultDistro())
+frameworks = {"langchain_core", "llama_index", "openai"} & set(sys.modules)
+from steelyard.online import default_monitor
+seen = []
+with trace.get_tracer("app").start_as_current_span("ask") as span:
+    marks = {"question": "Where?", "contexts": ["Here."], "answer": "Here."}
+    span.set_attributes({f"steelyard.{name}": value for name, value in marks.items()})
+trace.get_tracer_provider().force_flush()
+print(sorted(frameworks), default_monitor().stats().seen)
+default_monitor().close(0)
+"""
+
+
+@pytest.mark.parametrize(("value", "seen"), [("opentelemetry", 1), ("", 0)])
+def test_under_the_loader_of_opentelemetry_instrument(value: str, seen: int, tmp_path: object) -> None:
+    """The loader itself, with every other instrumentor left out."""
+    others = ",".join(
+        e.name for e in entry_points(group="opentelemetry_instrumentor") if e.name != "steelyard"
+    )
+    env = {
+        "STEELYARD_INSTRUMENT": value,
+        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": others,
+        "PATH": "/usr/bin:/bin",
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT],
+        env=env,
+        cwd=str(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[0] == f"[] {seen}", done.stderr
