@@ -1,7 +1,7 @@
 """The sinks room: where Evaluations go, one file each.
 
-Sinks that need an optional package are imported when they are first asked for, so importing this room needs
-none.
+Sinks that need an optional package or the network are imported when they are first asked for, so importing
+this room is cheap and needs nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,22 @@ from steelyard.sinks.jsonl import JSONLSink
 from steelyard.sinks.sqlite import SQLiteSink
 
 if TYPE_CHECKING:
+    from steelyard.sinks.datadog import DatadogSink
+    from steelyard.sinks.langfuse import LangfuseSink
+    from steelyard.sinks.langsmith import LangSmithSink
+    from steelyard.sinks.mlflow import MLflowSink
     from steelyard.sinks.monitoring import observe_monitor
     from steelyard.sinks.opentelemetry import OpenTelemetrySink
+    from steelyard.sinks.phoenix import PhoenixSink
 
 __all__ = [
+    "DatadogSink",
     "JSONLSink",
+    "LangSmithSink",
+    "LangfuseSink",
+    "MLflowSink",
     "OpenTelemetrySink",
+    "PhoenixSink",
     "SQLiteSink",
     "Sink",
     "connect_readonly",
@@ -32,7 +42,15 @@ __all__ = [
     "span_attributes",
 ]
 
-_LATER = {"OpenTelemetrySink": "opentelemetry", "observe_monitor": "monitoring"}
+_LATER = {
+    "DatadogSink": "datadog",
+    "LangSmithSink": "langsmith",
+    "LangfuseSink": "langfuse",
+    "MLflowSink": "mlflow",
+    "OpenTelemetrySink": "opentelemetry",
+    "PhoenixSink": "phoenix",
+    "observe_monitor": "monitoring",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,444 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from dirty_equals import IsPartialDict, IsStr
+from langsmith.schemas import FeedbackCreate
+
+from sinks.making import TRACE, failed, make_evaluation, make_score
+from sinks.vendor_server import Answer, Request, VendorServer
+from steelyard import Monitor, Record
+from steelyard.errors import ConfigurationError, SinkError
+from steelyard.record import Context, TraceRef
+from steelyard.scores import Evaluation, Provenance, Score, Verdict
+from steelyard.sinks import DatadogSink, LangfuseSink, LangSmithSink, MLflowSink, PhoenixSink, Sink
+from steelyard.testing import MemorySink
+
+KEYS: dict[str, Any] = {"public_key": "pk-public", "secret_key": "sk-secret"}
+RUN = "0190d5ac-3d2e-7f31-9c53-0123456789ab"
+ABSENT = Score.not_applicable("m", cause="missing_answer", explanation="the record has no answer")
+
+MAKERS: dict[str, Callable[[str], Sink]] = {
+    "phoenix": lambda url: PhoenixSink(url, api_key="px-secret", timeout=0.5),
+    "langfuse": lambda url: LangfuseSink(url, **KEYS, timeout=0.5),
+    "mlflow": lambda url: MLflowSink(url, token="ml-secret", patience=0.2, timeout=0.5),
+    "langsmith": lambda url: LangSmithSink(url, api_key="ls-secret", patience=0.2, timeout=0.5),
+    "datadog": lambda url: DatadogSink("app", api_key="dd-secret", url=url, timeout=0.5),
+}
+every_vendor = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "PHOENIX_API_KEY",
+        "PHOENIX_COLLECTOR_ENDPOINT",
+        "LANGFUSE_PUBLIC_KEY",
+        "LANGFUSE_SECRET_KEY",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("LANGSMITH_API_KEY", "DD_API_KEY", "DD_LLMOBS_ML_APP", "DD_SITE", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def write(sink: Sink, *evaluations: Evaluation) -> None:
+    async def run() -> None:
+        await sink.write(evaluations)
+        await sink.aclose()
+
+    asyncio.run(run())
+
+
+def traced(**changes: Any) -> Evaluation:
+    ref = TraceRef(trace_id=TRACE.trace_id, span_id=TRACE.span_id, run_id=RUN)
+    return make_evaluation("r1", make_score(id="id-1"), failed(id="id-2"), trace=ref, **changes)
+
+
+def test_phoenix_span_annotations() -> None:
+    with VendorServer() as server:
+        write(PhoenixSink(server.url, api_key="px-secret"), traced())
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", "/v1/span_annotations?sync=false")
+    assert request.headers["authorization"] == "Bearer px-secret"
+    assert request.body == {
+        "data": [
+            {
+                "span_id": TRACE.span_id,
+                "name": "faithfulness",
+                "annotator_kind": "CODE",
+                "identifier": "id-1",
+                "result": {
+                    "score": 0.75,
+                    "label": "pass",
+                    "explanation": "One of two claims is not supported.",
+                },
+                "metadata": IsPartialDict({"steelyard.evaluation.inclusion_probability": 0.1}),
+            },
+            {
+                "span_id": TRACE.span_id,
+                "name": "answer_relevancy",
+                "annotator_kind": "CODE",
+                "identifier": "id-2",
+                "result": {
+                    "score": None,
+                    "label": "failed",
+                    "explanation": "the judge did not answer in time",
+                },
+                "metadata": IsPartialDict({"steelyard.evaluation.cause": "timeout"}),
+            },
+        ]
+    }
+
+
+def test_phoenix_document_annotations() -> None:
+    contexts = (Context(text="first", rank=2), Context(text="second"))
+    verdicts = (
+        Verdict(about="first", kind="useful", value=True, probability=0.9, reason="says it"),
+        Verdict(about="second", kind="useful", value=False),
+    )
+    score = make_score(
+        "context_utilization", id="x", verdicts=verdicts, provenance=Provenance(judge="chat:m")
+    )
+    record = Record(id="r1", contexts=contexts, metadata={"retrieval_span": "00f067aa0ba902b7"})
+    with VendorServer() as server:
+        write(PhoenixSink(server.url), make_evaluation("r1", score, make_score(), record=record))
+    documents = server.requests[1]
+    assert documents.path == "/v1/document_annotations?sync=false"
+    assert "authorization" not in documents.headers
+    shown = [{key: item for key, item in one.items() if key != "metadata"} for one in documents.body["data"]]
+    about = {"span_id": "00f067aa0ba902b7", "name": "context_utilization", "annotator_kind": "LLM"}
+    assert shown == [
+        {
+            **about,
+            "document_position": 2,
+            "result": {"score": 0.9, "label": "true", "explanation": "says it"},
+        },
+        {**about, "document_position": 1, "result": {"score": 0.0, "label": "false", "explanation": None}},
+    ]
+
+
+def test_langfuse_takes_a_batch() -> None:
+    with VendorServer(lambda request: (202, {"message": "Accepted"})) as server:
+        sink = LangfuseSink(server.url, **KEYS, environment="staging")
+        write(sink, traced())
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", "/api/public/scores")
+    assert request.headers["authorization"] == "Basic cGstcHVibGljOnNrLXNlY3JldA=="
+    assert request.body == [
+        {
+            "id": "id-1",
+            "traceId": TRACE.trace_id,
+            "observationId": TRACE.span_id,
+            "name": "faithfulness",
+            "value": 0.75,
+            "dataType": "NUMERIC",
+            "comment": "One of two claims is not supported.",
+            "environment": "staging",
+            "timestamp": "2023-11-14T22:13:20.000Z",
+            "metadata": IsPartialDict({"steelyard.judge.name": "local-lexical"}),
+        }
+    ]
+    assert sink.left_out == {"no_value": 1}
+
+
+def test_langfuse_of_an_older_kind_takes_one_by_one() -> None:
+    def older(request: Request) -> Answer:
+        return (400, {"message": "Invalid"}) if isinstance(request.body, list) else (200, {"id": "x"})
+
+    with VendorServer(older) as server:
+        sink = LangfuseSink(server.url, **KEYS)
+        write(sink, make_evaluation("a", make_score(id="1"), make_score("m", id="2")))
+        write(sink, make_evaluation("b", make_score(id="3")))
+    kinds = [type(request.body).__name__ for request in server.requests]
+    assert kinds == ["list", "dict", "dict", "dict"]
+    assert [request.body["id"] for request in server.requests[1:]] == ["1", "2", "3"]
+
+
+def test_langfuse_batches_stay_below_the_servers_limits_and_refusals_are_counted() -> None:
+    with VendorServer(lambda request: (207, {"accepted": 1, "rejected": 2, "errors": []})) as server:
+        sink = LangfuseSink(server.url, **KEYS)
+        many = [make_evaluation(f"r{n}", make_score(id=str(n))) for n in range(150)]
+        large = [
+            make_evaluation(f"l{n}", make_score(id=f"l{n}", explanation="x" * 500_000)) for n in range(2)
+        ]
+        write(sink, *many, *large)
+    assert [len(request.body) for request in server.requests] == [100, 51, 1]
+    assert sink.left_out == {"rejected": 6}
+
+
+class FakeMLflow:
+    """Keeps assessments per trace, like the tracking server."""
+
+    def __init__(self, *, arrives_after: int = 0) -> None:
+        self.kept: list[Any] = []
+        self.arrives_after = arrives_after
+
+    def __call__(self, request: Request) -> Answer:
+        if self.arrives_after:
+            self.arrives_after -= 1
+            return 404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}
+        if request.method == "GET":
+            return 200, {"trace": {"trace_info": {"assessments": self.kept}}}
+        if "/assessments" in request.path:
+            self.kept.append(request.body["assessment"])
+        return 200, {}
+
+
+def test_mlflow_feedback() -> None:
+    with VendorServer(FakeMLflow()) as server:
+        write(MLflowSink(server.url, token="ml-secret"), traced())
+    look, first, second = server.requests
+    trace_id = f"tr-{TRACE.trace_id}"
+    assert (look.method, look.path) == ("GET", f"/api/3.0/mlflow/traces/{trace_id}")
+    assert first.path == f"/api/3.0/mlflow/traces/{trace_id}/assessments"
+    assert first.headers["authorization"] == "Bearer ml-secret"
+    assert first.body == {
+        "assessment": {
+            "assessment_name": "faithfulness",
+            "trace_id": trace_id,
+            "span_id": TRACE.span_id,
+            "source": {"source_type": "CODE", "source_id": "local-lexical"},
+            "create_time": "2023-11-14T22:13:20.000Z",
+            "last_update_time": "2023-11-14T22:13:20.000Z",
+            "feedback": {"value": 0.75},
+            "rationale": "One of two claims is not supported.",
+            "metadata": IsPartialDict({"steelyard.evaluation.id": "id-1"}),
+        }
+    }
+    assert all(isinstance(item, str) for item in first.body["assessment"]["metadata"].values())
+    assert second.body["assessment"]["feedback"] == {
+        "error": {"error_code": "timeout", "error_message": "the judge did not answer in time"}
+    }
+
+
+def test_mlflow_is_not_told_twice() -> None:
+    fake = FakeMLflow()
+    with VendorServer(fake) as server:
+        sink = MLflowSink(server.url)
+        write(sink, traced())
+        write(sink, traced())
+    assert len(fake.kept) == 2
+
+
+def test_mlflow_traces_that_arrive_later() -> None:
+    fake = FakeMLflow(arrives_after=2)
+    with VendorServer(fake) as server:
+        sink = MLflowSink(server.url, patience=5)
+        write(sink, traced())
+    assert len(fake.kept) == 2
+    assert sink.left_out == {}
+
+
+@pytest.mark.parametrize("name", ["mlflow", "langsmith"])
+def test_traces_that_never_arrive_are_counted(name: str) -> None:
+    with VendorServer(lambda request: (404, {})) as server:
+        sink = MAKERS[name](server.url)
+        write(sink, make_evaluation("a", make_score(), trace=traced().trace))
+    assert sink.left_out == {"trace_not_found": 1}  # type: ignore[attr-defined]
+
+
+def test_langsmith_feedback() -> None:
+    with VendorServer() as server:
+        sink = LangSmithSink(
+            server.url, api_key="ls-secret", project_id="0190d5ac-0000-7f31-9c53-0123456789ab"
+        )
+        write(sink, traced())
+        write(sink, traced())
+    first, second, again, _ = server.requests
+    assert (first.method, first.path) == ("POST", "/feedback")
+    assert first.headers["x-api-key"] == "ls-secret"
+    assert first.body == {
+        "id": IsStr(regex=r"[0-9a-f-]{36}"),
+        "run_id": RUN,
+        "session_id": "0190d5ac-0000-7f31-9c53-0123456789ab",
+        "key": "faithfulness",
+        "score": 0.75,
+        "value": "pass",
+        "comment": "One of two claims is not supported.",
+        "feedback_source": {"type": "api", "metadata": IsPartialDict({"steelyard.evaluation.id": "id-1"})},
+        "created_at": "2023-11-14T22:13:20.000Z",
+        "modified_at": "2023-11-14T22:13:20.000Z",
+    }
+    assert "score" not in second.body
+    assert second.body["error"] is True
+    assert again.body["id"] == first.body["id"] != second.body["id"]
+    for request in server.requests:  # the client library's own model of the format
+        FeedbackCreate.model_validate({"trace_id": None, **request.body})
+
+
+def test_langsmith_feedback_that_is_there_is_updated() -> None:
+    with VendorServer(lambda request: (409, {}) if request.method == "POST" else (200, {})) as server:
+        write(
+            LangSmithSink(server.url, api_key="k"), make_evaluation("a", make_score(), trace=traced().trace)
+        )
+    created, updated = server.requests
+    assert (updated.method, updated.path) == ("PATCH", f"/feedback/{created.body['id']}")
+    assert updated.body == {
+        "score": 0.75,
+        "value": "pass",
+        "comment": "One of two claims is not supported.",
+    }
+
+
+def test_datadog_evaluation_metrics() -> None:
+    with VendorServer(lambda request: (202, {})) as server:
+        sink = DatadogSink("my-app", api_key="dd-secret", url=server.url)
+        write(sink, traced(), make_evaluation("b", make_score("7 odd.näme", passed=None, label=None)))
+    (request,) = server.requests
+    assert request.path == "/api/intake/llm-obs/v2/eval-metric"
+    assert request.headers["dd-api-key"] == "dd-secret"
+    assert request.body["data"]["type"] == "evaluation_metric"
+    first, odd = request.body["data"]["attributes"]["metrics"]
+    assert first == {
+        "event_kind": "evaluation",
+        "eval_scope": "span",
+        "join_on": {"span": {"trace_id": TRACE.trace_id, "span_id": "13235353014750950193"}},
+        "ml_app": "my-app",
+        "timestamp_ms": 1_700_000_000_000,
+        "label": "faithfulness",
+        "metric_type": "score",
+        "score_value": 0.75,
+        "assessment": "pass",
+        "reasoning": "One of two claims is not supported.",
+        "metadata": IsPartialDict({"steelyard.record.id": "r1"}),
+        "tags": ["source:otel", "ml_app:my-app"],
+    }
+    assert odd["label"] == "m_7_odd_n_me"
+    assert "assessment" not in odd
+    assert sink.left_out == {"no_value": 1}
+
+
+@every_vendor
+def test_without_a_trace_there_is_nothing_to_hang_scores_on(make: Callable[[str], Any]) -> None:
+    with VendorServer() as server:
+        sink = make(server.url)
+        write(sink, make_evaluation("a", trace=None), make_evaluation("b", trace=TraceRef(run_id="no-uuid")))
+    assert server.requests == []
+    assert list(sink.left_out.values()) == [4]
+
+
+@every_vendor
+def test_what_does_not_apply_is_no_number(make: Callable[[str], Any]) -> None:
+    with VendorServer() as server:
+        write(make(server.url), make_evaluation("a", ABSENT, trace=traced().trace))
+    for request in server.requests:  # only Phoenix has a place for it
+        assert request.body["data"][0]["result"] == {
+            "score": None,
+            "label": "not_applicable",
+            "explanation": "the record has no answer",
+        }
+
+
+@every_vendor
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [(401, "unauthorized"), (403, "unauthorized"), (429, "rate_limited"), (503, "unavailable")],
+)
+def test_a_server_that_refuses_is_an_error_by_name(
+    make: Callable[[str], Any], status: int, cause: str
+) -> None:
+    with VendorServer(lambda request: (status, {"error": "no"})) as server:
+        sink = make(server.url)
+        with pytest.raises(SinkError, match=f"{sink.name}: HTTP {status}") as caught:
+            write(sink, traced())
+    assert caught.value.cause == cause
+    assert "secret" not in str(caught.value)
+
+
+@every_vendor
+def test_a_server_that_is_not_there(make: Callable[[str], Any]) -> None:
+    with pytest.raises(SinkError, match="cannot be reached") as caught:
+        write(make("http://127.0.0.1:1"), traced())
+    assert caught.value.cause == "unreachable"
+
+
+@every_vendor
+def test_a_server_that_hangs(make: Callable[[str], Any]) -> None:
+    with VendorServer(delay=0.8) as server, pytest.raises(SinkError) as caught:
+        write(make(server.url), traced())
+    assert caught.value.cause == "timeout"
+
+
+@every_vendor
+def test_a_redirect_does_not_carry_the_key_elsewhere(make: Callable[[str], Any]) -> None:
+    with VendorServer() as elsewhere:
+        with VendorServer(lambda request: (302, elsewhere.url)) as server:
+            sink = make(server.url)
+            with pytest.raises(SinkError):
+                write(sink, traced())
+                raise SinkError("counted as refused", cause="rejected")
+        assert elsewhere.requests == []
+
+
+@every_vendor
+def test_no_text_of_the_turn_is_sent_but_the_explanation(make: Callable[[str], Any]) -> None:
+    with VendorServer(FakeMLflow()) as server:
+        write(make(server.url), traced())
+    sent = str([request.body for request in server.requests])
+    assert "Curie" not in sent
+
+
+@every_vendor
+def test_lone_surrogates_from_a_judge_are_replaced(make: Callable[[str], Any]) -> None:
+    with VendorServer(FakeMLflow()) as server:
+        write(
+            make(server.url), make_evaluation("a", make_score(explanation="a\ud800b"), trace=traced().trace)
+        )
+    assert "\\ud800" not in str([request.body for request in server.requests])
+
+
+def test_keys_are_neither_shown_nor_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with VendorServer(lambda request: (401, {})) as server, caplog.at_level(logging.DEBUG):
+        sinks = [make(server.url) for make in MAKERS.values()]
+        for sink in sinks:
+            with pytest.raises(SinkError):
+                write(sink, traced())
+    assert "secret" not in caplog.text + repr(sinks)
+
+
+@pytest.mark.parametrize(
+    ("make", "variable"),
+    [
+        (LangfuseSink, "LANGFUSE_PUBLIC_KEY"),
+        (MLflowSink, "MLFLOW_TRACKING_URI"),
+        (LangSmithSink, "LANGSMITH_API_KEY"),
+        (lambda: DatadogSink("app"), "DD_API_KEY"),
+        (DatadogSink, "DD_LLMOBS_ML_APP"),
+    ],
+)
+def test_a_missing_option_names_its_variable(make: Callable[[], object], variable: str) -> None:
+    with pytest.raises(ConfigurationError, match=variable):
+        make()
+
+
+@pytest.mark.parametrize("url", ["sqlite:///mlflow.db", "mlruns", "ftp://host", "http://"])
+def test_a_url_that_is_none_is_named(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no http"):
+        MLflowSink(url)
+
+
+def test_the_vendors_variables_are_read_when_the_sink_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with VendorServer() as server:
+        monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", server.url)
+        monkeypatch.setenv("PHOENIX_API_KEY", "from-the-environment")
+        write(PhoenixSink(), traced())
+    assert server.requests[0].headers["authorization"] == "Bearer from-the-environment"
+
+
+def test_a_vendor_that_is_down_costs_the_other_sinks_nothing() -> None:
+    memory = MemorySink()
+    down = PhoenixSink("http://127.0.0.1:1")
+    monitor = Monitor(metrics=[], sinks=[down, memory])
+    with VendorServer():
+        monitor.submit(Record(question="Why?", answer="Because.", trace=TRACE))
+        assert monitor.flush(15) == 0
+    assert len(memory.evaluations) == 1
+    monitor.close()
+
+
+def test_all_are_sinks() -> None:
+    assert all(isinstance(make("http://127.0.0.1:1"), Sink) for make in MAKERS.values())

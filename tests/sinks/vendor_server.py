@@ -1,0 +1,70 @@
+"""A loopback HTTP server that stands where a vendor's API would: keeps requests, answers as told."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+Answer = tuple[int, Any]
+
+
+@dataclass
+class Request:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass
+class VendorServer:
+    answer: Callable[[Request], Answer] = lambda request: (200, {})
+    delay: float = 0.0
+    requests: list[Request] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                body = json.loads(self.rfile.read(length)) if length else None
+                request = Request(
+                    self.command,
+                    self.path,
+                    {name.lower(): value for name, value in self.headers.items()},
+                    body,
+                )
+                outer.requests.append(request)
+                time.sleep(outer.delay)
+                status, reply = outer.answer(request)
+                content = json.dumps(reply).encode()
+                self.send_response(status)
+                if status in (301, 302, 307):
+                    self.send_header("Location", reply)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = do_PATCH = handle_any
+
+            def log_message(self, format: str, *args: Any) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
