@@ -125,6 +125,8 @@ class JudgeServer:
         self.latency = latency
         self.logprobs: Callable[[str], list[Body]] | None = None
         """From the model's words to their tokens with log probabilities."""
+        self.refuse: Callable[[Body], str | None] | None = None
+        """From a body to why it is a bad request; None where it is a good one."""
         self.faults: deque[Fault] = deque()
         self.received: list[Received] = []
         self.connections = 0
@@ -194,6 +196,8 @@ class JudgeServer:
         )
         self.received.append(request)
         fault = self.faults.popleft() if self.faults else Fault()
+        if self.refuse is not None and (why := self.refuse(request.body)):
+            fault = Fault(status=400, message=why)
         self._busy += 1
         self.peak = max(self.peak, self._busy)
         try:

@@ -180,6 +180,10 @@ def named_error(
         return JudgeRejected(f"{text}; check the key", cause="unauthorized")
     if status == 404 or code == "model_not_found":
         return JudgeRejected(f"{text}; check the model's name and base_url", cause="unknown_model")
+    if status == 413 or code == "context_length_exceeded":
+        return JudgeRejected(text, cause="too_large")
+    if 300 <= status < 400:
+        return JudgeRejected(f"{text}; redirects are not followed, name the new base_url", cause="redirected")
     if status == 408:
         return JudgeUnavailable(text, cause="timeout")
     if status >= 500 or status in (409, 425):
