@@ -102,10 +102,8 @@ def test_256_tasks_a_quarter_of_them_cancelled(receiver: Receiver, handler: Call
     check(receiver.records, drafts)
 
 
-def test_nothing_is_left_after_ends_of_every_kind(receiver: Receiver) -> None:
-    handler = CallbackHandler(receiver, ttl=0.01)
+def test_nothing_is_left_after_ends_of_every_kind(handler: CallbackHandler, config: Any) -> None:
     rag = chain()
-    config: Any = {"callbacks": [handler]}
     for n in range(50):
         rag.invoke(f"question {n}", config)
         broken = rag.stream(f"broken {n}", config)
@@ -122,4 +120,4 @@ def test_nothing_is_left_after_ends_of_every_kind(receiver: Receiver) -> None:
 
     asyncio.run(cancelled())
     stats = handler.stats()
-    assert (stats["open"], stats["runs"], stats["unreadable_event"]) == (0, 0, 0)
+    assert (stats["open"], stats["runs"], stats["expired"], stats["unreadable_event"]) == (0, 0, 0, 0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from types import SimpleNamespace
 from typing import Any, TypedDict
 
 import pytest
@@ -136,18 +138,21 @@ def test_an_early_broken_graph_stream_is_truncated(receiver: Receiver, config: A
 
 
 class Slow(FakeListChatModel):
-    async def _acall(self, *args: Any, **kwargs: Any) -> str:
-        await asyncio.sleep(30)
-        raise AssertionError("nobody waits that long")
+    """Takes half a minute; says when it has begun."""
+
+    begun: list[bool] = []
 
     async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+        self.begun.append(True)
         await asyncio.sleep(30)
 
 
 def test_cancellation(receiver: Receiver, config: Any) -> None:
     async def cancel() -> None:
-        task = asyncio.create_task(lcel(Slow(responses=["never"])).ainvoke(QUESTION, config))
-        await asyncio.sleep(0.05)
+        model = Slow(responses=["never"], begun=[])
+        task = asyncio.create_task(lcel(model).ainvoke(QUESTION, config))
+        while not model.begun:
+            await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -170,14 +175,14 @@ def test_a_timeout_that_the_chain_survives_is_not_truncated(receiver: Receiver, 
     assert (receiver.record.status, receiver.record.answer) == ("ok", ANSWER)
 
 
-def test_an_abandoned_stream_is_forgotten_after_its_time(receiver: Receiver) -> None:
-    import time
-
-    handler = CallbackHandler(receiver, ttl=0.05)
-    stream = lcel().stream(QUESTION, {"callbacks": [handler]})
+def test_an_abandoned_stream_is_forgotten_after_its_time(
+    receiver: Receiver, handler: CallbackHandler, config: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = lcel().stream(QUESTION, config)
     next(stream)
     assert handler.stats()["open"] == 1
-    time.sleep(0.06)
+    late = SimpleNamespace(perf_counter=lambda: time.perf_counter() + 3601)
+    monkeypatch.setattr("steelyard_langchain._handler.time", late)
     stats = handler.stats()
     assert (stats["open"], stats["runs"], stats["expired"]) == (0, 0, 1)
     assert "".join(stream).endswith("capital.")
