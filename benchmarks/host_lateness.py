@@ -1,7 +1,8 @@
 """How late a 1 ms timer of the application is while turns are judged beside it.
 
-The same process first runs the timer alone, then with a Monitor that is given five turns a second, each with
-five contexts of 60 words. The added lateness is what judging costs the application's own latency.
+Blocks of two seconds take turns: in one the Monitor has nothing to do, in the next it is given five turns a
+second, each with five contexts of 60 words. So whatever else goes on in the machine hits both alike, and what
+is added is what judging costs the application's own latency.
 
     python benchmarks/host_lateness.py --judge local
     python benchmarks/host_lateness.py --judge openai --base-url http://127.0.0.1:8099/v1 --model stub
@@ -28,6 +29,7 @@ the river city of old stone was built in 1432 by masons from Lyon and later sold
 for its seven bridges although every winter ice broke two of them and no repair lasted longer than nine
 years until engineers from Vienna found that sand under the piers had moved with each spring flood
 """
+BLOCK = 2.0
 WORDS = TEXT.split()
 
 
@@ -52,7 +54,7 @@ def lateness(seconds: float, rate: float, submit: Callable[[Record], object]) ->
         start = time.perf_counter()
         time.sleep(0.001)
         late.append((time.perf_counter() - start - 0.001) * 1000)
-    return sorted(late)
+    return late
 
 
 def main() -> None:
@@ -62,15 +64,15 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--base-url")
     parser.add_argument("--rate", type=float, default=5)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--worker", action="store_true", help="judge in a process of its own")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "spool.db"
         worker = None
         if options.worker:
-            command = [sys.executable, "-m", "steelyard.cli", "worker", "--spool", str(path)]
-            worker = subprocess.Popen([*command, "--judge", options.judge], cwd=folder)
+            command = [sys.executable, "-c", "from steelyard.cli import main; main()", "worker"]
+            worker = subprocess.Popen([*command, "--spool", str(path), "--judge", options.judge], cwd=folder)
             monitor = Monitor(sinks=[], spool=SpoolSettings(path=path, evaluate=False))
         elif options.judge == "local":
             monitor = Monitor(sinks=[])
@@ -80,9 +82,14 @@ def main() -> None:
         monitor.submit(record(random.Random(0)))
         monitor.flush(10)
         time.sleep(2 if worker else 0)
-        alone = lateness(options.seconds / 2, options.rate, lambda _: None)
-        beside = lateness(options.seconds, options.rate, monitor.submit)
-        left = monitor.flush(20)
+        alone: list[float] = []
+        beside: list[float] = []
+        for _ in range(max(1, round(options.seconds / 2 / BLOCK))):
+            alone += lateness(BLOCK, options.rate, lambda _: None)
+            beside += lateness(BLOCK, options.rate, monitor.submit)
+            left = monitor.flush(20)
+        alone.sort()
+        beside.sort()
         stats = monitor.stats()
         monitor.close()
         if worker is not None:
