@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from llama_index.core.instrumentation import get_dispatcher
+from llama_index_instrumentation import get_dispatcher
 from llamaindex_parts import QUESTION, Receiver, engine
 
 import steelyard_llamaindex

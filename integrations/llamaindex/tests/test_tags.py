@@ -4,8 +4,8 @@ import asyncio
 import sys
 
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.tools import QueryEngineTool
+from llama_index_instrumentation.dispatcher import instrument_tags
 from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Receiver, engine
 from opentelemetry.sdk.trace import TracerProvider
 

@@ -77,12 +77,13 @@ class TurnDraft:
     def build(self) -> Record | None:
         """The Record; None for a workflow that retrieved nothing, which is no RAG turn."""
         turn = self.turn
-        contexts, notes = self._contexts()
-        if turn.root.kind == "workflow" and not contexts and not self._retrievals():
+        hops = self._hops(turn.root) or self._tool_results()
+        if turn.root.kind == "workflow" and not hops and not self._retrievals():
             return None
-        question = question_of(turn.root.asked) or (contexts[0].query or "" if contexts else "")
+        question = question_of(turn.root.asked) or (hops[0].query if hops else "")
+        contexts, notes = self._contexts(hops, question)
         answer = self._answer()
-        assembled, retrieved = self._assembled(contexts, question)
+        assembled, retrieved = self._assembled(hops, contexts, question)
         status, error = turn.status, turn.error
         if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
             status, error, answer = "error", trouble, ""
@@ -116,19 +117,16 @@ class TurnDraft:
         answer = answer_of(turn.root.result)
         return answer or (answer_of(turn.said) if turn.root.kind == "manual" else "")
 
-    def _contexts(self) -> tuple[list[Context], list[str]]:
+    def _contexts(self, hops: Sequence[_Hop], question: str) -> tuple[list[Context], list[str]]:
         """The passages the answer rests on, retrieval by retrieval, and notes on what has no text."""
-        hops = self._hops(self.turn.root) or self._tool_results()
-        found: list[Context] = []
-        silent = 0
-        for number, hop in enumerate(hops):
-            contexts, without = contexts_of(
-                hop.nodes, query=hop.query or None, hop=number, with_metadata=self.with_metadata
-            )
-            found += contexts
-            silent += without
+        found = [context for n, hop in enumerate(hops) for context in self._passages(hop, n, question)]
+        silent = sum(len(hop.nodes) for hop in hops) - len(found)
         notes = [f"{silent} retrieved nodes have no text"] if silent else []
         return found + self._tool_texts(len(hops)), notes
+
+    def _passages(self, hop: _Hop, number: int, question: str) -> list[Context]:
+        query = hop.query if hop.query.strip() != question.strip() else ""
+        return contexts_of(hop.nodes, query=query or None, hop=number, with_metadata=self.with_metadata)
 
     def _hops(self, step: Step) -> list[_Hop]:
         """The retrievals of a step, each with the nodes that came out at the end of it.
@@ -166,27 +164,23 @@ class TurnDraft:
         steps = [step for step in self.turn.steps if step.kind == "retrieve"]
         return [step for step in steps if not _inside(step, "retrieve")]
 
-    def _assembled(self, contexts: list[Context], question: str) -> tuple[Assembled, tuple[Context, ...]]:
+    def _assembled(
+        self, hops: Sequence[_Hop], contexts: list[Context], question: str
+    ) -> tuple[Assembled, tuple[Context, ...]]:
         """The contexts to judge by, and everything retrieved where that is more."""
-        contexts = [_without_query(context, question) for context in contexts]
         prompts = [prompt_of(prompt) for prompt in self.turn.prompts]
         source: ContextsSource = "tool" if self.turn.root.kind == "agent" else "retrieved"
         assembled = assemble(contexts, prompts=prompts, source=source)
-        everything = [
-            _without_query(context, question)
-            for hop, step in enumerate(self._retrievals())
-            for context in contexts_of(
-                nodes_of(step.result),
-                query=question_of(step.asked),
-                hop=hop,
-                with_metadata=self.with_metadata,
-            )[0]
-        ]
+        found = [_Hop(question_of(step.asked), nodes_of(step.result), False) for step in self._retrievals()]
+        used = {id(each.node) for hop in hops for each in hop.nodes}
+        if all(id(each.node) in used for hop in found for each in hop.nodes):
+            return assembled, assembled.retrieved
+        everything = [context for n, hop in enumerate(found) for context in self._passages(hop, n, question)]
+        if assembled.contexts_source == "in_prompt":
+            everything = list(mark_in_prompt(everything, prompts))
         kept = {context.text for context in assembled.contexts}
         if all(context.text in kept for context in everything):
             return assembled, assembled.retrieved
-        if assembled.contexts_source == "in_prompt":
-            everything = list(mark_in_prompt(everything, prompts))
         return assembled, unique(everything)
 
     def _standalone(self, question: str) -> str | None:
@@ -204,7 +198,7 @@ class TurnDraft:
             if step.kind == "retrieve" and _inside(step, "retrieve"):
                 query = question_of(step.asked)
                 nodes = nodes_of(step.result)
-                contexts, _ = contexts_of(nodes, query=None, hop=0, with_metadata=self.with_metadata)
+                contexts = contexts_of(nodes, query=None, hop=0, with_metadata=self.with_metadata)
                 yield Stage(name=step.name, query=query, contexts=tuple(contexts))
 
     def _timings(self) -> Timings:
@@ -255,10 +249,3 @@ def _inside(step: Step, kind: str) -> bool:
             return True
         parent = parent.parent
     return False
-
-
-def _without_query(context: Context, question: str) -> Context:
-    """The context, without a query that is the question itself."""
-    if context.query is None or context.query.strip() != question.strip():
-        return context
-    return Context(text=context.text, id=context.id, score=context.score, rank=context.rank, hop=context.hop)

@@ -118,10 +118,8 @@ def result_of(result: Any) -> Any:
     return result if inner is None else inner
 
 
-def contexts_of(
-    nodes: Iterable[Any], *, query: str | None, hop: int, with_metadata: bool
-) -> tuple[list[Context], int]:
-    """Nodes as contexts, and how many of them have no text, such as images."""
+def contexts_of(nodes: Iterable[Any], *, query: str | None, hop: int, with_metadata: bool) -> list[Context]:
+    """Nodes as contexts, without those that have no text, such as images."""
     contexts = [
         Context(
             text=_text_of_node(each.node, with_metadata),
@@ -133,8 +131,7 @@ def contexts_of(
         )
         for rank, each in enumerate(nodes)
     ]
-    found = [context for context in contexts if context.text]
-    return found, len(contexts) - len(found)
+    return [context for context in contexts if context.text]
 
 
 def _text_of_node(node: Any, with_metadata: bool) -> str:

@@ -16,7 +16,7 @@ from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
-from steelyard_llamaindex._kinds import kind_of, method_of
+from steelyard_llamaindex._kinds import kind_of
 from steelyard_llamaindex._turns import Turns
 
 __all__ = ["Events", "Spans"]
@@ -47,7 +47,7 @@ class Spans(BaseSpanHandler[BaseSpan]):
         """A span began."""
         try:
             cls: Any = type(instance)
-            kind = kind_of(cls, method_of(id_)) if instance is not None else None
+            kind = kind_of(id_, cls)
             asked = None if kind is None else _asked(kind, instance, bound_args.arguments)
             # A workflow's span comes without the tags that are in force.
             given = active_instrument_tags.get() if tags is None else tags

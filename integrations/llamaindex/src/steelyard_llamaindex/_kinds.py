@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Literal
 
-__all__ = ["Kind", "Stream", "kind_of", "method_of", "stream_of"]
+__all__ = ["Kind", "Stream", "kind_of", "stream_of"]
 
 Kind = Literal["query", "chat", "agent", "workflow", "manual", "retrieve", "tool", "llm", "writer"]
 """What a step of a turn is; the first five can be a turn of their own."""
@@ -39,19 +39,21 @@ _STREAMS: tuple[tuple[str, Stream], ...] = (
 )
 
 
-def method_of(span_id: str) -> str:
-    """The method's name in a span id such as `RetrieverQueryEngine.query-5b1c…`."""
-    return span_id.partition("-")[0].rpartition(".")[2]
+def kind_of(span_id: str, cls: Any) -> Kind | None:
+    """What a span is about; None for what is of no interest.
+
+    Args:
+        span_id: Such as `RetrieverQueryEngine.query-`, followed by the 36 characters of a UUID.
+        cls: The class of what the method was called on.
+    """
+    method = span_id[span_id.find(".") + 1 : -37]
+    return _kind(cls, method) if method in _BY_METHOD else None
 
 
 @lru_cache(maxsize=2048)
-def kind_of(cls: Any, method: str) -> Kind | None:
-    """What a call of this method on an instance of this class is about; None for what is of no interest."""
-    candidates = _BY_METHOD.get(method)
-    if candidates is None:
-        return None
+def _kind(cls: Any, method: str) -> Kind | None:
     bases = {base.__name__ for base in cls.__mro__}
-    return next((kind for name, kind in candidates if name in bases), None)
+    return next((kind for name, kind in _BY_METHOD[method] if name in bases), None)
 
 
 @lru_cache(maxsize=512)

@@ -155,7 +155,7 @@ def _usage(response: Any, *, seconds: float) -> Usage:
     if isinstance(beside, Mapping) and "prompt_tokens" in beside:
         return usage_of({"usage": dict(beside)}, requests=1, seconds=seconds)
     raw = getattr(response, "raw", None)
-    counted = raw.get("usage") if isinstance(raw, Mapping) else getattr(raw, "usage", None)
+    counted: Any = raw.get("usage") if isinstance(raw, Mapping) else getattr(raw, "usage", None)
     if hasattr(counted, "model_dump"):
         counted = counted.model_dump()
     return usage_of({"usage": counted}, requests=1, seconds=seconds)
