@@ -9,6 +9,7 @@ off by name, which leaves a gap in coverage that the ledger shows.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -19,7 +20,6 @@ from steelyard.scores import Usage
 
 __all__ = ["Allowance", "Budget", "Pace", "Reservation"]
 
-_MEMORY = 50
 _SECONDS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
@@ -75,6 +75,12 @@ class Allowance:
         self._started: float | None = None
         self._used = 0.0
         self._reserved = 0.0
+        self._arrivals = Arrivals(seconds / 4)
+
+    def arrived(self, now: float) -> None:
+        """A turn has arrived that would be judged if there were no limit."""
+        self.roll(now)
+        self._arrivals.add(now)
 
     def roll(self, now: float) -> None:
         """Begin a new window if the last one is over."""
@@ -86,11 +92,11 @@ class Allowance:
         """What is neither used nor reserved."""
         return self.limit - self._used - self._reserved
 
-    def share(self, now: float, need_per_second: float) -> float:
-        """The share of what arrives that the rest of the window can carry."""
+    def share(self, now: float, cost: float) -> float:
+        """The share of what arrives that the rest of the window can carry, at this cost of one turn."""
         assert self._started is not None
         remaining = max(0.0, self._started + self._seconds - now)
-        need = need_per_second * remaining
+        need = cost * self._arrivals.per_second(now) * remaining
         return 1.0 if need <= self.left else max(0.0, self.left / need)
 
     def reserve(self, amount: float) -> None:
@@ -101,6 +107,30 @@ class Allowance:
         """The turn is through: what was reserved is free again, and this was used."""
         self._reserved = max(0.0, self._reserved - reserved)
         self._used += used
+
+
+class Arrivals:
+    """How many turns come in a second: a count in which older ones weigh ever less."""
+
+    def __init__(self, memory: float) -> None:
+        self._memory = memory
+        self._first: float | None = None
+        self._last = 0.0
+        self._count = 0.0
+
+    def add(self, now: float) -> None:
+        """One has come."""
+        if self._first is None:
+            self._first = self._last = now
+        self._count = 1 + self._count * math.exp((self._last - now) / self._memory)
+        self._last = now
+
+    def per_second(self, now: float) -> float:
+        """The rate now; at first, before there is enough to go by, rather too low than too high."""
+        if self._first is None:
+            return 0.0
+        seen = 1 - math.exp(-max(0.25, (now - self._first) / self._memory))
+        return self._count * math.exp((self._last - now) / self._memory) / (self._memory * seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +157,17 @@ class Pace:
             self._allowances = [throttle, *self._allowances]
         self._clock = clock
         self._typical: dict[str, float] = {"turns": 1.0}
-        self._gap: float | None = None
-        self._last: float | None = None
 
     def share(self) -> float:
         """A turn has arrived that selection wants: the share of such turns that the limits can carry."""
         if not self._allowances:
             return 1.0
         now = self._clock()
-        self._learn_gap(now)
-        shares = [1.0]
         for allowance in self._allowances:
-            allowance.roll(now)
-            cost = self._typical.get(allowance.kind)
-            if self._gap and cost:
-                shares.append(allowance.share(now, cost / self._gap))
-        return min(shares)
+            allowance.arrived(now)
+        return min(
+            allowance.share(now, self._typical.get(allowance.kind, 0.0)) for allowance in self._allowances
+        )
 
     def reserve(self, *, forced: bool = False) -> Reservation | str:
         """Set aside what a turn typically uses; or the reason why it cannot be judged."""
@@ -170,10 +195,3 @@ class Pace:
         """The turn is not judged after all: nothing was used."""
         for allowance in self._allowances:
             allowance.correct(reservation.amounts.get(allowance.kind, 0.0), 0.0)
-
-    def _learn_gap(self, now: float) -> None:
-        """Keep a running mean of the seconds between arrivals."""
-        if self._last is not None:
-            gap = now - self._last
-            self._gap = gap if self._gap is None else self._gap + (gap - self._gap) / _MEMORY
-        self._last = now

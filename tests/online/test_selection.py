@@ -1,0 +1,242 @@
+"""Selection: which turns are picked, with which probability, and that averages stay true."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+from statistics import fmean
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online.helpers import FAITHFUL, TestDraft, check_law, kind_judge, traced, turn
+from steelyard.errors import ConfigurationError
+from steelyard.judge import Answer, Question, Request, YesNo
+from steelyard.online import Decision, Monitor, Rule, Selection, Suspicion, place
+from steelyard.record import Context, Record
+from steelyard.scores import Evaluation
+from steelyard.testing import MemorySink, ScriptedJudge
+
+
+def test_the_hash_is_the_documented_one() -> None:
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    digest = hashlib.sha256(trace_id.encode()).hexdigest()
+    assert place(trace_id) == int(digest[:16], 16) / 2**64
+    assert round(place(trace_id), 12) == 0.224774058535
+
+
+@given(st.text())
+def test_every_key_has_a_place(key: str) -> None:
+    assert 0 <= place(key) < 1
+
+
+def test_places_are_spread_evenly() -> None:
+    places = [place(f"{number:032x}") for number in range(4000)]
+    for tenth in range(10):
+        assert 320 < sum(tenth / 10 <= p < (tenth + 1) / 10 for p in places) < 480
+
+
+@pytest.mark.parametrize(
+    ("selection", "record", "decision"),
+    [
+        (Selection(rate=0.1), turn(), Decision(rate=0.1)),
+        (
+            Selection(rate=0.1, rules=[Rule(tags=["vip"], rate=0.9)]),
+            turn(tags=("eu", "vip")),
+            Decision(rate=0.9, reasons=("rule:vip",)),
+        ),
+        (Selection(rate=0.1, rules=[Rule(tags=["vip"], rate=0.9)]), turn(), Decision(rate=0.1)),
+        (
+            Selection(rules=[Rule(metadata={"tenant": "a"}, never=True, name="no a")]),
+            turn(metadata={"tenant": "a"}),
+            Decision(rate=1.0, reasons=("no a",), skip="never"),
+        ),
+        (
+            Selection(rate=0.0, rules=[Rule(route="/chat/*", force=True, name="chat")]),
+            turn(metadata={"route": "/chat/x"}),
+            Decision(rate=1.0, reasons=("chat",), forced=True),
+        ),
+        (
+            Selection(rate=0.5, rules=[Rule(status="truncated", rate=0.0, name="cut")]),
+            turn(status="truncated"),
+            Decision(rate=0.0, reasons=("cut",)),
+        ),
+        (
+            Selection(rate=0.1, suspicion=Suspicion(rate=0.6)),
+            turn(contexts=()),
+            Decision(rate=0.6, reasons=("no_context",)),
+        ),
+        (Selection(rate=0.9, suspicion=Suspicion(rate=0.6)), turn(contexts=()), Decision(rate=0.9)),
+        (
+            Selection(rate=0.1, choose=lambda record: 0.3),
+            turn(),
+            Decision(rate=0.3, reasons=("choose",)),
+        ),
+        (
+            Selection(choose=lambda record: "never"),
+            turn(),
+            Decision(rate=0.0, reasons=("choose",), skip="never"),
+        ),
+        (
+            Selection(rate=0, choose=lambda record: "force"),
+            turn(),
+            Decision(rate=1.0, reasons=("choose",), forced=True),
+        ),
+        (Selection(rate=0.2, choose=lambda record: None), turn(), Decision(rate=0.2)),
+    ],
+)
+def test_decisions(selection: Selection, record: Record, decision: Decision) -> None:
+    assert selection.decide(record) == decision
+    assert decision.skip or decision.rate <= selection.ceiling
+
+
+@pytest.mark.parametrize(
+    ("changes", "sign"),
+    [
+        ({"contexts": ()}, "no_context"),
+        ({"answer": "Bananas grow quickly in tropical gardens everywhere."}, "low_overlap"),
+        ({"contexts": (Context(text="Marie Curie found polonium.", score=0.1),)}, "low_retrieval_score"),
+        ({"contexts": (Context(text="Marie Curie found polonium."),)}, "no_retrieval_score"),
+        ({"answer": "I'm sorry, polonium found Marie Curie."}, "refusal"),
+        ({"answer": "I don't know what Marie Curie found."}, "refusal"),
+        ({"answer": "Marie Curie"}, "short_answer"),
+        ({"error": "Timeout: reranker"}, "upstream_error"),
+    ],
+)
+def test_signs_of_suspicion(changes: dict[str, Any], sign: str) -> None:
+    suspicion = Suspicion(min_retrieval_score=0.5, need_retrieval_score=True)
+    assert suspicion.signs(turn()) == ()
+    assert suspicion.signs(turn(), disliked=True) == ("disliked",)
+    assert suspicion.signs(turn(**changes)) == (sign,)
+
+
+def test_a_rule_of_the_users_that_fails_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    wrong = [lambda record: 1 / 0, lambda record: 7, lambda record: "sometimes"]
+    for choose in wrong:
+        selection = Selection(rate=0.4, choose=choose)  # type: ignore[arg-type]
+        with caplog.at_level(logging.WARNING, "steelyard"):
+            assert selection.decide(turn()) == selection.decide(turn()) == Decision(rate=0.4)
+    assert len(caplog.records) == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Rule(rate=2), "a rule's rate"),
+        (lambda: Rule(tags="vip"), r"write tags=\['vip'\]"),
+        (lambda: Rule(force=True, never=True), "both force and never"),
+        (lambda: Rule(status="fine"), "status must be one of"),  # type: ignore[arg-type]
+        (lambda: Selection(metric_rates={"x": -1}), "metric_rates"),
+        (lambda: Suspicion(rate="much"), "Suspicion"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_rules_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make()
+
+
+def test_why_a_turn_was_picked_stands_on_it() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
+    monitor.submit(turn("plain"))
+    monitor.submit(turn("suspect", answer="Polonium."))
+    assert monitor.flush(5) == 0
+    [evaluation] = sink.evaluations
+    assert evaluation.record is not None
+    assert evaluation.record.metadata["steelyard.picked_for"] == ["short_answer"]
+    assert monitor.stats().skipped == {"sampled_out": 1}
+    monitor.close()
+
+
+def test_a_mean_over_a_leaning_sample_stays_true() -> None:
+    rng = random.Random(7)
+    bad = {f"{number}" for number in range(1500) if rng.random() < 0.2}
+
+    def verdict(question: Question, request: Request) -> Answer:
+        assert request.view.contexts is not None
+        return YesNo(value=request.view.contexts[0].id not in bad)
+
+    sink = MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=ScriptedJudge(verdict),
+        sinks=[sink],
+        selection=Selection(rate=0.2, suspicion=Suspicion(rate=1.0)),
+        mask=None,
+    )
+    for number in range(1500):
+        name = str(number)
+        # Half of the bad turns look suspicious, and so do a few of the good ones.
+        suspicious = rng.random() < (0.5 if name in bad else 0.05)
+        context = Context(text="Marie Curie found polonium in 1898.", id=name)
+        said = "Marie Curie" if suspicious else "Marie Curie found polonium."
+        monitor.submit(traced(number, contexts=(context,), answer=said))
+        if number % 500 == 0:
+            monitor.flush(20)
+    assert monitor.flush(30) == 0
+    check_law(monitor.stats())
+    pairs = [(score(e), e["faithfulness"].inclusion_probability) for e in sink.evaluations]
+    weights = [1 / probability for _, probability in pairs]
+    true = 1 - len(bad) / 1500
+    naive = fmean(value for value, _ in pairs)
+    hajek = sum(value * weight for (value, _), weight in zip(pairs, weights, strict=True)) / sum(weights)
+    assert naive < true - 0.08
+    assert abs(hajek - true) < 0.05
+    monitor.close()
+
+
+def score(evaluation: Evaluation) -> float:
+    value = evaluation["faithfulness"].value
+    assert value is not None
+    return value
+
+
+def test_a_disliked_turn_gets_a_second_chance() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
+    monitor.submit(turn("liked"))
+    monitor.submit(turn("disliked"))
+    monitor.feedback("early", False)
+    monitor.submit(turn("early"))
+    assert monitor.flush(5) == 0
+    assert [evaluation.record_id for evaluation in sink.evaluations] == ["early"]
+    monitor.feedback("disliked", -1)
+    monitor.feedback("liked", True)
+    monitor.feedback("unheard of", False)
+    monitor.feedback([], "what")  # type: ignore[arg-type]
+    assert monitor.flush(5) == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.seen, stats.evaluated, stats.skipped) == (3, 2, {"sampled_out": 1})
+    record = sink.by_record["disliked"].record
+    assert record is not None and record.metadata["feedback"] == -1
+    monitor.close()
+
+
+def test_nothing_is_built_that_no_rule_could_pick() -> None:
+    draft = TestDraft(turn())
+    for selection in (Selection(rate=0.0, suspicion=Suspicion(rate=0.0)), Selection(rate=0.0)):
+        monitor = Monitor(metrics=[], sinks=[], selection=selection)
+        monitor.submit(draft)
+        assert (monitor.flush(1), draft.built) == (0, 0)
+    looked_at = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.0, rules=[Rule(tags=["x"])]))
+    looked_at.submit(draft)
+    assert (looked_at.flush(5), draft.built) == (0, 1)
+    looked_at.close()
+
+
+def test_judges_see_only_what_is_picked() -> None:
+    judge = kind_judge()
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], sample_rate=0.25)
+    for number in range(200):
+        monitor.submit(traced(number))
+    assert monitor.flush(10) == 0
+    assert (
+        len(judge.requests)
+        == monitor.stats().evaluated
+        == sum(place(f"{number:032x}") < 0.25 for number in range(200))
+    )
+    monitor.close()
