@@ -147,6 +147,17 @@ def test_a_wrong_key_is_named(
     assert "sk-very-secret" not in outcome.err + outcome.out
 
 
+def test_a_judge_that_answers_nothing_is_not_asked_to_the_end(
+    steelyard: Steelyard, server: JudgeServer, tmp_path: Path
+) -> None:
+    server.faults.extend([Fault(status=401, message="no such key")] * 10_000)
+    path = write_lines(tmp_path / "in.jsonl", *(RECORDS[0] | {"id": str(n)} for n in range(500)))
+    outcome = ask(steelyard, server, path, "-m", "faithfulness,context_recall", "--concurrency", "2")
+    assert outcome.status == 1
+    assert "stopped: the judge answered nothing for the first 20 records" in outcome.err
+    assert len(server.received) < 100
+
+
 def test_a_key_for_openai_is_not_sent_elsewhere(
     steelyard: Steelyard, server: JudgeServer, turns: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,13 +191,13 @@ def test_an_extractor_is_for_decisions(steelyard: Steelyard, turns: Path) -> Non
 
 def test_an_interrupt_leaves_what_was_done(turns: Path, tmp_path: Path) -> None:
     def slow(request: Received) -> Any:
-        if len(server.received) > 4:
+        if len(judge.received) > 4:
             time.sleep(0.2)
         return think(request)
 
     out = tmp_path / "out.jsonl"
-    with JudgeServer(slow) as server:
-        where = ["--judge", "openai", "--model", "m", "--base-url", server.url, "-m", "response_groundedness"]
+    with JudgeServer(slow) as judge:
+        where = ["--judge", "openai", "--model", "m", "--base-url", judge.url, "-m", "response_groundedness"]
         process = subprocess.Popen(
             [sys.executable, "-c", "from steelyard.cli import main; main()"]
             + ["score", str(turns), *where, "--concurrency", "1", "--out", str(out)],

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -31,6 +31,7 @@ __all__ = ["BadLines", "Job", "run", "suite_of"]
 _STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
 _MOST_NAMED = 20
 _INTERRUPTED = 130
+_HOPELESS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,10 +66,11 @@ def run(job: Job) -> int:
     stopped = False
     with open_input(job.source) as lines, _writing(job) as write, _progress(job, console) as advance:
 
-        def done(evaluation: Evaluation) -> None:
+        def done(evaluation: Evaluation) -> bool:
             tally.add(evaluation)
             write(evaluation)
             advance()
+            return not _hopeless(tally)
 
         try:
             asyncio.run(_score(job, lines, bad, judge=judge, suite=suite, done=done))
@@ -113,7 +115,7 @@ async def _score(
     *,
     judge: Judge,
     suite: list[Metric],
-    done: Callable[[Evaluation], None],
+    done: Callable[[Evaluation], bool],
 ) -> None:
     each = evaluate_each(
         read_records(lines, bad=bad),
@@ -124,10 +126,19 @@ async def _score(
         deadline=job.deadline,
     )
     try:
-        async for evaluation in each:
-            done(evaluation)
+        async with aclosing(each):
+            async for evaluation in each:
+                if not done(evaluation):
+                    break
     finally:
         await judge.aclose()
+
+
+def _hopeless(tally: Tally) -> bool:
+    """Whether to stop: a wrong key or a server that is down would fail the rest as well."""
+    return tally.sums.records >= _HOPELESS and not any(
+        summary.scored or not summary.failed for summary in tally.metrics
+    )
 
 
 class BadLines:
@@ -154,6 +165,8 @@ def _faults(tally: Tally, bad: BadLines, missed: list[str], source: str) -> list
     faults = [f"{counted(bad.count, 'bad line')} in {source}"] if bad.count else []
     if not tally.sums.records:
         faults.append(f"no records in {source}")
+    if _hopeless(tally):
+        faults.append(f"stopped: the judge answered nothing for the first {_HOPELESS} records")
     for summary in tally.nothing_worked:
         failed = counted(sum(summary.failed.values()), "record")
         faults.append(f"{summary.metric} failed on {failed} and has no value")

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Sized
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -111,7 +111,7 @@ async def evaluate_each(
     fuse: Fuse = "view",
     concurrency: int = 16,
     deadline: float | None = None,
-) -> AsyncIterator[Evaluation]:
+) -> AsyncGenerator[Evaluation, None]:
     """Score records as a stream, in input order and bounded memory; arguments as for `aevaluate`."""
     if concurrency < 1:
         raise ConfigurationError(f"concurrency must be at least 1, not {concurrency!r}")
