@@ -140,19 +140,20 @@ def test_an_early_broken_graph_stream_is_truncated(receiver: Receiver, config: A
 class Slow(FakeListChatModel):
     """Takes half a minute; says when it has begun."""
 
-    begun: list[bool] = []
+    begun: Any = None
 
     async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
-        self.begun.append(True)
+        if self.begun is not None:
+            self.begun.set()
         await asyncio.sleep(30)
 
 
 def test_cancellation(receiver: Receiver, config: Any) -> None:
     async def cancel() -> None:
-        model = Slow(responses=["never"], begun=[])
-        task = asyncio.create_task(lcel(model).ainvoke(QUESTION, config))
-        while not model.begun:
-            await asyncio.sleep(0.001)
+        begun = asyncio.Event()
+        chain = lcel(Slow(responses=["never"], begun=begun))
+        task = asyncio.create_task(chain.ainvoke(QUESTION, config))
+        await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -160,6 +161,28 @@ def test_cancellation(receiver: Receiver, config: Any) -> None:
     asyncio.run(cancel())
     record = receiver.record
     assert (record.status, record.question, record.answer, record.error) == ("cancelled", QUESTION, "", None)
+
+
+def test_cancellation_of_a_stream(receiver: Receiver, config: Any) -> None:
+    async def cancel() -> None:
+        first = asyncio.Event()
+
+        async def consume() -> None:
+            async for _ in lcel(FakeListChatModel(responses=["Paris."], sleep=0.05)).astream(
+                QUESTION, config
+            ):
+                first.set()
+
+        task = asyncio.create_task(consume())
+        await first.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert receiver.record.status == "cancelled"
+    assert receiver.record.question == QUESTION
+    assert len(receiver.record.contexts) == 3
 
 
 def test_a_timeout_that_the_chain_survives_is_not_truncated(receiver: Receiver, config: Any) -> None:
