@@ -112,6 +112,8 @@ def harmonic_mean(values: Sequence[float]) -> float:
     >>> harmonic_mean([1.0, 0.5])
     0.6666666666666666
     """
-    if any(value <= 0 for value in values):
+    least = min(values)
+    if least <= 0:
         return 0.0
-    return len(values) / math.fsum(1 / value for value in values)
+    # Relative to the least value: the inverse of a subnormal number would overflow.
+    return len(values) * least / math.fsum(least / value for value in values)
