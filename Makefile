@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-lowest-langchain lint types bench clean
+.PHONY: demo test test-lowest-langchain test-lowest-llamaindex lint types bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -26,13 +26,24 @@ LOWEST_LANGCHAIN := .venv-lowest-langchain
 
 $(LOWEST_LANGCHAIN)/.done: pyproject.toml Makefile
 	$(PYTHON) -m venv $(LOWEST_LANGCHAIN)
-	$(LOWEST_LANGCHAIN)/bin/pip install --quiet --disable-pip-version-check -e '.[langchain]' \
+	$(LOWEST_LANGCHAIN)/bin/pip install --quiet --disable-pip-version-check -e '.[langchain,opentelemetry]' \
 		'langchain-core==1.4.0' langchain langchain-classic langgraph dirty-equals hypothesis \
 		pytest pytest-timeout
 	@touch $@
 
 test-lowest-langchain: $(LOWEST_LANGCHAIN)/.done  ## the LangChain recorder on the lowest version it supports
 	$(LOWEST_LANGCHAIN)/bin/python -m pytest -q integrations/langchain
+
+LOWEST_LLAMAINDEX := .venv-lowest-li
+
+$(LOWEST_LLAMAINDEX)/.done: pyproject.toml Makefile
+	$(PYTHON) -m venv $(LOWEST_LLAMAINDEX)
+	$(LOWEST_LLAMAINDEX)/bin/pip install --quiet --disable-pip-version-check -e '.[llamaindex,opentelemetry]' \
+		'llama-index-core==0.14.17' 'llama-index-workflows==2.16.0' dirty-equals hypothesis pytest pytest-timeout
+	@touch $@
+
+test-lowest-llamaindex: $(LOWEST_LLAMAINDEX)/.done  ## the LlamaIndex recorder on the lowest versions it supports
+	$(LOWEST_LLAMAINDEX)/bin/python -m pytest -q integrations/llamaindex
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

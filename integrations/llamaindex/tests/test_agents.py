@@ -150,7 +150,7 @@ def test_text_of_a_tool_counts_where_it_is_named() -> None:
         return PARIS
 
     receiver = Receiver()
-    instrument(receiver, context_tools=["web"])
+    instrument(receiver, tool_contexts=["web"])
     tool = FunctionTool.from_defaults(web)
     agent = FunctionAgent(tools=[tool], llm=Caller(script=[("web", {"query": "capital"}), ANSWER]))
     ask(agent)

@@ -43,7 +43,7 @@ def test_other_handlers_stay() -> None:
     ("options", "message"),
     [
         ({"monitor": object()}, "submit"),
-        ({"context_tools": "web"}, "'web'"),
+        ({"tool_contexts": "web"}, "'web'"),
         ({"node_text": "all"}, "'all'"),
         ({"ttl": 0}, "ttl"),
         ({"max_open": -1}, "max_open"),

@@ -22,10 +22,11 @@ from steelyard_llamaindex import record, uninstrument
 
 
 def test_retrieve_then_complete(receiver: Receiver) -> None:
-    with record(question=QUESTION, reference=ANSWER, tags=["by hand"], metadata={"user": "u1"}):
+    with record(question=QUESTION, reference=ANSWER, tags=["by hand"], metadata={"user": "u1"}) as handle:
         nodes = Fixed("d1", "d2").retrieve("capital of France")
         Scripted().complete(f"{nodes[0].text}\n{QUESTION}")
     turn = receiver.record
+    assert turn.id == handle.id
     assert (turn.question, turn.answer, turn.reference) == (QUESTION, ANSWER, ANSWER)
     assert (turn.tags, turn.metadata) == (("by hand",), {"user": "u1"})
     assert texts(turn) == [PARIS]

@@ -54,7 +54,7 @@ class TurnDraft:
     """A finished turn of LlamaIndex whose Record is still to be built."""
 
     turn: Turn
-    context_tools: frozenset[str] = frozenset()
+    tool_contexts: frozenset[str] = frozenset()
     with_metadata: bool = True
 
     @property
@@ -155,7 +155,7 @@ class TurnDraft:
     def _tool_texts(self, hop: int) -> list[Context]:
         """The texts of the tools that the user named as evidence."""
         outputs = [step.result for step in self.turn.steps if step.kind == "tool" and step.result is not None]
-        named = [each for each in outputs if get(each, "tool_name") in self.context_tools]
+        named = [each for each in outputs if get(each, "tool_name") in self.tool_contexts]
         texts = [text_of(each.content).strip() for each in named if not nodes_of(each)]
         return [Context(text=text, hop=hop + number) for number, text in enumerate(texts) if text]
 

@@ -19,7 +19,7 @@ _installed: tuple[Turns, Any, Any] | None = None
 def instrument(
     monitor: Receiver | None = None,
     *,
-    context_tools: Collection[str] = (),
+    tool_contexts: Collection[str] = (),
     node_text: Literal["llm", "plain"] = "llm",
     ttl: float = 3600.0,
     max_open: int = 10_000,
@@ -31,7 +31,7 @@ def instrument(
 
     Args:
         monitor: Takes the turns; without one, `steelyard.online.default_monitor()`.
-        context_tools: Names of an agent's tools whose text is evidence, though it comes from no retriever,
+        tool_contexts: Names of an agent's tools whose text is evidence, though it comes from no retriever,
             such as a web search.
         node_text: What counts as the text of a node: `llm`, as the model is shown it, with the metadata that
             the node does not exclude; or `plain`, without metadata.
@@ -42,7 +42,7 @@ def instrument(
         ConfigurationError: If an option cannot mean what was given.
         MissingDependency: If LlamaIndex is not installed.
     """
-    turns = make_turns(monitor, context_tools=context_tools, node_text=node_text, ttl=ttl, max_open=max_open)
+    turns = make_turns(monitor, tool_contexts=tool_contexts, node_text=node_text, ttl=ttl, max_open=max_open)
     from llama_index_instrumentation import root_dispatcher
 
     from steelyard_llamaindex._handlers import Events, Spans
@@ -92,7 +92,7 @@ def detach() -> None:
 
 
 def make_turns(
-    monitor: Receiver | None, *, context_tools: Collection[str], node_text: str, ttl: Any, max_open: Any
+    monitor: Receiver | None, *, tool_contexts: Collection[str], node_text: str, ttl: Any, max_open: Any
 ) -> Turns:
     """Check the options and make what follows the turns."""
     if importlib.util.find_spec("llama_index_instrumentation") is None:
@@ -103,8 +103,8 @@ def make_turns(
         monitor = default_monitor()
     if not callable(getattr(monitor, "submit", None)):
         raise ConfigurationError(f"monitor must have a submit method, {monitor!r} has none; pass a Monitor")
-    if isinstance(context_tools, str):
-        raise ConfigurationError(f"context_tools takes a list of names; write [{context_tools!r}]")
+    if isinstance(tool_contexts, str):
+        raise ConfigurationError(f"tool_contexts takes a list of names; write [{tool_contexts!r}]")
     if node_text not in ("llm", "plain"):
         raise ConfigurationError(f"node_text is 'llm' or 'plain', not {node_text!r}")
     for name, value in (("ttl", ttl), ("max_open", max_open)):
@@ -113,10 +113,10 @@ def make_turns(
     from steelyard_llamaindex._draft import TurnDraft
     from steelyard_llamaindex._streams import defer
 
-    tools, metadata = frozenset(context_tools), node_text == "llm"
+    tools, metadata = frozenset(tool_contexts), node_text == "llm"
     return Turns(
         monitor,
-        draft=lambda turn: TurnDraft(turn, context_tools=tools, with_metadata=metadata),
+        draft=lambda turn: TurnDraft(turn, tool_contexts=tools, with_metadata=metadata),
         defer=defer,
         ttl=ttl,
         most=int(max_open),

@@ -41,14 +41,14 @@ class CallbackHandler(BaseCallbackHandler):
         self,
         monitor: Receiver | None = None,
         *,
-        context_tools: Collection[str] = (),
+        tool_contexts: Collection[str] = (),
         node_text: Literal["llm", "plain"] = "llm",
         ttl: float = 3600.0,
         max_open: int = 10_000,
     ) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
         self._turns = _instrument.make_turns(
-            monitor, context_tools=context_tools, node_text=node_text, ttl=ttl, max_open=max_open
+            monitor, tool_contexts=tool_contexts, node_text=node_text, ttl=ttl, max_open=max_open
         )
 
     def on_event_start(

@@ -18,6 +18,8 @@ __all__ = ["ManualTurn", "record"]
 class ManualTurn:
     """What a `record` block hands to its body."""
 
+    id: str
+    """The id of its record, for `Monitor.feedback`."""
     answer: str | None = None
     """What the user is shown; without it, what a query engine or a language model replied last."""
 
@@ -48,13 +50,13 @@ def record(
             turn.answer = str(llm.complete(prompt(question, nodes)))
         ```
     """
-    handle = ManualTurn()
+    handle = ManualTurn(f"record-{uuid4()}")
     turns = _instrument.active()
     if turns is None:
         yield handle
         return
     given = {**(metadata or {}), "reference": reference, "tags": list(tags)}
-    turn = turns.open(f"record-{uuid4()}", "manual", asked=question, name="record", tags=given)
+    turn = turns.open(handle.id, "manual", asked=question, name="record", tags=given)
     token = current_place.set((turn, turn.root))
     try:
         yield handle
