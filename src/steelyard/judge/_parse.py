@@ -132,15 +132,20 @@ def _verdict(question: Question, verdict: bool, reason: str, context: Any, conte
 def find(text: str, request: Request) -> Found | None:
     """The keyed values in a reply; None where it holds no JSON object that answers anything.
 
-    Where a reply holds several objects (a draft and its correction, or one quoted from the judged text), only
-    what stands in all of them counts.
+    An object that stands in the judged material word for word is a quotation and does not count. Of several
+    others (a draft and its correction), only what stands in all of them does.
 
     Args:
         text: The model's reply.
         request: The questions; keys of theirs tell an answer from other JSON.
     """
     blank = _THOUGHT.sub(lambda match: " " * len(match[0]), text)
-    objects = list(_objects(blank, request.questions))
+    quotable = _quotable(request)
+    objects = [
+        found
+        for found in _objects(blank, request.questions)
+        if not (quotable and _squeezed(blank[found.start : found.end]) in quotable)
+    ]
     if not objects:
         return None
     values: dict[str, Any] = {}
@@ -152,6 +157,24 @@ def find(text: str, request: Request) -> Found | None:
     return Found({key: values[key] for key in values if key in everywhere}, places)
 
 
+def _quotable(request: Request) -> str:
+    """The judged texts that a reply could quote an answer from, without blanks; mostly empty."""
+    view = request.view
+    contexts = [context.text for context in (*(view.contexts or ()), *(view.reference_contexts or ()))]
+    said = [
+        getattr(question, "claim", "") or getattr(question, "text", "")
+        for question in request.questions.values()
+    ]
+    texts = (view.question, view.answer, view.reference, *contexts, *said)
+    return "\n".join(
+        _squeezed(text) for text in texts if text and any(f'"{key}"' in text for key in request.questions)
+    )
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
 def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
@@ -160,9 +183,10 @@ def _equal(one: Any, other: Any) -> bool:
 class _Object:
     """One outermost JSON object, as far as it is complete."""
 
+    start: int
+    end: int
     pairs: list[tuple[str, Any, tuple[int, int]]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
-    end: int = 0
 
 
 def _objects(text: str, questions: Mapping[str, Question]) -> Iterator[_Object]:
@@ -181,7 +205,7 @@ def _objects(text: str, questions: Mapping[str, Question]) -> Iterator[_Object]:
 
 def _scan(text: str, start: int) -> _Object:
     """Read the object that opens at `start`. What is cut off within it is not looked at for objects again."""
-    found = _Object(end=len(text))
+    found = _Object(start, len(text))
     at = _skip(text, start + 1)
     try:
         while text[at : at + 1] == '"':

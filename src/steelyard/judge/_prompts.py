@@ -37,7 +37,7 @@ from steelyard.judge._questions import (
 )
 from steelyard.record import Context
 
-__all__ = ["PROMPT_VERSION", "Material", "Prompt", "fence_view", "one_line", "render"]
+__all__ = ["PROMPT_VERSION", "Material", "Prompt", "fence_view", "one_line", "render", "sendable"]
 
 PROMPT_VERSION = "1"
 """Goes up when any wording below changes; part of every result id."""
@@ -74,6 +74,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def sendable(text: str) -> str:
+    """The text without lone surrogates, which no UTF-8 body can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 def render(request: Request, *, reasons: bool = True) -> Prompt:
     """Put a request into words.
 
@@ -84,7 +89,7 @@ def render(request: Request, *, reasons: bool = True) -> Prompt:
     asked = [(key, *_put(question)) for key, question in request.questions.items()]
     material = fence_view(request.view, beside=[line for _, _, line, _ in asked])
     system = _SYSTEM.format(fence=material.fence, reasons=_REASONS if reasons else "")
-    return Prompt(system=system, user=material.text + _sections(material.fence, asked))
+    return Prompt(system=system, user=sendable(material.text + _sections(material.fence, asked)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ class Material:
 
     def enclose(self, text: str) -> str:
         """Some more foreign words, in one line and fenced."""
-        return f"<<<{self.fence} {one_line(text)} {self.fence}>>>"
+        return sendable(f"<<<{self.fence} {one_line(text)} {self.fence}>>>")
 
 
 def fence_view(view: View, *, beside: Sequence[str] = ()) -> Material:
@@ -110,7 +115,7 @@ def fence_view(view: View, *, beside: Sequence[str] = ()) -> Material:
     """
     blocks = list(_blocks(view))
     fence = _fence(blocks, beside)
-    return Material(fence, "".join(_fenced(fence, head, text) for head, text in blocks))
+    return Material(fence, sendable("".join(_fenced(fence, head, text) for head, text in blocks)))
 
 
 def _blocks(view: View) -> Iterable[tuple[str, str]]:

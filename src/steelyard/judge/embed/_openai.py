@@ -12,6 +12,7 @@ import numpy as np
 
 from steelyard.errors import ConfigurationError, MalformedReply
 from steelyard.judge._openai import Endpoint
+from steelyard.judge._prompts import sendable
 from steelyard.judge._replies import body_of, usage_of
 from steelyard.judge.traffic import Patience
 from steelyard.judge.traffic._limit import Slots
@@ -81,7 +82,7 @@ class OpenAIEmbedder:
         vectors: list[Sequence[float]] = []
         usage = Usage()
         for start in range(0, len(texts), self._batch):
-            piece = list(texts[start : start + self._batch])
+            piece = [sendable(text) for text in texts[start : start + self._batch]]
             found, cost = await self._piece(piece)
             vectors += found
             usage += cost

@@ -1,0 +1,60 @@
+"""Judges by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import judge_from
+from steelyard.testing import ScriptedJudge
+
+URL = "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "name"),
+    [
+        ("local", {}, "local-lexical"),
+        ("openai:gpt-4o-mini", {"base_url": URL}, "chat:gpt-4o-mini"),
+        ("openai", {"base_url": URL, "model": "m"}, "chat:m"),
+        ("chat:llama3:8b", {"base_url": URL}, "chat:llama3:8b"),
+        ("openai:m", {"base_url": URL, "timeout": 5, "reasons": False}, "chat:m"),
+        ("decisions", {"base_url": URL}, "decisions:gpt-6-luna"),
+        ("decisions:gpt-7", {"api_key": "sk-x"}, "decisions:gpt-7"),
+    ],
+)
+def test_a_name_stands_for_a_judge(spec: str, options: dict[str, Any], name: str) -> None:
+    assert judge_from(spec, **options).name == name
+
+
+def test_a_judge_stands_for_itself() -> None:
+    judge = ScriptedJudge(lambda question, request: None)
+    assert judge_from(judge) is judge
+
+
+@pytest.mark.parametrize(
+    ("spec", "options"),
+    [
+        ("", {}),
+        ("gpt-4o-mini", {}),
+        ("openai", {"base_url": URL}),
+        ("openai:m", {"base_url": URL, "patience": 3}),
+        ("local:m", {}),
+        ("local", {"base_url": URL}),
+        (42, {}),
+        (ScriptedJudge(lambda question, request: None), {"base_url": URL}),
+    ],
+)
+def test_what_is_no_judge_is_named(spec: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        judge_from(spec, **options)
+
+
+def test_importing_costs_nothing() -> None:
+    code = "import sys, steelyard.judge; print({'openai', 'tenacity', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
