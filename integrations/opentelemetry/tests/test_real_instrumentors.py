@@ -31,7 +31,11 @@ WHOLE = {
 Told = dict[str, dict[str, Any]]
 
 
-RUNS = {**{dialect: (dialect, "SPAN_ONLY") for dialect in INSTRUMENTORS}, "off": ("genai", "NO_CONTENT")}
+RUNS = {
+    **{dialect: (dialect, "SPAN_ONLY") for dialect in INSTRUMENTORS},
+    "off": ("genai", "NO_CONTENT"),
+    "hook": ("genai", ""),
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +45,7 @@ def runs() -> Iterator[dict[str, subprocess.Popen[str]]]:
     for name, (dialect, capture) in RUNS.items():
         command = [sys.executable, str(PARTS / "otel_live.py"), dialect]
         env = {**os.environ, CAPTURE: capture, "PYTHONWARNINGS": "ignore"}
+        env |= {"OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK": "steelyard"} if name == "hook" else {}
         pipe = subprocess.PIPE
         started[name] = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
     yield started
@@ -142,3 +147,12 @@ def test_content_off_names_its_switch(runs: dict[str, subprocess.Popen[str]]) ->
     apps = result(runs, "off")
     assert apps["langchain"]["records"] == []
     assert set(apps["langchain"]["causes"]) == {"content_off"}
+
+
+def test_a_completion_hook_gives_content_without_exporting_it(runs: dict[str, subprocess.Popen[str]]) -> None:
+    apps = result(runs, "hook")
+    assert [right(record) for record in apps["langchain"]["records"]] == [True]
+    assert [right(record) for record in apps["plain_python"]["records"]] == [True]
+    assert (apps["judged"]["spans"], apps["judged"]["records"]) == (0, [])
+    assert not any(app.get("content") for app in apps.values())
+    assert result(runs, "genai")["langchain"]["content"]

@@ -25,7 +25,8 @@ Cause = Literal[
 
 _CAPTURE = (
     "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (older releases of the official "
-    "instrumentors also need OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental)"
+    "instrumentors also need OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental); where content must "
+    "not be exported, OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=steelyard hands it to this process alone"
 )
 _SWITCHES = {
     "genai": _CAPTURE,

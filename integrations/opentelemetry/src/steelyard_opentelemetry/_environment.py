@@ -109,7 +109,8 @@ def _dialect(name: str) -> str:
 def _content(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
     dialects = {_dialect(name) for name in installed}
     capture = variables.get(_CAPTURE, "").strip().upper()
-    if "genai" in dialects and capture not in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"):
+    hooked = variables.get("OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK") == "steelyard"
+    if "genai" in dialects and not hooked and capture not in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"):
         shown = f"{_CAPTURE}={capture}" if capture else f"{_CAPTURE} is not set"
         yield Check(
             ok=False, what=f"{shown}, so the official instrumentors leave content out: set it to SPAN_ONLY"

@@ -19,6 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record, is_unrecorded
 from steelyard_opentelemetry._diagnosis import Diagnosis
+from steelyard_opentelemetry._hook import content_of
 from steelyard_opentelemetry._span import from_sdk, is_own
 from steelyard_opentelemetry._traces import Started, Traces
 from steelyard_opentelemetry._turns import Reader, Reading, holds_turn
@@ -238,7 +239,7 @@ class EvaluationSpanProcessor(SpanProcessor):
             self._traces.start(Started(trace_id, span_id, parent, name, span.start_time or 0), now)
         else:
             self._tally["spans"] += 1
-            self._traces.end(from_sdk(span), now)
+            self._traces.end(from_sdk(span, content=content_of(context.span_id)), now)
 
     def _hand_over(self, reading: Reading) -> None:
         self._tally["duplicates"] += reading.duplicates

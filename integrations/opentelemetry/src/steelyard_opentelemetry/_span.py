@@ -69,8 +69,13 @@ def is_own(scope: str, trace_id: int | str = 0) -> bool:
     return scope == OWN_SCOPE or scope.startswith(OWN_SCOPE + ".") or silent == SILENT_TRACE
 
 
-def from_sdk(span: Any) -> Span:
-    """A span of the OpenTelemetry SDK (a `ReadableSpan`), without importing the SDK."""
+def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:
+    """A span of the OpenTelemetry SDK (a `ReadableSpan`), without importing the SDK.
+
+    Args:
+        span: The span.
+        content: Attributes that are not on the span, but known all the same.
+    """
     context, parent, status = span.context, span.parent, span.status
     resource = span.resource.attributes if span.resource is not None else {}
     scope = span.instrumentation_scope
@@ -85,7 +90,7 @@ def from_sdk(span: Any) -> Span:
         end=span.end_time or span.start_time or 0,
         failed=status.status_code.name == "ERROR",
         error=status.description or "",
-        attributes=span.attributes or {},
+        attributes={**content, **(span.attributes or {})} if content else span.attributes or {},
         events=tuple(Event(name=e.name, attributes=e.attributes or {}) for e in span.events),
         dropped=span.dropped_attributes + span.dropped_events,
         sampled=bool(context.trace_flags & 1),

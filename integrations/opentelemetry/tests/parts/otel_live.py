@@ -88,8 +88,11 @@ def main(dialect: str) -> None:
             wait_for(partial(enough, receiver, processor, before + EXPECTED.get(name, 1)))
             causes = [diagnosis.cause for diagnosis in processor.diagnoses[before:]]
             records = [record_to_dict(record) for record in receiver.records]
-            spans = len(exporter.get_finished_spans())
-            tell(app=name, records=records, causes=causes, spans=spans)
+            ended = exporter.get_finished_spans()
+            content = any(
+                ANSWER in str(value) for span in ended for value in (span.attributes or {}).values()
+            )
+            tell(app=name, records=records, causes=causes, spans=len(ended), content=content)
     processor.shutdown()
     tell(app="all", errors=processor.counts.errors)
 
