@@ -37,8 +37,7 @@ class PhoenixSink(HTTPSink):
             url: The server; else `PHOENIX_COLLECTOR_ENDPOINT`, else `http://127.0.0.1:6006`.
             api_key: Else `PHOENIX_API_KEY`; servers without authentication need none.
             retrieval_span: From an Evaluation to the id of the span whose documents were judged; by default
-                `retrieval_span` in the record's metadata, which the OpenTelemetry recorder sets. Without one
-                there are no document annotations.
+                `retrieval_span` in the record's metadata. Without one there are no document annotations.
             explanations: Whether to send the judges' words.
             timeout: Seconds for one request.
 
