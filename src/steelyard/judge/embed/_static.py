@@ -39,23 +39,23 @@ class StaticEmbedder:
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
         """One vector per text, in order; not normalised, zeros for an empty text."""
         vectors = load()
-        found = [await self._pace.drive(_embed(text, vectors)) for text in texts]
-        return found, Usage(requests=1)
+        return await self._pace.drive(_embed(texts, vectors)), Usage(requests=1)
 
     async def aclose(self) -> None:
         """Nothing to release."""
 
 
-def _embed(text: str, vectors: Vectors) -> Generator[None, None, list[float]]:
-    """The mean over a text of any length, piece by piece, cut at white space."""
-    total, count = vectors.empty(), 0
-    for piece in _pieces(text):
-        yield
-        found, tokens = vectors.tokens(piece)
-        total += found
-        count += tokens
-    mean: list[float] = (total / max(1, count)).tolist()
-    return mean
+def _embed(texts: Sequence[str], vectors: Vectors) -> Generator[None, None, list[list[float]]]:
+    found: list[list[float]] = []
+    for text in texts:
+        total, count = vectors.empty(), 0
+        for piece in _pieces(text):
+            yield
+            added, tokens = vectors.tokens(piece)
+            total += added
+            count += tokens
+        found.append((total / max(1, count)).tolist())
+    return found
 
 
 def _pieces(text: str) -> list[str]:

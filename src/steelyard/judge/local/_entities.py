@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from steelyard.judge.local._text import Word, words
+from steelyard.judge.local._text import Located, Word, located
 from steelyard.text import sentences
 
 __all__ = ["entities"]
@@ -30,33 +30,35 @@ def entities(text: str, proper: Callable[[str], bool]) -> tuple[str, ...]:
     """
     found: dict[str, str] = {}
     for sentence in sentences(text):
-        for start, end in _spans(sentence.text, words(sentence.text, proper=proper)):
+        for start, end in _spans(sentence.text, located(sentence.text, proper=proper)):
             piece = sentence.text[start:end]
             found.setdefault(" ".join(piece.split()).casefold(), piece)
     return tuple(found.values())
 
 
-def _spans(text: str, found: list[Word]) -> list[tuple[int, int]]:
+def _spans(text: str, found: list[Located]) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
-    previous: Word | None = None
-    for place, word in enumerate(found):
+    previous: Located | None = None
+    for place, (word, start, end) in enumerate(found):
         if not _counts(found, place):
             continue
-        if previous is not None and _joined(text[previous.end : word.start], previous, word):
-            spans[-1] = (spans[-1][0], word.end)
+        if previous is not None and _joined(text[previous[2] : start], previous[0], word):
+            spans[-1] = (spans[-1][0], end)
         else:
-            spans.append((word.start, word.end))
-        previous = word
+            spans.append((start, end))
+        previous = (word, start, end)
     return spans
 
 
-def _counts(found: list[Word], place: int) -> bool:
-    word = found[place]
-    if word.kind == "number" or (word.kind == "name" and len(word.surface) > 1):
+def _counts(found: list[Located], place: int) -> bool:
+    word, _, end = found[place]
+    if word.kind != "word":
         return True
     # The capital of a first word says something only next to another name: "Shah Jahan", "New York".
-    follows = place == 0 and word.surface[0].isupper() and len(found) > 1 and found[1].kind == "name"
-    return follows and found[1].start == word.end + 1 and word.weight > _FUNCTION
+    if place > 0 or len(found) < 2 or not word.surface[0].isupper():
+        return False
+    follower, start, _ = found[1]
+    return follower.kind == "name" and start == end + 1 and word.weight > _FUNCTION
 
 
 _FUNCTION = 4.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
 from steelyard.judge._answers import Answer, Texts, Unanswered, YesNo
@@ -24,6 +24,7 @@ from steelyard.judge.local._material import Line, Memory, Text
 from steelyard.judge.local._pace import Pace
 from steelyard.judge.local._phrases import evades, evasion
 from steelyard.judge.local._relevance import relevance
+from steelyard.judge.local._text import weight
 from steelyard.judge.local._vectors import Vectors, load
 from steelyard.judge.local._verifier import VERSION, Finding, verify
 from steelyard.scores import Evidence, Usage
@@ -90,19 +91,17 @@ class LocalJudge:
         )
 
     def warm(self) -> None:
-        """Load the vectors now.
+        """Load the vectors and the table of word frequencies now.
 
         Raises:
             MissingDependency: If the package with the vectors is not there.
         """
         load()
+        weight("")
 
     async def answer(self, request: Request) -> Reply:
         """Answer every question, in small slices with pauses between them."""
-        vectors = load()
-        answers: dict[str, Answer] = {}
-        for key, question in request.questions.items():
-            answers[key] = await self._pace.drive(_Case(request.view, self._memory, vectors).answer(question))
+        answers = await self._pace.drive(_Case(request.view, self._memory, load()).answers(request.questions))
         return Reply(answers=answers, usage=Usage(requests=1))
 
     async def aclose(self) -> None:
@@ -118,9 +117,15 @@ class _Case:
         self._memory = memory
         self._vectors = vectors
 
-    def answer(self, question: Question) -> _Work:
-        """Answer one question, step by step."""
-        yield
+    def answers(self, questions: Mapping[str, Question]) -> Generator[None, None, dict[str, Answer]]:
+        """Answer the questions one after the other, step by step."""
+        found: dict[str, Answer] = {}
+        for key, question in questions.items():
+            yield
+            found[key] = yield from self._answer(question)
+        return found
+
+    def _answer(self, question: Question) -> _Work:
         match question:
             case Supported():
                 return (yield from self._supported(question))

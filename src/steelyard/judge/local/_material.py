@@ -39,6 +39,10 @@ class Line:
         self._vectors: Matrix | None = None
         self._mean: Matrix | None = None
 
+    def look_up(self) -> None:
+        """Look the vectors up now, as a slice of work of its own."""
+        assert self.mean is not None
+
     @property
     def vectors(self) -> Matrix:
         """Unit vector of each word."""

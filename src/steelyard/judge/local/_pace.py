@@ -14,7 +14,9 @@ __all__ = ["Pace"]
 _T = TypeVar("_T")
 
 _SLICE = 0.0005
-"""Seconds of work after which a pause is due: far below the interpreter's switch interval of 5 ms."""
+"""Seconds of work after which other tasks of the loop get a turn."""
+_CAPPED_SLICE = 0.0002
+"""Seconds of work after which a capped judge sleeps: far below the interpreter's switch interval of 5 ms."""
 
 
 class Pace:
@@ -30,6 +32,7 @@ class Pace:
                 f"max_share must be above 0 and at most 1, not {max_share!r}; leave it out for no limit"
             )
         self._idle = 0.0 if max_share is None else 1 / max_share - 1
+        self._slice = _SLICE if max_share is None else _CAPPED_SLICE
 
     async def drive(self, steps: Generator[None, None, _T]) -> _T:
         """Run the steps to their end and return their result."""
@@ -41,6 +44,6 @@ class Pace:
                 result: _T = stop.value
                 return result
             worked = time.perf_counter() - begun
-            if worked >= _SLICE:
+            if worked >= self._slice:
                 await asyncio.sleep(worked * self._idle)
                 begun = time.perf_counter()

@@ -14,22 +14,18 @@ from typing import Literal, NamedTuple
 
 from steelyard.judge.local._forms import COUNTS, FORMS, NUMBERS
 
-__all__ = ["Word", "stem", "weight", "words"]
+__all__ = ["Located", "Word", "located", "stem", "weight", "words"]
 
 Kind = Literal["word", "number", "name"]
 
 
 class Word(NamedTuple):
-    """One word of a text."""
+    """One word, the same object wherever it is written the same way."""
 
     stem: str
     """What it is compared by: words with the same stem count as the same word."""
     surface: str
     """The word as it is written, without invisible characters."""
-    start: int
-    """First character in the text."""
-    end: int
-    """One past its last character."""
     weight: float
     """How much it tells: inverse sentence frequency in English."""
     kind: Kind
@@ -51,66 +47,84 @@ _CLITIC = re.compile(r"['’](?:s|d|m|ll|re|ve)?$")
 
 _CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall", "ain't": "is"}
 _SCALES = {"hundr": 2, "thousand": 3, "k": 3, "million": 6, "m": 6, "billion": 9, "bn": 9, "trillion": 12}
-_ORDINAL = re.compile(r"^(?:st|nd|rd|th|s)$")
+_ORDINALS = frozenset({"st", "nd", "rd", "th", "s"})
+
+
+Located = tuple[Word, int, int]
+"""A word, its first character in the text and one past its last."""
 
 
 def words(text: str, *, proper: Callable[[str], bool] = lambda word: False) -> list[Word]:
-    """The words of a text, in order.
+    """The words of a sentence, in order; arguments as for `located`."""
+    return [word for word, _, _ in located(text, proper=proper)]
+
+
+def located(text: str, *, proper: Callable[[str], bool] = lambda word: False) -> list[Located]:
+    """The words of a sentence and where they stand.
 
     Args:
         text: A sentence: names are told from capitals, and the first word's capital says nothing by itself.
         proper: Whether a capitalised word that opens a sentence is a name.
     """
-    found: list[Word] = []
+    found: list[Located] = []
     for match in _WORD.finditer(text):
         raw = match.group()
-        surface = _VANISH.sub("", raw) if not raw.isascii() else raw
-        key, tells, number = _read(surface)
-        if not key:
+        read = _read(raw if raw.isascii() else _VANISH.sub("", raw))
+        start, end = match.span()
+        if not found and read and read[0].kind == "name":
+            read = (_opening(read[0], proper),)
+        elif (
+            found and found[-1][0].stem[0].isdigit() and read and _completes(found, text, read[0], start, end)
+        ):
             continue
-        before = found[-1] if found else None
-        if before and before.stem[0].isdigit():
-            if before.end == match.start() and _ORDINAL.match(key):
-                continue
-            if key in _SCALES and match.start() - before.end <= 1:
-                found[-1] = _scaled(before, key, text[before.start : match.end()])
-                continue
-        if key.endswith("n't") and len(key) > 3:
-            verb = stem(_CONTRACTED.get(key, key[:-3]))
-            middle = match.end() - 3
-            found.append(Word(verb, surface[:-3], match.start(), middle, weight(verb), "word"))
-            found.append(Word("not", "not", middle, match.end(), weight("not"), "word"))
-            continue
-        kind: Kind = "word"
-        if number:
-            kind = "number"
-        elif surface[0].isupper() and len(surface) > 1:
-            named = tells >= _RARE or proper(surface) if not found else tells >= _TELLING
-            kind = "name" if named else "word"
-        found.append(Word(key, surface, match.start(), match.end(), tells, kind))
+        found.extend([(word, start, end) for word in read])
     return found
 
 
-def _scaled(number: Word, scale: str, surface: str) -> Word:
-    """`2.5 million` is the number 2500000."""
+def _opening(word: Word, proper: Callable[[str], bool]) -> Word:
+    """The first word of a sentence, which is a name only if it is rare or never written otherwise."""
+    return word if word.weight >= _RARE or proper(word.surface) else word._replace(kind="word")
+
+
+def _completes(found: list[Located], text: str, word: Word, start: int, end: int) -> bool:
+    """Whether a word belongs to the number before it: `3rd`; `2.5 million`, which becomes 2500000."""
+    number, first, last = found[-1]
+    if start == last and word.stem in _ORDINALS:
+        return True
+    if word.stem not in _SCALES or start - last > 1:
+        return False
     try:
-        value = Decimal(number.stem).scaleb(_SCALES[scale])
+        value = Decimal(number.stem).scaleb(_SCALES[word.stem])
     except InvalidOperation:
-        return number
-    return number._replace(
-        stem=f"{value:f}".removesuffix(".0"), surface=surface, end=number.start + len(surface)
-    )
+        return False
+    stemmed = f"{value:f}".removesuffix(".0")
+    found[-1] = (number._replace(stem=stemmed, surface=text[first:end]), first, end)
+    return True
 
 
-@lru_cache(maxsize=65_536)
-def _read(surface: str) -> tuple[str, float, bool]:
-    """Stem and weight of a written word, and whether it is a number."""
+@lru_cache(maxsize=32_768)
+def _read(surface: str) -> tuple[Word, ...]:
+    """A written word as what it is compared by: none where nothing is left of it, two for `didn't`."""
     if surface[0].isdigit():
-        return _number(surface), _NUMBER, True
+        return (Word(_number(surface), surface, _NUMBER, "number"),)
     if surface.replace(".", "") in _AMERICA:
-        return "america", weight("america"), False
+        return (Word("america", surface, weight("america"), "name"),)
     folded = _fold(surface)
-    return stem(folded), weight(folded), folded in COUNTS
+    if not folded:
+        return ()
+    if folded.endswith("n't") and len(folded) > 3:
+        verb = _CONTRACTED.get(folded, folded[:-3])
+        return (
+            Word(stem(verb), surface[:-3], weight(verb), "word"),
+            Word("not", "not", weight("not"), "word"),
+        )
+    return (Word(stem(folded), surface, weight(folded), _kind(surface, folded)),)
+
+
+def _kind(surface: str, folded: str) -> Kind:
+    if folded in COUNTS:
+        return "number"
+    return "name" if len(surface) > 1 and surface[0].isupper() and weight(folded) >= _TELLING else "word"
 
 
 _AMERICA = frozenset({"US", "USA"})

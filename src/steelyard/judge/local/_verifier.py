@@ -155,11 +155,16 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
     lines = texts[window.text].lines[window.first : window.last]
     known = frozenset[str]().union(*(text.stems for text in texts))
     stems = frozenset[str]().union(*(line.stems for line in lines))
+    pairs, sequence = _pairs(claim, lines), _sequence(claim, lines)
+    for line in (claim, *lines):
+        yield
+        line.look_up()
+    yield
     signals = Signals(
         window=_share(weights, stems, total),
         everywhere=_share(weights, known, total),
-        pairs=_pairs(claim, lines),
-        sequence=_sequence(claim, lines),
+        pairs=pairs,
+        sequence=sequence,
         soft=_soft(claim, lines, stems),
         cosine=_cosine(claim, lines),
     )
