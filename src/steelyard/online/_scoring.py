@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
+from contextvars import ContextVar
+from typing import ClassVar
 
 from steelyard.engine import evaluate_one
+from steelyard.errors import JudgeUnavailable
+from steelyard.judge import Reply, Request
+from steelyard.judge.traffic import Wrapper
 from steelyard.online._plan import Plan
 from steelyard.record import Record
 from steelyard.scores import Evaluation
 
-__all__ = ["score", "worth_waiting"]
+__all__ = ["Listening", "score", "worth_waiting"]
 
 _MAY_PASS = frozenset({"breaker_open", "rate_limited", "server_error", "timeout", "unreachable"})
 
@@ -28,12 +33,27 @@ async def score(plan: Plan, record: Record, *, place: float, rate: float) -> Eva
     return await evaluate_one(
         record,
         metrics,
-        judge=judge,
+        judge=Listening(judge),
         embedder=plan.embedder,
         fuse=plan.fuse,
         deadline=time.monotonic() + plan.deadline,
         inclusion=inclusion,
     )
+
+
+class Listening(Wrapper):
+    """Remembers how long servers have asked to be left alone, for the turn that is being scored."""
+
+    longest: ClassVar[ContextVar[list[float]]] = ContextVar("steelyard_retry_after")
+
+    async def answer(self, request: Request) -> Reply:
+        """Pass on, and listen."""
+        try:
+            return await self.judge.answer(request)
+        except JudgeUnavailable as error:
+            if error.retry_after and (heard := self.longest.get(None)) is not None:
+                heard.append(error.retry_after)
+            raise
 
 
 def worth_waiting(evaluation: Evaluation) -> bool:

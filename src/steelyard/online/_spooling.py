@@ -16,7 +16,7 @@ from steelyard.online._allowance import Pace, Reservation
 from steelyard.online._delivery import Delivery
 from steelyard.online._executor import DaemonExecutor, in_executor
 from steelyard.online._plan import Plan
-from steelyard.online._scoring import score, worth_waiting
+from steelyard.online._scoring import Listening, score, worth_waiting
 from steelyard.online._spool import Claimed, Spool, SpoolCounts, Spooled, Stored, Undelivered
 from steelyard.online._turns import Ready
 from steelyard.scores import Evaluation
@@ -159,6 +159,8 @@ class Spooling:
 
     async def _judge(self, claim: Claimed) -> None:
         turn = claim.turn
+        asked_to_wait: list[float] = []
+        Listening.longest.set(asked_to_wait)
         try:
             evaluation = await score(self._plan, turn.record, place=turn.place, rate=turn.rate)
         except Exception as error:  # noqa: BLE001 - users' metrics may raise anything
@@ -169,6 +171,7 @@ class Spooling:
             self._pace.correct(reservation, evaluation.usage)
         if worth_waiting(evaluation) and claim.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**claim.postponed)
+            wait = max(wait, *asked_to_wait, 0.0)
             await self._call(Spool.postpone, claim, wait)
             return
         await self._conclude(claim, evaluation)
