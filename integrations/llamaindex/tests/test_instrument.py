@@ -45,6 +45,7 @@ def test_other_handlers_stay() -> None:
         ({"monitor": object()}, "submit"),
         ({"tool_contexts": "web"}, "'web'"),
         ({"node_text": "all"}, "'all'"),
+        ({"on_record": 1}, "on_record"),
         ({"ttl": 0}, "ttl"),
         ({"max_open": -1}, "max_open"),
         ({"ttl": "soon"}, "'soon'"),
@@ -67,6 +68,17 @@ def test_plain_text_of_nodes() -> None:
     engine(retriever=Dated()).query(QUESTION)
     uninstrument()
     assert texts(receiver.record) == ["Paris"]
+
+
+def test_on_record_may_change_the_record(caplog: pytest.LogCaptureFixture) -> None:
+    instrument(receiver := Receiver(), on_record=lambda record: record.replace(metadata={"seen": True}))
+    engine().query(QUESTION)
+    instrument(unchanged := Receiver(), on_record=lambda record: record.replace(nonsense=1))
+    engine().query(QUESTION)
+    uninstrument()
+    assert receiver.record.metadata == {"seen": True}
+    assert unchanged.record.metadata == {}
+    assert "on_record raised" in caplog.text
 
 
 def test_attached_by_entry_point() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from llama_index.core import MockEmbedding
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
-from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Receiver, Scripted, engine
+from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, engine
 
 from steelyard.errors import ConfigurationError, JudgeError
 from steelyard.judge import Claims, Request, Supported, Texts, View, YesNo
@@ -161,7 +161,8 @@ def test_turns_are_judged_with_the_application_s_own_models() -> None:
     instrument(monitor)
     try:
         engine("d1").query(QUESTION)
-        engine("d1", say=lambda prompt: (_ for _ in ()).throw(ValueError("429"))).query("fails?")
+        with pytest.raises(ConnectionError):
+            engine("d1", retriever=Fixed(error=ConnectionError("down"))).query("fails?")
     finally:
         uninstrument()
     assert monitor.flush(timeout=20) == 0

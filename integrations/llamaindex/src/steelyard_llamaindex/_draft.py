@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +31,12 @@ from steelyard_llamaindex._extract import (
     result_of,
     trouble_of,
 )
+from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turns import Step, Turn
 
 __all__ = ["TurnDraft"]
+
+_logger = logging.getLogger("steelyard.llamaindex")
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."
@@ -54,8 +58,7 @@ class TurnDraft:
     """A finished turn of LlamaIndex whose Record is still to be built."""
 
     turn: Turn
-    tool_contexts: frozenset[str] = frozenset()
-    with_metadata: bool = True
+    options: Options
 
     @property
     def id(self) -> str:
@@ -76,6 +79,16 @@ class TurnDraft:
 
     def build(self) -> Record | None:
         """The Record; None for a workflow that retrieved nothing, which is no RAG turn."""
+        record = self._record()
+        if record is None or self.options.on_record is None:
+            return record
+        try:
+            return self.options.on_record(record) or record
+        except Exception:
+            _logger.exception("on_record raised; the record goes on unchanged")
+            return record
+
+    def _record(self) -> Record | None:
         turn = self.turn
         hops = self._hops(turn.root) or self._tool_results()
         if turn.root.kind == "workflow" and not hops and not self._retrievals():
@@ -126,7 +139,9 @@ class TurnDraft:
 
     def _passages(self, hop: _Hop, number: int, question: str) -> list[Context]:
         query = hop.query if hop.query.strip() != question.strip() else ""
-        return contexts_of(hop.nodes, query=query or None, hop=number, with_metadata=self.with_metadata)
+        return contexts_of(
+            hop.nodes, query=query or None, hop=number, with_metadata=self.options.node_text == "llm"
+        )
 
     def _hops(self, step: Step) -> list[_Hop]:
         """The retrievals of a step, each with the nodes that came out at the end of it.
@@ -155,7 +170,7 @@ class TurnDraft:
     def _tool_texts(self, hop: int) -> list[Context]:
         """The texts of the tools that the user named as evidence."""
         outputs = [step.result for step in self.turn.steps if step.kind == "tool" and step.result is not None]
-        named = [each for each in outputs if get(each, "tool_name") in self.tool_contexts]
+        named = [each for each in outputs if get(each, "tool_name") in self.options.tool_contexts]
         texts = [text_of(each.content).strip() for each in named if not nodes_of(each)]
         return [Context(text=text, hop=hop + number) for number, text in enumerate(texts) if text]
 
@@ -198,7 +213,9 @@ class TurnDraft:
             if step.kind == "retrieve" and _inside(step, "retrieve"):
                 query = question_of(step.asked)
                 nodes = nodes_of(step.result)
-                contexts = contexts_of(nodes, query=None, hop=0, with_metadata=self.with_metadata)
+                contexts = contexts_of(
+                    nodes, query=None, hop=0, with_metadata=self.options.node_text == "llm"
+                )
                 yield Stage(name=step.name, query=query, contexts=tuple(contexts))
 
     def _timings(self) -> Timings:

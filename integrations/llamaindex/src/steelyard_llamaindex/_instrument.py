@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Literal
 
 from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.record import Record
+from steelyard_llamaindex._draft import TurnDraft
+from steelyard_llamaindex._options import Options
+from steelyard_llamaindex._streams import defer
 from steelyard_llamaindex._turns import Receiver, Turns
 
 __all__ = ["active", "attach", "detach", "instrument", "make_turns", "uninstrument"]
@@ -21,6 +25,7 @@ def instrument(
     *,
     tool_contexts: Collection[str] = (),
     node_text: Literal["llm", "plain"] = "llm",
+    on_record: Callable[[Record], Record | None] | None = None,
     ttl: float = 3600.0,
     max_open: int = 10_000,
 ) -> None:
@@ -35,6 +40,7 @@ def instrument(
             such as a web search.
         node_text: What counts as the text of a node: `llm`, as the model is shown it, with the metadata that
             the node does not exclude; or `plain`, without metadata.
+        on_record: Called with every Record in the Monitor's thread; may return a changed one.
         ttl: Seconds after which a turn that never ended is given up, as `interrupted`.
         max_open: How many turns may be under way before the oldest is given up.
 
@@ -42,7 +48,10 @@ def instrument(
         ConfigurationError: If an option cannot mean what was given.
         MissingDependency: If LlamaIndex is not installed.
     """
-    turns = make_turns(monitor, tool_contexts=tool_contexts, node_text=node_text, ttl=ttl, max_open=max_open)
+    options = Options(
+        tool_contexts=tool_contexts, node_text=node_text, on_record=on_record, ttl=ttl, max_open=max_open
+    )
+    turns = make_turns(monitor, options)
     from llama_index_instrumentation import root_dispatcher
 
     from steelyard_llamaindex._handlers import Events, Spans
@@ -91,10 +100,8 @@ def detach() -> None:
     uninstrument()
 
 
-def make_turns(
-    monitor: Receiver | None, *, tool_contexts: Collection[str], node_text: str, ttl: Any, max_open: Any
-) -> Turns:
-    """Check the options and make what follows the turns."""
+def make_turns(monitor: Receiver | None, options: Options) -> Turns:
+    """Make what follows the turns; the Monitor is the default one where none is given."""
     if importlib.util.find_spec("llama_index_instrumentation") is None:
         raise MissingDependency("llama-index-core", extra="llamaindex")
     if monitor is None:
@@ -103,21 +110,10 @@ def make_turns(
         monitor = default_monitor()
     if not callable(getattr(monitor, "submit", None)):
         raise ConfigurationError(f"monitor must have a submit method, {monitor!r} has none; pass a Monitor")
-    if isinstance(tool_contexts, str):
-        raise ConfigurationError(f"tool_contexts takes a list of names; write [{tool_contexts!r}]")
-    if node_text not in ("llm", "plain"):
-        raise ConfigurationError(f"node_text is 'llm' or 'plain', not {node_text!r}")
-    for name, value in (("ttl", ttl), ("max_open", max_open)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            raise ConfigurationError(f"{name} must be a number above 0, not {value!r}")
-    from steelyard_llamaindex._draft import TurnDraft
-    from steelyard_llamaindex._streams import defer
-
-    tools, metadata = frozenset(tool_contexts), node_text == "llm"
     return Turns(
         monitor,
-        draft=lambda turn: TurnDraft(turn, tool_contexts=tools, with_metadata=metadata),
+        draft=lambda turn: TurnDraft(turn, options),
         defer=defer,
-        ttl=ttl,
-        most=int(max_open),
+        ttl=options.ttl,
+        most=int(options.max_open),
     )

@@ -7,14 +7,14 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, Literal
+from typing import Any
 
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
 
 from steelyard_llamaindex import _instrument
 from steelyard_llamaindex._kinds import Kind
+from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turns import Receiver
 
 __all__ = ["CallbackHandler"]
@@ -37,19 +37,9 @@ class CallbackHandler(BaseCallbackHandler):
         ```
     """
 
-    def __init__(
-        self,
-        monitor: Receiver | None = None,
-        *,
-        tool_contexts: Collection[str] = (),
-        node_text: Literal["llm", "plain"] = "llm",
-        ttl: float = 3600.0,
-        max_open: int = 10_000,
-    ) -> None:
+    def __init__(self, monitor: Receiver | None = None, **options: Any) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
-        self._turns = _instrument.make_turns(
-            monitor, tool_contexts=tool_contexts, node_text=node_text, ttl=ttl, max_open=max_open
-        )
+        self._turns = _instrument.make_turns(monitor, Options(**options))
 
     def on_event_start(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from steelyard.record import is_unrecorded
 from steelyard_llamaindex import _instrument
 from steelyard_llamaindex._turns import Turn, Turns, current_place
 
@@ -52,7 +53,7 @@ def record(
     """
     handle = ManualTurn(f"record-{uuid4()}")
     turns = _instrument.active()
-    if turns is None:
+    if turns is None or is_unrecorded():
         yield handle
         return
     given = {**(metadata or {}), "reference": reference, "tags": list(tags)}
