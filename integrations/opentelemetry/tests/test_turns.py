@@ -244,6 +244,23 @@ def test_results_of_tools_stand_in_for_documents() -> None:
     assert [context.text for context in record.contexts] == list(TEXTS)
 
 
+def test_documents_of_every_tool_call_count() -> None:
+    root = span("agent", at=(0, 9), attributes=oi("AGENT", input__value=QUESTION, output__value=ANSWER))
+    spans = [root]
+    for number, texts in enumerate((TEXTS[:2], TEXTS[1:])):
+        artifact = [{"id": text[:1], "page_content": text, "metadata": {}} for text in texts]
+        output = {"type": "tool", "data": {"content": "two passages", "artifact": artifact}}
+        found = oi("TOOL", tool__name="kb", output__value=json.dumps(output))
+        spans.append(span("kb", root, at=(number, number + 1), attributes=found))
+    record = one(spans)
+    assert [(c.text, c.id, c.hop) for c in record.contexts] == [
+        (TEXTS[0], "P", 0),
+        (TEXTS[1], "F", 0),
+        (TEXTS[2], "B", 1),
+    ]
+    assert record.contexts_source == "tool"
+
+
 def test_a_rewritten_question_is_kept_apart() -> None:
     retriever, model, root = rag_turn(question="And its capital?")
     rewritten = {**retriever.attributes, "input.value": QUESTION}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource, Stage, unique
 from steelyard_opentelemetry._documents import documents_in, merged
-from steelyard_opentelemetry._payload import answer_in
+from steelyard_opentelemetry._payload import result_in
 from steelyard_opentelemetry._prompt import context_block, split_passages
 from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
@@ -64,7 +64,13 @@ def _find(turn: Turn) -> Found:
     told = tuple(document for hop in hops for document in hop)
     if any(document.text for document in told):
         return _retrieved(turn, tuple(document for document in told if document.text))
-    ways: tuple[Callable[[Turn, Sequence[Context]], Found], ...] = (_passing, _variables, _results, _prompt)
+    ways: tuple[Callable[[Turn, Sequence[Context]], Found], ...] = (
+        _artifacts,
+        _passing,
+        _variables,
+        _results,
+        _prompt,
+    )
     for way in ways:
         found = way(turn, told)
         if found.contexts:
@@ -132,7 +138,7 @@ def _stages(turn: Turn) -> tuple[Stage, ...]:
 
 def _passing(turn: Turn, told: Sequence[Context]) -> Found:
     """A step that returned a list of documents, where no retriever was seen."""
-    for _, sight in turn.seen("chain", "tool"):
+    for _, sight in turn.seen("chain"):
         for payload in reversed(sight.passing):
             documents = unique(document for document in documents_in(payload) if document.text)
             if documents:
@@ -148,16 +154,26 @@ def _variables(turn: Turn, told: Sequence[Context]) -> Found:
     return Found()
 
 
+def _artifacts(turn: Turn, told: Sequence[Context]) -> Found:
+    """Tools that returned documents as such."""
+    contexts: list[Context] = []
+    for hop, (_, sight) in enumerate(turn.outermost("tool")):
+        documents = [document for document in documents_in(sight.result) if document.text]
+        contexts.extend(_ranked(documents, hop=hop))
+    note = "documents taken from the results of tools"
+    return Found(contexts=unique(contexts), source="tool", note=note) if contexts else Found()
+
+
 def _results(turn: Turn, told: Sequence[Context]) -> Found:
-    """Results of the tools that look like retrieval: with one inside, with documents in them, or by name."""
+    """Texts that tools returned which look like retrieval: with one inside, or by name."""
     contexts: list[Context] = []
     for hop, (node, sight) in enumerate(turn.outermost("tool")):
-        documents = [document for document in documents_in(sight.result) if document.text]
+        documents: list[Context] = []
         inside = [n.sight for n in node.below() if n.sight and n.sight.kind == "retrieval"]
-        if not documents and (inside or _RETRIEVING.search(sight.tool)):
+        if inside or _RETRIEVING.search(sight.tool):
             count = sum(len(retrieval.documents) for retrieval in inside)
             known = [document for retrieval in inside for document in retrieval.documents]
-            documents = list(_split(answer_in(sight.result), known, count=count).contexts)
+            documents = list(_split(result_in(sight.result), known, count=count).contexts)
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
         contexts.extend(_ranked(_identified(documents, told), hop=hop, query=query))
     note = "documents taken from the results of tools"

@@ -15,7 +15,7 @@ __all__ = ["documents_in", "merged", "retrieved_in"]
 _DEPTH = 6
 _LISTS = (
     *("documents", "docs", "nodes", "source_nodes", "source_documents", "context", "contexts", "results"),
-    *("outputs", "output", "inputs", "raw_output", "matches", "chunks"),
+    *("outputs", "output", "inputs", "raw_output", "matches", "chunks", "artifact", "data", "kwargs"),
 )
 _TEXTS = ("page_content", "content", "text", "document", "chunk", "passage", "body")
 _IDS = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id", "_id")

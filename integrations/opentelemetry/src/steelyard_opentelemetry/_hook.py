@@ -1,8 +1,8 @@
 """A completion hook for `opentelemetry-util-genai`: content for us, without content in what is exported.
 
 The official GenAI instrumentors leave content off their spans unless told otherwise. With
-`OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=steelyard` they pass it to this hook all the same: it stays in this
-process, waits for its span to reach the span processor, and goes nowhere else.
+`OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=steelyard` they pass it to this hook all the same: it stays in
+this process, waits for its span to reach the span processor, and goes nowhere else.
 """
 
 from __future__ import annotations

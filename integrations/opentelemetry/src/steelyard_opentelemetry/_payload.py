@@ -11,7 +11,7 @@ from typing import Any
 
 from steelyard_opentelemetry._messages import Message, messages_in
 
-__all__ = ["MOST", "Broken", "answer_in", "as_messages", "decode", "named", "question_in"]
+__all__ = ["MOST", "Broken", "answer_in", "as_messages", "decode", "named", "question_in", "result_in"]
 
 MOST = 2_000_000
 """Characters of a JSON attribute that are parsed; a longer one is named as unreadable."""
@@ -120,6 +120,15 @@ def answer_in(value: object, depth: int = _DEPTH) -> str:
     if isinstance(value, Sequence) and len(value) == 1:
         return answer_in(value[0], depth - 1)
     return ""
+
+
+def result_in(value: object) -> str:
+    """What a tool returned, as text: a message's, or whatever an output says."""
+    value = decode(value)
+    if isinstance(value, Mapping) and "output" in value:
+        value = value["output"]
+    messages = () if isinstance(value, (str, Broken)) else messages_in(value)
+    return messages[-1].text if messages else answer_in(value)
 
 
 def _answer_text(value: str) -> str:
