@@ -28,6 +28,15 @@ def test_instrumenting_twice_records_once() -> None:
     assert len(get_dispatcher().span_handlers) == before
 
 
+def test_without_a_monitor_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.online.default_monitor", lambda: receiver)
+    receiver = Receiver()
+    instrument()
+    engine().query(QUESTION)
+    uninstrument()
+    assert len(receiver.drafts) == 1
+
+
 def test_other_handlers_stay() -> None:
     from llama_index.core.instrumentation.event_handlers import NullEventHandler
 
