@@ -183,6 +183,27 @@ def test_decisions_and_their_plan(
     assert faithfulness["verdicts"][0]["probability"] == 0.9
 
 
+def test_an_embedder_on_the_server_and_its_plan(
+    steelyard: Steelyard, server: JudgeServer, turns: Path
+) -> None:
+    def candid(request: Received) -> Any:
+        reply = think(request)
+        for key, line in keyed(request.text).items():
+            if line == "the answer." and "verdict" in reply[key]:
+                reply[key]["verdict"] = False
+        return reply
+
+    server.chat = candid
+    options = ("-m", "answer_relevancy", "--embedder", "vectors")
+    plan = ask(steelyard, server, turns, *options, "--plan")
+    row = next(line.split() for line in plan.out.splitlines() if line.startswith("all 6"))
+    outcome = ask(steelyard, server, turns, *options, "--out", "-")
+    assert outcome.status == 0, outcome.err
+    assert int(row[2]) == len(server.received)
+    assert [r.body["model"] for r in server.received].count("vectors") == len(RECORDS)
+    assert outcome.lines[0]["scores"][0]["provenance"]["embedder"] == "openai:vectors"
+
+
 def test_an_extractor_is_for_decisions(steelyard: Steelyard, turns: Path) -> None:
     outcome = steelyard("score", turns, "--extractor", "m")
     assert outcome.status == 2

@@ -119,7 +119,7 @@ def test_fail_under(steelyard: Steelyard, turns: Path, bar: str, status: int, sa
         (["IN", "--out", "IN"], "is the input; name another file"),
         (["IN", "--judge", "openai"], "--judge openai needs a key"),
         (["IN", "--judge", "decisions"], "--judge decisions needs a key"),
-        (["IN", "--model", "gpt-4o-mini"], "--model, --base-url and --api-key-env need --judge"),
+        (["IN", "--model", "gpt-4o-mini"], "--model, --embedder, --base-url and --api-key-env need --judge"),
         (["IN", "--judge", "openai", "--api-key-env", "NO_SUCH"], "NO_SUCH: that variable is not set"),
         (["IN", "--out", "/dev/full"], "No space left on device"),
         (["IN", "--deadline", "0"], "deadline"),

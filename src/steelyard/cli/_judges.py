@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Judge, judge_from
+from steelyard.judge import Embedder, Judge, OpenAIEmbedder, StaticEmbedder, judge_from
 
 __all__ = ["JudgeChoice", "choose_judge"]
 
@@ -24,6 +24,8 @@ class JudgeChoice:
     """`--model`."""
     extractor: str | None = None
     """`--extractor`."""
+    embedder: str | None = None
+    """`--embedder`."""
     base_url: str | None = None
     """`--base-url`."""
     key_variable: str | None = None
@@ -31,9 +33,10 @@ class JudgeChoice:
 
     def check(self) -> None:
         """Raise a ConfigurationError if the options do not go together."""
-        if self.kind == "local" and (self.model or self.base_url or self.key_variable):
+        remote = (self.model, self.base_url, self.key_variable, self.embedder)
+        if self.kind == "local" and any(remote):
             raise ConfigurationError(
-                "--model, --base-url and --api-key-env need --judge openai or --judge decisions"
+                "--model, --embedder, --base-url and --api-key-env need --judge openai or --judge decisions"
             )
         if self.extractor and self.kind != "decisions":
             raise ConfigurationError(
@@ -55,6 +58,12 @@ class JudgeChoice:
         if self.kind == "local":
             return judge_from("local")
         return self.remote(base_url=self.base_url, api_key=self._key())
+
+    def build_embedder(self) -> Embedder:
+        """The embedder asked for, on the judge's server; the local one otherwise."""
+        if self.embedder is None:
+            return StaticEmbedder()
+        return OpenAIEmbedder(self.embedder, base_url=self.base_url, api_key=self._key())
 
     def remote(self, **options: Any) -> Judge:
         """A judge that is not local, whose classes are given these options."""

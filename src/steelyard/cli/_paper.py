@@ -19,8 +19,11 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import (
     Capabilities,
     Claims,
+    Embedder,
     Entities,
     Judge,
+    Noncommittal,
+    OpenAIEmbedder,
     Question,
     Questions,
     Reply,
@@ -34,14 +37,15 @@ __all__ = ["ASSUMED", "PaperJudge"]
 
 ASSUMED = (
     "4 characters a token, schemas included",
-    "a claim a sentence, every verdict yes, reasons of 10 words",
+    "a claim a sentence, no answer evasive, every verdict yes, reasons of 10 words",
     "no retries, nothing cached by the server",
 )
 """What a plan takes for granted."""
 
 _REASON = "the context with this number says so in these words"
+_Answer = list[str] | bool
 _NAME = re.compile(r"\b(?:[A-Z]\w+|\d[\d.,]*)")
-_extracted: ContextVar[Mapping[str, list[str]]] = ContextVar("extracted")
+_known: ContextVar[Mapping[str, _Answer]] = ContextVar("known")
 
 
 class PaperJudge:
@@ -61,6 +65,10 @@ class PaperJudge:
         self._judge = make(client=self._client)
         self.usage: dict[str, Usage] = {}
 
+    def embedder(self, model: str) -> Embedder:
+        """A remote embedder whose requests are counted here as well."""
+        return OpenAIEmbedder(model, client=self._client)
+
     @property
     def name(self) -> str:
         """The remote judge's."""
@@ -78,7 +86,7 @@ class PaperJudge:
 
     async def answer(self, request: Request) -> Reply:
         """Let the remote judge write its requests, and answer them from the material."""
-        _extracted.set({key: _extract(question, request.view) for key, question in request.questions.items()})
+        _known.set({key: _assume(question, request.view) for key, question in request.questions.items()})
         return await self._judge.answer(request)
 
     async def aclose(self) -> None:
@@ -88,16 +96,18 @@ class PaperJudge:
 
     def _serve(self, request: Any) -> Any:
         body = json.loads(request.content)
-        chat = request.url.path.endswith("/chat/completions")
-        reply, spent = _chat(body) if chat else _decisions(body)
+        make = _WIRE[request.url.path.rpartition("/")[2]]
+        reply, spent = make(body)
         model = str(body["model"])
         self.usage[model] = self.usage.get(model, Usage()) + spent
         return self._http.Response(200, json=reply)
 
 
-def _extract(question: Question, view: View) -> list[str]:
-    """What an extraction is assumed to come back with."""
+def _assume(question: Question, view: View) -> _Answer:
+    """What a question is assumed to come back with: texts of the material, or yes."""
     match question:
+        case Noncommittal():
+            return False
         case Claims(of=of):
             return [sentence.text for sentence in sentences(getattr(view, of) or "")]
         case Entities(of="contexts"):
@@ -108,16 +118,16 @@ def _extract(question: Question, view: View) -> list[str]:
         case Questions(count=count):
             return [f"What does the answer say about its subject number {number}?" for number in range(count)]
         case _:
-            return []
+            return True
 
 
 def _chat(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
     wanted = body.get("response_format", {}).get("json_schema", {}).get("schema")
     if wanted is None:
         raise ConfigurationError("a plan needs a judge that asks for a JSON schema")
-    known = _extracted.get()
+    known = _known.get()
     reply = {
-        key: _fill(shape, wanted.get("$defs", {}), known.get(key, []))
+        key: _fill(shape, wanted.get("$defs", {}), known.get(key, True))
         for key, shape in wanted["properties"].items()
     }
     content = json.dumps(reply, ensure_ascii=False)
@@ -128,19 +138,17 @@ def _chat(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
     return {"model": body["model"], "choices": choices}, _usage(sent, _tokens(len(content)))
 
 
-def _fill(shape: dict[str, Any], shared: dict[str, Any], texts: list[str]) -> Any:
-    """A value that fits the schema of one answer: texts where a list is wanted, else yes."""
+def _fill(shape: dict[str, Any], shared: dict[str, Any], known: _Answer) -> Any:
+    """A value that fits the schema of one answer."""
     if "$ref" in shape:
-        return _fill(shared[shape["$ref"].rpartition("/")[2]], shared, texts)
+        return _fill(shared[shape["$ref"].rpartition("/")[2]], shared, known)
     if "enum" in shape:
         return shape["enum"][-1]
     match shape["type"]:
         case "object":
-            return {name: _fill(inner, shared, texts) for name, inner in shape["properties"].items()}
-        case "array":
-            return texts
-        case "boolean":
-            return True
+            return {name: _fill(inner, shared, known) for name, inner in shape["properties"].items()}
+        case "array" | "boolean":
+            return known
         case "string":
             return _REASON
         case _:
@@ -169,6 +177,14 @@ def _decide(question: dict[str, Any]) -> dict[str, Any]:
                 for at, label in enumerate(labels)
             ]
             return {"type": "score", "score": float(top), "confidence": 1.0, "probabilities": levels}
+
+
+def _embeddings(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
+    data = [{"index": at, "embedding": [1.0]} for at in range(len(body["input"]))]
+    return {"model": body["model"], "data": data}, _usage(sum(map(len, body["input"])), 0)
+
+
+_WIRE = {"completions": _chat, "decisions": _decisions, "embeddings": _embeddings}
 
 
 def _usage(sent: int, received: int) -> Usage:

@@ -47,7 +47,8 @@ def estimate(job: Job) -> int:
         return 1
     judge = PaperJudge(job.judge.remote)
     suite = suite_of(job.metrics, judge)
-    results = evaluate(records, metrics=suite, judge=judge, fuse=job.fuse, progress=False)
+    embedder = judge.embedder(job.judge.embedder) if job.judge.embedder else None
+    results = evaluate(records, metrics=suite, judge=judge, embedder=embedder, fuse=job.fuse, progress=False)
     for summary in results.summary:
         if summary.failed:
             raise SteelyardError(

@@ -49,6 +49,12 @@ def score(
             metavar="M", help="Chat model that extracts claims for `decisions`; without, they are sentences."
         ),
     ] = "",
+    embedder: Annotated[
+        str,
+        typer.Option(
+            metavar="M", help="Embedding model on the judge's server; without, static word vectors."
+        ),
+    ] = "",
     base_url: Annotated[
         str, typer.Option(metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
     ] = "",
@@ -113,6 +119,7 @@ def score(
             kind=judge.value,
             model=model or None,
             extractor=extractor or None,
+            embedder=embedder or None,
             base_url=base_url or None,
             key_variable=api_key_env or None,
         ),

@@ -90,7 +90,8 @@ def run(job: Job) -> int:
 def _price(job: Job, tally: Tally) -> str:
     """What the run cost, where tokens of one model were counted and its price is known."""
     usage, judge = tally.sums.usage, job.judge
-    if judge.kind == "local" or judge.extractor or not usage.prompt_tokens or usage.cost is not None:
+    several = judge.extractor or judge.embedder
+    if judge.kind == "local" or several or not usage.prompt_tokens or usage.cost is not None:
         return ""
     dollars, source = price_of(usage, model=judge.chosen_model, base_url=judge.base_url)
     return source if dollars is None else f"about ${dollars:.4f} ({source})"
@@ -117,10 +118,12 @@ async def _score(
     suite: list[Metric],
     done: Callable[[Evaluation], bool],
 ) -> None:
+    embedder = job.judge.build_embedder()
     each = evaluate_each(
         read_records(lines, bad=bad),
         metrics=suite,
         judge=judge,
+        embedder=embedder,
         fuse=job.fuse,
         concurrency=job.concurrency,
         deadline=job.deadline,
@@ -132,6 +135,7 @@ async def _score(
                     break
     finally:
         await judge.aclose()
+        await embedder.aclose()
 
 
 def _hopeless(tally: Tally) -> bool:
