@@ -1,9 +1,10 @@
 # Everything a fresh machine needs: `make demo` and `make test` create .venv, install and run.
 PYTHON ?= python3
 VENV := .venv
+MATERIAL ?= ../shared/peers
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-lowest-langchain test-lowest-llamaindex lint types bench clean
+.PHONY: demo test test-lowest test-lowest-langchain test-lowest-llamaindex lint types bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +45,11 @@ $(LOWEST_LLAMAINDEX)/.done: pyproject.toml Makefile
 
 test-lowest-llamaindex: $(LOWEST_LLAMAINDEX)/.done  ## the LlamaIndex recorder on the lowest versions it supports
 	$(LOWEST_LLAMAINDEX)/bin/python -m pytest -q integrations/llamaindex
+
+test-lowest: test-lowest-langchain test-lowest-llamaindex  ## the recorders on what they support at least
+
+bench: $(VENV)/.dev  ## ours beside ragas and deepeval; MATERIAL holds the stub server, the samples and the peers' runner
+	$(BIN)/python benchmarks/peers/run.py --material $(MATERIAL)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
