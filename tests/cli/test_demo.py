@@ -98,6 +98,17 @@ def test_piped_into_a_program_without_color_or_cursor(here: Path) -> None:
     assert b"sk-unused" not in done.stdout
 
 
+def test_a_terminal_that_knows_only_ascii(here: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from steelyard.cli import main; main()", "demo"],
+        capture_output=True,
+        check=True,
+        cwd=here,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert b"Chain B is worse" in done.stdout
+
+
 def answer(request: Received) -> Any:
     return "The steelyard is a balance, invented in 1234."
 

@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
+from io import TextIOWrapper
 
 import typer
 
@@ -28,6 +29,10 @@ def main() -> None:
 
     Exit status: 0 fine, 1 finished with findings (bad input lines, a missed `--fail-under`), 2 wrong usage.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or pipe that cannot show a character shows a question mark; that is no reason to stop.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         build()()
     except SteelyardError as error:
