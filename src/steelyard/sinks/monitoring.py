@@ -73,6 +73,8 @@ def _decisions(stats: Any) -> Iterable[Observation]:
 def _outcomes(stats: Any) -> Iterable[Observation]:
     yield Observation(stats.evaluated, {names.OUTCOME: "evaluated", names.CAUSE: ""})
     yield Observation(stats.abandoned, {names.OUTCOME: "abandoned", names.CAUSE: ""})
+    if (spooled := getattr(stats, "spooled", 0)) > 0:
+        yield Observation(spooled, {names.OUTCOME: "spooled", names.CAUSE: ""})
     for cause, count in stats.dead.items():
         yield Observation(count, {names.OUTCOME: "dead", names.CAUSE: cause})
 

@@ -31,6 +31,8 @@ __all__ = ["HoldingCounts", "HoldingSpanProcessor", "Reports"]
 
 _log = logging.getLogger("steelyard.opentelemetry")
 _REMEMBERED = 10_000
+_OBJECTS = 2500
+"""Bytes that a held root takes besides its texts, as measured."""
 
 
 class Reports(Protocol):
@@ -164,7 +166,7 @@ class HoldingSpanProcessor(SpanProcessor):
         if context is None or is_own(_scope(span), context.trace_id):
             return [span]
         if not is_local_root(span):
-            if self._select is None and retrieves(span):
+            if self._select is None and context.trace_id not in self._retrieving and retrieves(span):
                 with self._change:
                     self._retrieving[context.trace_id] = None
                     _trim(self._retrieving)
@@ -357,7 +359,7 @@ def _size(span: ReadableSpan) -> int:
     values = [*(span.attributes or {}).values()]
     for event in span.events:
         values.extend((event.attributes or {}).values())
-    return 1000 + sum(len(value) if isinstance(value, str | Sequence) else 8 for value in values)
+    return _OBJECTS + sum(len(value) if isinstance(value, str | Sequence) else 8 for value in values)
 
 
 def _with_scores(span: ReadableSpan, scores: Sequence[Score], *, explanations: bool) -> ReadableSpan:
