@@ -157,6 +157,20 @@ def test_empty_parts_are_not_applicable_never_zero(steelyard: Steelyard, tmp_pat
     assert {score["value"] for score in line["scores"]} == {None}
 
 
+def test_texts_cannot_steer_the_terminal(steelyard: Steelyard, tmp_path: Path) -> None:
+    steer = "\x1b]0;mine\x07\x1b[2J\u202egninrut\u200b\r"
+    bad = {
+        **POOR,
+        "id": f"id{steer}",
+        "answer": f"Wolves {steer} hunt reindeer.",
+        "question": f"{steer} Who?",
+    }
+    path = write_lines(tmp_path / "in.jsonl", bad, {f"key{steer}": 1})
+    outcome = steelyard("score", path)
+    assert "Wolves" in outcome.err and "line 2" in outcome.err
+    assert not set("\x1b\x07\u202e\u200b\r") & set(outcome.err)
+
+
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
 

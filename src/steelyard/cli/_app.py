@@ -15,6 +15,7 @@ from io import TextIOWrapper
 
 import typer
 
+from steelyard.cli._words import printable
 from steelyard.errors import SteelyardError
 
 __all__ = ["build", "main"]
@@ -85,4 +86,4 @@ def _root(
 
 
 def _complain(message: str) -> None:
-    typer.echo(f"steelyard: {message}", err=True)
+    typer.echo(f"steelyard: {printable(message)}", err=True)

@@ -19,7 +19,7 @@ from steelyard.cli._input import count_lines, open_input, read_records
 from steelyard.cli._judges import JudgeChoice
 from steelyard.cli._prices import price_of
 from steelyard.cli._summary import Tally, show
-from steelyard.cli._words import counted
+from steelyard.cli._words import counted, printable
 from steelyard.engine import check_names, evaluate_each
 from steelyard.errors import ConfigurationError
 from steelyard.judge import Fuse, Judge
@@ -156,7 +156,7 @@ class BadLines:
         """Take note of one."""
         self.count += 1
         if self.count <= _MOST_NAMED:
-            message = f"line {number}: {why}"
+            message = printable(f"line {number}: {why}")
         elif self.count == _MOST_NAMED + 1:
             message = "more bad lines are counted, not named"
         else:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, counted, reason_of, shorten, worst_verdict
+from steelyard.cli._words import amount, counted, printable, reason_of, shorten, worst_verdict
 from steelyard.engine import MetricSummary, Summarizer
 from steelyard.scores import Evaluation, Provenance, Score, Usage
 
@@ -131,7 +131,7 @@ def _section(console: Console, title: str, rows: Sequence[str | Text], *, style:
     console.print()
     console.print(Text(title, style=f"bold {style}"))
     for row in rows:
-        text = row if isinstance(row, Text) else Text(row, style=style)
+        text = row if isinstance(row, Text) else Text(printable(row), style=style)
         for line in text.wrap(console, console.width - 2):
             console.print(Text.assemble("  ", line))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.scores import Score, Verdict
 
-__all__ = ["counted", "reason_of", "shorten", "worst_verdict"]
+__all__ = ["amount", "counted", "printable", "reason_of", "shorten", "worst_verdict"]
 
 _BAD_WHEN_TRUE = frozenset({"contradicted"})
 
@@ -60,9 +60,14 @@ _PLAIN: Mapping[str, str] = {
 }
 
 
+def printable(text: str) -> str:
+    """A text on one line that does nothing to a terminal: no control, no direction, nothing invisible."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
 def shorten(text: str, width: int) -> str:
-    """A text on one line of at most so many characters."""
-    flat = " ".join(text.split())
+    """A printable text of at most so many characters."""
+    flat = printable(text)
     return flat if len(flat) <= width else flat[: max(width - 1, 0)].rstrip() + "…"
 
 
