@@ -86,6 +86,11 @@ def test_agent_that_looks_nothing_up(receiver: Receiver) -> None:
     assert (record.question, record.answer, record.contexts) == (QUESTION, ANSWER, ())
 
 
+def test_agent_that_says_nothing(receiver: Receiver) -> None:
+    ask(FunctionAgent(tools=[query_tool("docs")], llm=Caller(script=[""])))
+    assert receiver.record.answer == ""
+
+
 @pytest.mark.parametrize("form", ["message", "history"])
 def test_questions_as_messages(receiver: Receiver, form: str) -> None:
     message = ChatMessage(role=MessageRole.USER, content=QUESTION)

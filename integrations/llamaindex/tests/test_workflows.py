@@ -9,6 +9,11 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Fixed, Receiver, Scripted, engine, texts
+from pydantic import BaseModel
+
+
+class City(BaseModel):
+    name: str
 
 
 class Found(Event):
@@ -95,6 +100,27 @@ def test_own_stop_event(receiver: Receiver) -> None:
     run(Typed(), topic=QUESTION)
     record = receiver.record
     assert (record.question, record.answer, texts(record)) == (QUESTION, ANSWER, [PARIS])
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ({"answer": ANSWER, "took": 3}, ANSWER),
+        ({"city": "Paris"}, '{"city": "Paris"}'),
+        (City(name="Paris"), '{"name":"Paris"}'),
+        ([1, 2], ""),
+        (None, ""),
+    ],
+)
+def test_results_of_all_shapes(receiver: Receiver, result: Any, answer: str) -> None:
+    class Shaped(Workflow):
+        @step
+        async def only(self, ev: StartEvent) -> StopEvent:
+            await Fixed("d1").aretrieve(ev.query)
+            return StopEvent(result=result)
+
+    run(Shaped(), query=QUESTION)
+    assert (receiver.record.answer, texts(receiver.record)) == (answer, [PARIS])
 
 
 def test_workflow_inside_a_workflow_is_the_same_turn(receiver: Receiver) -> None:

@@ -186,17 +186,21 @@ class TurnDraft:
         prompts = [prompt_of(prompt) for prompt in self.turn.prompts]
         source: ContextsSource = "tool" if self.turn.root.kind == "agent" else "retrieved"
         assembled = assemble(contexts, prompts=prompts, source=source)
-        found = [_Hop(question_of(step.asked), nodes_of(step.result), False) for step in self._retrievals()]
-        used = {id(each.node) for hop in hops for each in hop.nodes}
-        if all(id(each.node) in used for hop in found for each in hop.nodes):
-            return assembled, assembled.retrieved
-        everything = [context for n, hop in enumerate(found) for context in self._passages(hop, n, question)]
+        everything = self._everything(hops, question)
         if assembled.contexts_source == "in_prompt":
             everything = list(mark_in_prompt(everything, prompts))
         kept = {context.text for context in assembled.contexts}
         if all(context.text in kept for context in everything):
             return assembled, assembled.retrieved
         return assembled, unique(everything)
+
+    def _everything(self, hops: Sequence[_Hop], question: str) -> list[Context]:
+        """What the retrievers returned; nothing where all of it is in the hops already."""
+        found = [_Hop(question_of(step.asked), nodes_of(step.result), False) for step in self._retrievals()]
+        used = {id(each.node) for hop in hops for each in hop.nodes}
+        if all(id(each.node) in used for hop in found for each in hop.nodes):
+            return []
+        return [context for n, hop in enumerate(found) for context in self._passages(hop, n, question)]
 
     def _standalone(self, question: str) -> str | None:
         """How a chat engine rewrote the question: what it asked first."""

@@ -76,17 +76,19 @@ def answer_of(result: Any) -> str:
         return ""
     if type(result).__name__ == "PydanticResponse":
         return text_of(result) if result.response is not None else ""
+    return _answer_in(result)
+
+
+def _answer_in(result: Any) -> str:
     fields = _fields(result)
-    found = _first(fields, _ANSWERED, answer_of)
-    if found:
+    rest = (answer_of(get(result, name)) for name in ("content", "result", "structured_response"))
+    found = _first(fields, _ANSWERED, answer_of) or next(filter(None, rest), "")
+    silent = not fields.keys().isdisjoint(_ANSWERED) or isinstance(get(result, "content"), str)
+    if found or silent or not fields:
         return found
-    for name in ("content", "result", "structured_response"):
-        value = get(result, name)
-        if value is not None and value is not result and (text := answer_of(value)):
-            return text
     # A structured response, or an event of the application's own: its JSON is what there is to read.
     whole = get(result, "model_dump_json")
-    return text_of(whole()) if callable(whole) and fields else ""
+    return text_of(whole()) if callable(whole) else ""
 
 
 def trouble_of(answer: str, failure: str | None) -> str | None:
