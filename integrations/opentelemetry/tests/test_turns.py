@@ -340,6 +340,17 @@ def test_hidden_content_names_the_switch_of_its_dialect() -> None:
     (found,) = read_spans([span("chat", attributes=bare)]).diagnoses
     assert found.cause == "content_off"
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in str(found)
+    other = span("ChatOpenAI.chat", scope="opentelemetry.instrumentation.langchain", attributes=bare)
+    (found,) = read_spans([other]).diagnoses
+    assert (found.cause, "TRACELOOP_TRACE_CONTENT" in found.advice) == ("content_off", True)
+
+
+def test_half_hidden_content_is_told_as_hidden() -> None:
+    retriever, model, root = rag_turn()
+    silent = {**root.attributes, "output.value": "__REDACTED__"}
+    blind = oi("LLM", output__value="__REDACTED__")
+    reading = read_spans([retriever, replace(model, attributes=blind), replace(root, attributes=silent)])
+    assert causes(reading) == ["content_off"]
 
 
 def test_dropped_attributes_are_told_in_the_record_or_instead_of_it() -> None:

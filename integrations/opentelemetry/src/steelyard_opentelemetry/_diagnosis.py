@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from steelyard_opentelemetry._contexts import Found, find_contexts
+from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
 
 __all__ = ["ADVICE", "Cause", "Diagnosis", "diagnose"]
@@ -23,6 +25,7 @@ Cause = Literal[
     "orphan",
 ]
 
+_OPENLLMETRY = re.compile(r"opentelemetry\.instrumentation\.(?!genai\b)\w+(?<!_v2)$")
 _CAPTURE = (
     "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (older releases of the official "
     "instrumentors also need OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental); where content must "
@@ -129,15 +132,23 @@ def _cause(turn: Turn, found: Found) -> tuple[Cause, str]:
     sights = [node.sight for node in turn.nodes if node.sight]
     if not sights:
         return "no_llm_spans", ""
-    hidden = [sight.dialect for sight in sights if sight.hidden]
-    if hidden and (not found.contexts or not turn.answer) and not _told(turn, found):
-        return "content_off", hidden[0]
     missing = not (found.contexts and turn.question and turn.answer)
+    hidden = [_switch(node) for node in turn.nodes if node.sight and node.sight.hidden]
+    # OpenInference says what it hid; the others just leave it out, which may have another reason.
+    if missing and hidden and ("openinference" in hidden or not _told(turn, found)):
+        return "content_off", "openinference" if "openinference" in hidden else hidden[0]
     if missing and any(node.span.dropped for node in turn.nodes if node.sight):
         return "attributes_dropped", ""
     if missing and any(sight.broken for sight in sights):
         return "unreadable", ""
     return _lack(turn, found), ""
+
+
+def _switch(node: Node) -> str:
+    """Whose switch a span obeys: OpenLLMetry writes `gen_ai.*` too, but has a switch of its own."""
+    assert node.sight is not None
+    own = node.sight.dialect == "genai" and _OPENLLMETRY.match(node.span.scope)
+    return "openllmetry" if own else node.sight.dialect
 
 
 def _told(turn: Turn, found: Found) -> bool:

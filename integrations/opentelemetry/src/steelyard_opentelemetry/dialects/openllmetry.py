@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -34,10 +36,8 @@ class OpenLLMetry:
         kind = _KINDS.get(str(attributes.get("traceloop.span.kind")))
         if kind is None:
             return None
-        given, got = (
-            decode(attributes.get("traceloop.entity.input")),
-            decode(attributes.get("traceloop.entity.output")),
-        )
+        given = _payload(attributes.get("traceloop.entity.input"))
+        got = _payload(attributes.get("traceloop.entity.output"))
         broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
         if "tool.name" in attributes:
             kind = "tool"
@@ -76,6 +76,14 @@ class OpenLLMetry:
             hidden=given is None and got is None and kind == "tool",
             broken=broken,
         )
+
+
+def _payload(value: object) -> Any:
+    """A payload, which is always JSON: a plain text stands in quotes."""
+    if isinstance(value, str) and value.startswith('"'):
+        with contextlib.suppress(ValueError):
+            return json.loads(value)
+    return decode(value)
 
 
 def _kind_by_shape(kind: Kind, attributes: Mapping[str, Any], given: object, got: object) -> Kind:
