@@ -184,6 +184,7 @@ def test_claims_are_the_sentences_that_state_something() -> None:
     answer = "I found:\n\n- Paris is in France.\n- Ulm is in Germany.\n\nDo you want more? I don't know why."
     assert items(ask(Claims(), answer=answer)) == ("- Paris is in France.", "- Ulm is in Germany.")
     assert items(ask(Claims(), answer="I don't know.")) == ()
+    assert items(ask(Claims(), answer="Yes. Of course! Paris is.")) == ("Paris is.",)
     assert items(ask(Claims(of="reference"), reference=EINSTEIN)) == (EINSTEIN,)
 
 

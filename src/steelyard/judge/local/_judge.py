@@ -22,7 +22,7 @@ from steelyard.judge._questions import (
 from steelyard.judge.local._entities import entities
 from steelyard.judge.local._material import Line, Memory, Text
 from steelyard.judge.local._pace import Pace
-from steelyard.judge.local._phrases import evades, evasion
+from steelyard.judge.local._phrases import evades, evasion, replies
 from steelyard.judge.local._relevance import relevance
 from steelyard.judge.local._text import weight
 from steelyard.judge.local._vectors import Vectors, load
@@ -258,9 +258,11 @@ def _nothing(part: Part) -> Unanswered:
 
 
 def _states(sentence: str) -> bool:
-    """A question, a heading that ends in a colon or a refusal states nothing that could be supported."""
+    """A question, a heading that ends in a colon, a refusal or a bare reply states nothing to look for."""
     bare = sentence.rstrip("\"'”’»)*_ ")
-    return not bare.endswith(("?", "？", ":", "：")) and not evades(sentence)
+    if bare.endswith(("?", "？", ":", "：", "؟")) or evades(sentence):
+        return False
+    return not replies(sentence)
 
 
 def _evidence(finding: Finding, texts: Sequence[Text], by: Part, offset: int) -> tuple[Evidence, ...]:

@@ -6,7 +6,7 @@ import re
 
 from steelyard.text import sentences
 
-__all__ = ["evasion", "evades"]
+__all__ = ["evades", "evasion", "replies"]
 
 _EVASION = re.compile(
     r"\b(?:i|we) (?:do not|don't|cannot|can't|could not|couldn't)"
@@ -31,6 +31,19 @@ _EVASION = re.compile(
 def evades(sentence: str) -> bool:
     """Whether a sentence says that there is nothing to say."""
     return bool(_EVASION.search(sentence.replace("’", "'")))
+
+
+_REPLIES = """
+yes no yeah yep nope sure ok okay certainly absolutely definitely indeed exactly right correct well oh
+hello hi thanks thank you please sorry great good question of course
+"""
+_REPLY = frozenset(_REPLIES.split())
+
+
+def replies(sentence: str) -> bool:
+    """Whether a sentence is a bare reply ("Yes.", "Of course!"): what it affirms is not in it."""
+    found = re.findall(r"\w+", sentence.casefold())
+    return bool(found) and _REPLY.issuperset(found)
 
 
 def evasion(text: str) -> float:

@@ -36,7 +36,9 @@ class Word(NamedTuple):
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 # Scripts without spaces between words are compared character by character.
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+# The first alternative is a shortcut for plain words; the last would match them too.
 _WORD = re.compile(
+    rf"[A-Za-z]++(?![\w'’.{_INVISIBLE}])|"
     rf"[{_SPACELESS}]"
     rf"|\d[\d{_INVISIBLE}]*(?:[.,:/]\d+)*"
     r"|(?<!\w)[^\W\d_](?:\.[^\W\d_](?!\w))+"
