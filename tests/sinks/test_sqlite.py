@@ -187,6 +187,24 @@ def test_lone_surrogates_and_nuls_from_a_judge_are_stored(tmp_path: Path) -> Non
     assert only["faithfulness"].explanation.startswith("a\N{REPLACEMENT CHARACTER}b")
 
 
+def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="results cannot be written"):
+        SQLiteSink(tmp_path).open()
+
+
+def test_a_full_disk_is_an_error_and_nothing_is_half_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    sink = SQLiteSink(path)
+    asyncio.run(sink.write([make_evaluation("a")]))
+    # The same error that SQLite gives on a full disk, without filling one.
+    sink._connected().execute("PRAGMA max_page_count = 20")
+    many = [make_evaluation(f"r{n}", make_score(id=str(n))) for n in range(500)]
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+        asyncio.run(sink.write(many))
+    asyncio.run(sink.aclose())
+    assert [one.record_id for one in read_evaluations(path)] == ["a"]
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"nowhere/x\.db.*folder that can be written"):
         SQLiteSink(tmp_path / "nowhere" / "x.db").open()
