@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -34,8 +35,24 @@ _NO_KEY = "none"
 _FOREIGN_HEADERS = ("OpenAI-Organization", "OpenAI-Project")
 
 
+@dataclass(eq=False, slots=True)
+class _Pool:
+    """One client in one event loop, and how many endpoints hold it."""
+
+    client: AsyncOpenAI
+    slots: asyncio.Semaphore
+    holders: int = 0
+
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _Pool]] = WeakKeyDictionary()
+
+
 class Endpoint:
-    """An OpenAI-compatible server, and how to reach it from whatever event loop is running."""
+    """An OpenAI-compatible server, and how to reach it from whatever event loop is running.
+
+    Endpoints of the same server, key and number of connections share a client, so that a judge and an
+    embedder on one server do not open twice as many connections.
+    """
 
     def __init__(
         self,
@@ -59,24 +76,35 @@ class Endpoint:
         self._api_key = api_key
         self._connections = connections
         self._given = client
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
 
     @property
     def where(self) -> str:
         """The server, for messages."""
         return self.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
 
-    def client(self) -> AsyncOpenAI:
-        """The client of the running event loop; connection pools do not survive a change of loop."""
-        if self._given is not None:
-            return self._given
+    def _pool(self) -> _Pool:
+        """The pool of the running event loop; connections do not survive a change of loop."""
         loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            client = self._clients[loop] = self._open()
-        return client
+        pool = self._held.get(loop)
+        if pool is None:
+            for other in [other for other in _pools if other.is_closed()]:
+                del _pools[other]
+            pools = _pools.setdefault(loop, {})
+            pool = pools.get(self._identity)
+            if pool is None:
+                pool = pools[self._identity] = _Pool(self._open(), asyncio.Semaphore(self._connections))
+            pool.holders += 1
+            self._held[loop] = pool
+        return pool
+
+    @property
+    def _identity(self) -> Hashable:
+        return self.base_url, self._api_key, self._connections, self._given and id(self._given)
 
     def _open(self) -> AsyncOpenAI:
+        if self._given is not None:
+            return self._given
         try:
             import openai
         except ImportError as error:
@@ -85,8 +113,9 @@ class Endpoint:
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
             max_connections=self._connections, max_keepalive_connections=self._connections
         )
-        # A redirect would carry content to where nobody pointed us.
-        http = openai.DefaultAsyncHttpxClient(limits=limits, timeout=self.timeout, follow_redirects=False)
+        # The timeout is ours, over the whole request. A redirect would carry content to where nobody pointed
+        # us.
+        http = openai.DefaultAsyncHttpxClient(limits=limits, timeout=None, follow_redirects=False)
         headers: Mapping[str, Any] = {}
         key = self._api_key
         if self.base_url is not None:
@@ -95,7 +124,7 @@ class Endpoint:
         return openai.AsyncOpenAI(
             api_key=key,
             base_url=self.base_url,
-            timeout=self.timeout,
+            timeout=None,
             max_retries=0,
             default_headers=headers,
             http_client=http,
@@ -107,10 +136,10 @@ class Endpoint:
         Raises:
             JudgeError: For whatever went wrong, by name.
         """
-        client = self.client()
+        pool = self._pool()
         try:
-            async with asyncio.timeout(self.timeout):
-                return await send(client)
+            async with pool.slots, asyncio.timeout(self.timeout):
+                return await send(pool.client)
         except TimeoutError as error:
             raise self._timed_out() from error
         except SteelyardError:
@@ -141,10 +170,16 @@ class Endpoint:
         return JudgeUnavailable(f"{self.where}: {type(error).__name__}: {error}", cause="unreachable")
 
     async def aclose(self) -> None:
-        """Close the running loop's client, unless it was brought along."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        """Let go of the running loop's client; the last to do so closes it, unless it was brought along."""
+        loop = asyncio.get_running_loop()
+        pool = self._held.pop(loop, None)
+        if pool is None:
+            return
+        pool.holders -= 1
+        if not pool.holders:
+            _pools[loop].pop(self._identity, None)
+            if self._given is None:
+                await pool.client.close()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.where!r})"

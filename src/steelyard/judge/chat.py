@@ -32,7 +32,7 @@ from steelyard.judge._questions import (
 from steelyard.judge._replies import body_of, usage_of
 from steelyard.judge._schema import schema
 from steelyard.judge._tokens import with_probabilities
-from steelyard.judge.traffic import Limit, Patience, Retry
+from steelyard.judge.traffic import AdaptiveConcurrency, Patience, Retry
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -64,7 +64,7 @@ class ChatJudge:
         timeout: Seconds until a request is given up, from its first byte to the last of the reply.
         retries: Requests after the first, where the failure may pass. Retry-After is honoured; a server that
             asks for more than 20 seconds is not waited for.
-        concurrency: Requests in flight, and connections, at most.
+        concurrency: Requests in flight, and connections, at most; fewer for a while after a 429 or a timeout.
         reasons: Whether each verdict comes with a short reason; without, replies are shorter and cheaper.
         temperature: Sampling temperature; None to leave it to the server. Independent repeats of one question
             in the same words are drawn at no less than 0.7, or they would be copies of each other.
@@ -113,7 +113,7 @@ class ChatJudge:
             logprobs=logprobs,
             max_tokens=max_tokens,
         )
-        self._judge: Judge = Retry(Limit(bare, concurrency=concurrency), Patience(retries=retries))
+        self._judge: Judge = Retry(AdaptiveConcurrency(bare, most=concurrency), Patience(retries=retries))
         self._where = endpoint.where
 
     @property

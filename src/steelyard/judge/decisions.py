@@ -28,7 +28,7 @@ from steelyard.judge._questions import (
     Useful,
 )
 from steelyard.judge._replies import body_of, usage_of
-from steelyard.judge.traffic import Limit, Patience, Retry
+from steelyard.judge.traffic import AdaptiveConcurrency, Patience, Retry
 from steelyard.scores import Usage
 from steelyard.text import sentences
 
@@ -61,7 +61,7 @@ class DecisionsJudge:
         api_key: The key; as for `ChatJudge`, a key in the environment is not sent to a `base_url`.
         timeout: Seconds until a request is given up.
         retries: Requests after the first, where the failure may pass.
-        concurrency: Requests in flight, and connections, at most.
+        concurrency: Requests in flight, and connections, at most; fewer for a while after a 429 or a timeout.
         max_questions: Questions in one request, 400 at most.
         max_characters: Characters of material and questions in one request.
         client: An `openai.AsyncOpenAI` of your own; set its `max_retries=0`.
@@ -95,7 +95,7 @@ class DecisionsJudge:
             kinds=_DECIDED, independent=True, max_questions=max_questions, max_characters=max_characters
         )
         bare = _Decisions(model, endpoint, able)
-        self._judge: Judge = Retry(Limit(bare, concurrency=concurrency), Patience(retries=retries))
+        self._judge: Judge = Retry(AdaptiveConcurrency(bare, most=concurrency), Patience(retries=retries))
         self._extractor = extractor
         self._where = endpoint.where
         extracts = extractor.capabilities.kinds & _EXTRACTIONS if extractor else frozenset({Claims})
