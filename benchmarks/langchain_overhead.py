@@ -3,14 +3,16 @@
 The chain is real and its parts are instant: a retriever with five documents of 1,000 characters, a prompt, a
 fake chat model, a parser. The handler hands over to `Monitor(metrics=[], sinks=[])`: every record is built,
 submitted and accounted, nothing is scored. All variants take turns in blocks within one process, so that a
-busy machine slows all of them alike; what counts is the ratio in the last column.
+busy machine slows all of them alike. Each is shown by the lower quartile of its turns (wall time) and of its
+blocks (CPU time of the whole process, each with its own work in the background done to the end), since other
+programs only ever add; what counts is the ratio to the empty handler.
 
     python benchmarks/langchain_overhead.py [--rounds 60] [--modes invoke ainvoke stream]
 
 Langfuse and OpenInference take part where they are installed:
 
-    python -m venv .peers .peers/bin/pip install -e '.[langchain]' 'langfuse>=5'
-    openinference-instrumentation-langchain opentelemetry-sdk
+    python -m venv .peers
+    .peers/bin/pip install -e '.[langchain,opentelemetry]' langfuse openinference-instrumentation-langchain
 """
 
 from __future__ import annotations
@@ -74,6 +76,7 @@ class Variant:
     callbacks: list[BaseCallbackHandler] = field(default_factory=list)
     on: Callable[[], object] = _nothing
     off: Callable[[], object] = _nothing
+    settle: Callable[[], object] = _nothing
     after: Callable[[], object] = _nothing
     micros: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -98,7 +101,7 @@ def langfuse() -> Variant:
     )
 
     client = Langfuse(public_key="pk", secret_key="sk", base_url="http://127.0.0.1:9")
-    return Variant("langfuse", [Handler(public_key="pk")], after=client.shutdown)
+    return Variant("langfuse", [Handler(public_key="pk")], settle=client.flush, after=client.shutdown)
 
 
 def openinference() -> Variant:
@@ -117,7 +120,10 @@ def openinference() -> Variant:
     provider.add_span_processor(BatchSpanProcessor(Nowhere()))
     tracer = LangChainInstrumentor()
     return Variant(
-        "openinference", on=lambda: tracer.instrument(tracer_provider=provider), off=tracer.uninstrument
+        "openinference",
+        on=lambda: tracer.instrument(tracer_provider=provider),
+        off=tracer.uninstrument,
+        settle=provider.force_flush,
     )
 
 
@@ -127,7 +133,9 @@ def variants() -> list[Variant]:
     found = [
         Variant("no handler"),
         Variant("empty handler", [Empty()]),
-        Variant("steelyard", [CallbackHandler(monitor)], after=lambda: monitor.close(30)),
+        Variant(
+            "steelyard", [CallbackHandler(monitor)], settle=lambda: monitor.flush(30), after=monitor.close
+        ),
     ]
     if find_spec("langfuse"):
         found.append(langfuse())
@@ -151,7 +159,7 @@ def measure(mode: str, rounds: int) -> list[Variant]:
     """All variants in turn, block by block."""
     rag, loop, taking_part = chain(), asyncio.new_event_loop(), variants()
     for number in range(rounds + 1):
-        for variant in taking_part:
+        for variant in taking_part[number % len(taking_part) :] + taking_part[: number % len(taking_part)]:
             config = {"callbacks": variant.callbacks}
             variant.on()
             gc.collect()
@@ -161,6 +169,7 @@ def measure(mode: str, rounds: int) -> list[Variant]:
                 once(rag, mode, config, loop)
                 if number:  # the first round warms up
                     variant.micros.append((time.perf_counter() - started) * 1e6)
+            variant.settle()
             if number:
                 variant.cpu.append((time.process_time() - cpu) / BLOCK * 1e6)
             variant.off()
@@ -168,6 +177,11 @@ def measure(mode: str, rounds: int) -> list[Variant]:
         variant.after()
     loop.close()
     return taking_part
+
+
+def of(values: list[float]) -> float:
+    """The lower quartile."""
+    return statistics.quantiles(values, n=4)[0]
 
 
 def main() -> None:
@@ -182,7 +196,6 @@ def main() -> None:
     for mode in options.modes:
         found = measure(mode, options.rounds)
         base, empty = found[0], found[1]
-        of = statistics.median
         unit = of(empty.micros) - of(base.micros)
         unit_cpu = of(empty.cpu) - of(base.cpu)
         print(f"\n{mode}: {of(base.micros):.0f} us without a handler")

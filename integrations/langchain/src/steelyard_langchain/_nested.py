@@ -22,7 +22,10 @@ def within(turn: Turn, key: int, top: int) -> bool:
 
 def outermost(turn: Turn, key: int) -> bool:
     """Whether no retriever run is above a run."""
-    return not any(run in turn.retrievals for run in above(turn, key))
+    retrievals = turn.retrievals
+    if not retrievals or (len(retrievals) == 1 and key in retrievals):
+        return True
+    return not any(run in retrievals for run in above(turn, key))
 
 
 def inner_turns(turn: Turn) -> list[Chain]:

@@ -155,7 +155,8 @@ def _context(document: Any, rank: int, query: str | None, hop: int) -> Context |
     own = getattr(document, "id", None)
     if text is None:
         text, about = _other(document)
-    text = text_of(text)
+    if type(text) is not str:
+        text = text_of(text)
     if not text or text.isspace():
         return None
     score = None
@@ -165,7 +166,12 @@ def _context(document: Any, rank: int, query: str | None, hop: int) -> Context |
         if not _SCORED.isdisjoint(about):
             score = _score(about)
     return Context(
-        text=text, id=None if own is None else text_of(own), score=score, rank=rank, query=query, hop=hop
+        text=text,
+        id=own if own is None or type(own) is str else text_of(own),
+        score=score,
+        rank=rank,
+        query=query,
+        hop=hop,
     )
 
 
