@@ -60,6 +60,27 @@ def test_names_of_ragas(line: dict[str, Any]) -> None:
     assert record == Record(id="3", question="Q", contexts=(Context(text="C"),), answer="A", reference="R")
 
 
+def test_lists_of_context_ids() -> None:
+    line = {"retrieved_contexts": ["C", "D"], "retrieved_context_ids": [7, "d"], "reference_contexts": ["E"]}
+    record = read_record({**line, "reference_context_ids": ["e", "f"]}, number=1)
+    assert record.contexts == (Context(text="C", id="7"), Context(text="D", id="d"))
+    assert record.reference_contexts == (Context(text="E"),)
+
+
+def test_names_of_deepeval() -> None:
+    line = {"input": "Q", "actual_output": "A", "expected_output": "R", "retrieval_context": ["C"]}
+    assert read_record({**line, "context": ["E"]}, number=1) == Record(
+        id="1",
+        question="Q",
+        contexts=(Context(text="C"),),
+        answer="A",
+        reference="R",
+        reference_contexts=(Context(text="E"),),
+    )
+    # Elsewhere nobody knows what a `context` is.
+    assert read_record({"question": "Q", "context": ["E"]}, number=1).reference_contexts == ()
+
+
 def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
     good = '{"question": "Q", "answer": "A"}'
     records, faults = read(good, "{oops", "", good, '{"question": 5}', b'{"question": "\xff"}', good)
@@ -78,7 +99,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
         (["x"], "a record is a JSON object, not a list"),
         (None, "a record is a JSON object, not null"),
         ({}, "none of question, contexts, answer, reference is given; found: nothing"),
-        ({"input": "Q"}, "none of question, contexts, answer, reference is given; found: input"),
+        ({"query": "Q"}, "none of question, contexts, answer, reference is given; found: query"),
         ({"response": 1}, "'response' must be a string, not a number"),
         ({"answer": True}, "'answer' must be a string, not a boolean"),
         ({"retrieved_contexts": "text"}, "'retrieved_contexts' must be a list, not a string"),
@@ -121,7 +142,20 @@ _names = st.sampled_from(
     [
         *("id", "question", "contexts", "answer", "reference", "reference_contexts", "metadata", "status"),
         *("user_input", "retrieved_contexts", "response", "ground_truth", "ground_truths", "schema", "trace"),
-        *("timings", "stages", "tags", "retrieved", "truncated", "notes", "standalone_question", "error"),
+        *(
+            "input",
+            "actual_output",
+            "context",
+            "retrieved_context_ids",
+            "timings",
+            "stages",
+            "tags",
+            "retrieved",
+            "truncated",
+            "notes",
+            "standalone_question",
+            "error",
+        ),
     ]
 )
 _contexts = st.lists(

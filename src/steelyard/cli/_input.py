@@ -1,4 +1,4 @@
-"""Reading records from a file, one a line, by our names or those of Ragas; bad lines never stop the rest."""
+"""Reading records from a file, one a line, by our names or by others; bad lines never stop the rest."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ BadLine = Callable[[int, str], None]
 
 _LONGEST = 256 * 1024 * 1024
 _OTHER_NAMES = {
-    "question": ("user_input",),
-    "contexts": ("retrieved_contexts",),
-    "answer": ("response",),
-    "reference": ("ground_truth", "ground_truths"),
+    "question": ("user_input", "input"),
+    "contexts": ("retrieved_contexts", "retrieval_context"),
+    "answer": ("response", "actual_output"),
+    "reference": ("ground_truth", "ground_truths", "expected_output"),
 }
+_DEEPEVAL = frozenset({"actual_output", "retrieval_context"})
+_IDS = {"contexts": "retrieved_context_ids", "reference_contexts": "reference_context_ids"}
 _CONTEXTS = ("contexts", "reference_contexts", "retrieved")
 _TELLING = ("question", "contexts", "answer", "reference")
 
@@ -96,8 +98,10 @@ def _parse(line: bytes) -> Any:
 def read_record(data: object, *, number: int) -> Record:
     """One parsed line as a Record, cleaned.
 
-    Accepts the column names of Ragas (`user_input`, `retrieved_contexts`, `response`) and of its older form
-    (`ground_truth`, or a list in `ground_truths`, whose entries are joined by line breaks) beside our own.
+    Accepts, beside our own, the names of Ragas (`user_input`, `retrieved_contexts`, `response`, lists of
+    context ids), of its older form (`ground_truth`, or a list in `ground_truths`, whose entries are joined by
+    line breaks), and of DeepEval (`input`, `retrieval_context`, `actual_output`, `expected_output`, and
+    `context` for the expected contexts where it comes with one of these).
 
     Raises:
         InvalidRecord: If it holds none; the message says why.
@@ -109,9 +113,11 @@ def read_record(data: object, *, number: int) -> Record:
         found = ", ".join(list(data)[:8]) or "nothing"
         raise InvalidRecord(f"none of question, contexts, answer, reference is given; found: {found}")
     given["id"] = str(number) if data.get("id") is None else _id(data["id"])
+    if _DEEPEVAL & given.keys():
+        given.setdefault("reference_contexts", data.get("context"))
     for name in _CONTEXTS:
         if isinstance(given.get(name), list):
-            given[name] = [_context(item) for item in given[name]]
+            given[name] = _contexts(given[name], data.get(_IDS.get(name, "")))
     return clean(record_from_dict(given))
 
 
@@ -139,11 +145,19 @@ def _id(value: object) -> str:
     return str(value)
 
 
-def _context(item: object) -> object:
-    """A context whose id is a number gets it as a string."""
-    if isinstance(item, Mapping) and isinstance(item.get("id"), int):
-        return {**item, "id": str(item["id"])}
-    return item
+def _contexts(items: list[object], ids: object) -> list[object]:
+    """Contexts with their ids from the list beside them, where that has one for each, as strings."""
+    if isinstance(ids, list) and len(ids) == len(items):
+        items = [
+            {"text": item, "id": name} if isinstance(item, str) else item
+            for item, name in zip(items, ids, strict=True)
+        ]
+    return [
+        {**item, "id": str(item["id"])}
+        if isinstance(item, Mapping) and isinstance(item.get("id"), int)
+        else item
+        for item in items
+    ]
 
 
 def _kind(value: object) -> str:
