@@ -12,7 +12,7 @@ from steelyard.online._queue import Submitted
 from steelyard.online._sampling import key_of, place
 from steelyard.online._selection import Decision, Selection
 from steelyard.online._turns import Final, Ready
-from steelyard.record import Record, clean
+from steelyard.record import Record
 
 __all__ = ["PICKED_FOR", "Preparer"]
 
@@ -40,7 +40,7 @@ class _Latest:
 
 
 class Preparer:
-    """Builds, decides, masks and cleans; runs in the background loop."""
+    """Builds, decides and masks; runs in the background loop."""
 
     def __init__(
         self,
@@ -93,7 +93,9 @@ class Preparer:
             return Final("skipped", "mask_failed")
         self._latest.add(record.id)
         metadata = self._with_feedback(masked, decision)
-        return Ready(clean(masked.replace(metadata=metadata)), where, rate, reservation)
+        if metadata is not masked.metadata:
+            masked = masked.replace(metadata=metadata)
+        return Ready(masked, where, rate, reservation)
 
     def _with_feedback(self, record: Record, decision: Decision) -> Mapping[str, object]:
         extra: dict[str, object] = dict(self._feedback.known(record.id))

@@ -11,7 +11,7 @@ from steelyard.errors import JudgeUnavailable
 from steelyard.judge import Reply, Request
 from steelyard.judge.traffic import Wrapper
 from steelyard.online._plan import Plan
-from steelyard.record import Record
+from steelyard.record import Record, clean
 from steelyard.scores import Evaluation
 
 __all__ = ["Listening", "score", "worth_waiting"]
@@ -27,6 +27,7 @@ async def score(plan: Plan, record: Record, *, place: float, rate: float) -> Eva
     # Plan has seen to it that a metric without a judge of its own finds one here.
     judge = plan.judge or next((metric.judge for metric in metrics if metric.judge), None)
     if judge is None:
+        record = clean(record)
         return Evaluation(
             record_id=record.id, scores=(), record=record, trace=record.trace, evaluated_at=time.time()
         )

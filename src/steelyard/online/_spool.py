@@ -26,21 +26,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.online._spool_schema import Durability, connect
-from steelyard.record import Record, record_from_dict, record_to_dict
+from steelyard.record import Record, record_from_dict, record_to_dict, text_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
 
 __all__ = ["Claimed", "Spool", "SpoolCounts", "Spooled", "Stored", "Undelivered"]
 
-Stored = Literal["new", "known", "full"]
-"""What became of a turn that was put in: stored, there before by its record id, or refused for its size."""
+Stored = Literal["new", "known", "full", "broken"]
+"""What became of a turn that was put in: stored, there before by its record id, refused for its size, or
+impossible to write down."""
 
 _MAX_WAIT = 3600.0
 _KEPT = 100_000
+_ID = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A turn as it lies in the spool: picked, masked and cleaned."""
+    """A turn as it lies in the spool: picked and masked; cleaned on its way in."""
 
     record: Record
     place: float
@@ -60,6 +62,13 @@ class Spooled:
         """
         data = json.loads(line)
         return cls(record_from_dict(data["record"]), data["place"], data["rate"])
+
+
+def _line(turn: Spooled) -> str | None:
+    try:
+        return turn.to_json()
+    except Exception:  # noqa: BLE001 - a hostile record may raise anything; the others are stored
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +148,20 @@ class Spool:
 
     def put(self, turns: Sequence[Spooled]) -> list[Stored]:
         """Put turns in, in one transaction; says for each what became of it."""
-        lines = [turn.to_json() for turn in turns]
+        lines = [_line(turn) for turn in turns]
         stored: list[Stored] = []
         with self._transaction() as db:
             room = self._max_bytes - self._total(db, "bytes")
             for turn, line in zip(turns, lines, strict=True):
+                if line is None:
+                    stored.append("broken")
+                    continue
                 if len(line) > room:
                     stored.append("full")
                     continue
                 added = db.execute(
                     "INSERT OR IGNORE INTO turns (record_id, body, size) VALUES (?, ?, ?)",
-                    (turn.record.id, line, len(line)),
+                    (text_of(turn.record.id)[:_ID], line, len(line)),
                 ).rowcount
                 stored.append("new" if added else "known")
                 room -= len(line) * added

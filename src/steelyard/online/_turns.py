@@ -21,7 +21,7 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A turn that was picked and may be judged: masked, cleaned, paid for."""
+    """A turn that was picked and may be judged: masked and paid for, not yet cleaned."""
 
     record: Record
     place: float

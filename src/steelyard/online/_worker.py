@@ -88,6 +88,7 @@ class Worker:
             self._intake.settle("spooled", count=stored.count("new"))
             self._intake.settle("skipped", "duplicate", count=stored.count("known"))
             self._intake.settle("skipped", "spool_full", count=stored.count("full"))
+            self._intake.settle("dead", "unstorable", count=stored.count("broken"))
 
     async def _prepare_all(self, batch: list[Submitted]) -> list[Ready | Final]:
         if self._plan.mask is None:

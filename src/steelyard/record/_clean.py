@@ -7,11 +7,12 @@ Texts lose lone surrogates and NULs (no database and no HTTP body can hold them)
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from steelyard.record._record import Context, Record, Stage
 
@@ -19,6 +20,7 @@ __all__ = ["DEFAULT_LIMITS", "Limits", "clean", "plain", "text_of"]
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DEPTH = 6
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,20 +160,29 @@ class _Cutter:
             fixed = self._context(context, field, min(self.limits.context, left))
             left -= len(fixed.text)
             kept.append(fixed)
-        return tuple(kept)
+        return _same(contexts, kept)
 
     def _context(self, context: Context, field: str, limit: int) -> Context:
         score = context.score
-        fixed = replace(
-            context,
-            text=self.text(context.text, field, limit),
-            id=None if context.id is None else self.text(context.id, field, 1000),
-            query=None if context.query is None else self.text(context.query, field, self.limits.context),
-            score=float(score) if score is not None and math.isfinite(score) else None,
-        )
-        return context if fixed == context else fixed
+        if score is not None and type(score) is not float:
+            score = float(score)
+        if score is not None and not math.isfinite(score):
+            score = None
+        text = self.text(context.text, field, limit)
+        name = None if context.id is None else self.text(context.id, field, 1000)
+        query = None if context.query is None else self.text(context.query, field, self.limits.context)
+        unchanged = text is context.text and name is context.id and query is context.query
+        if unchanged and score is context.score:
+            return context
+        return replace(context, text=text, id=name, query=query, score=score)
+
+    def names(self, values: Iterable[str], field: str) -> tuple[str, ...]:
+        limit = self.limits.items
+        return _same(values, [self.text(value, field, 1000) for value in islice(values, limit)])
 
     def stages(self, stages: Iterable[Stage]) -> tuple[Stage, ...]:
+        if not stages:
+            return ()
         return tuple(
             Stage(
                 name=self.text(stage.name, "stages", 1000),
@@ -182,6 +193,8 @@ class _Cutter:
         )
 
     def metadata(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        if value == {} and isinstance(value, dict):
+            return value
         plainer = _Plainer(self.limits)
         result = plainer.plain(value, _DEPTH) if value else {}
         if plainer.cut:
@@ -205,11 +218,23 @@ def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
         "retrieved": cut.contexts(record.retrieved, "retrieved"),
         "reference_contexts": cut.contexts(record.reference_contexts, "reference_contexts"),
         "stages": cut.stages(record.stages),
-        "tags": tuple(cut.text(tag, "tags", 1000) for tag in islice(record.tags, limits.items)),
-        "notes": tuple(cut.text(note, "notes", 1000) for note in islice(record.notes, limits.items)),
+        "tags": cut.names(record.tags, "tags"),
+        "notes": cut.names(record.notes, "notes"),
         "metadata": cut.metadata(record.metadata),
     }
     for name in ("standalone_question", "reference", "error"):
         value = getattr(record, name)
         changes[name] = None if value is None else cut.text(value, name, limits.text)
-    return replace(record, truncated=tuple(cut.cut), **changes)
+    # Most records are fine as they are, and are cleaned more than once on their way: no copy for those.
+    changed = {name: value for name, value in changes.items() if value is not getattr(record, name)}
+    truncated = tuple(cut.cut)
+    if not changed and truncated == record.truncated:
+        return record
+    return replace(record, truncated=truncated, **changed)
+
+
+def _same(given: Iterable[_Item], kept: list[_Item]) -> tuple[_Item, ...]:
+    """What was kept; the very tuple that was given where nothing in it has changed."""
+    if isinstance(given, tuple) and len(given) == len(kept) and all(map(operator.is_, given, kept)):
+        return given
+    return tuple(kept)

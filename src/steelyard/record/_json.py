@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
+from functools import cache
 from typing import Any, cast, get_args
 
 from steelyard.errors import InvalidRecord
@@ -47,8 +48,16 @@ def record_to_dict(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> dict[s
 
 def filled(value: Any) -> dict[str, Any]:
     """The fields of a dataclass instance that hold something other than their default."""
-    pairs = ((field, getattr(value, field.name)) for field in fields(value))
-    return {field.name: item for field, item in pairs if item != _default(field)}
+    return {
+        name: item
+        for name, default in _defaults(type(value))  # type: ignore[arg-type]  # a class is hashable
+        if (item := getattr(value, name)) != default
+    }
+
+
+@cache
+def _defaults(kind: type[Any]) -> tuple[tuple[str, object], ...]:
+    return tuple((field.name, _default(field)) for field in fields(kind))
 
 
 def _default(field: Field[Any]) -> object:
