@@ -98,6 +98,16 @@ def test_piped_into_a_program_without_color_or_cursor(here: Path) -> None:
     assert b"sk-unused" not in done.stdout
 
 
+def test_without_langchain_it_says_what_to_install(here: Path) -> None:
+    code = "import sys; sys.modules['langchain_core'] = None; from steelyard.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True, cwd=here)
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == "steelyard: 'langchain-core' is not installed; run: pip install 'steelyard[langchain]'\n"
+    )
+
+
 def test_a_terminal_that_knows_only_ascii(here: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from steelyard.cli import main; main()", "demo"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -39,8 +38,10 @@ def demo(
 
     from steelyard.errors import MissingDependency
 
-    if find_spec("langchain_core") is None:
-        raise MissingDependency("langchain-core", extra="langchain")
+    try:
+        import langchain_core  # noqa: F401 - the demo's own files need it
+    except ImportError:
+        raise MissingDependency("langchain-core", extra="langchain") from None
     from steelyard.cli.demo._play import play
 
     raise typer.Exit(
