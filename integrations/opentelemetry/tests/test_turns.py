@@ -112,6 +112,20 @@ def test_a_turn_whose_root_never_ended() -> None:
     assert any("never ended" in note for note in record.notes)
 
 
+def test_a_lost_span_in_the_middle_makes_no_second_turn() -> None:
+    root = span("agent", at=(0, 9), attributes=oi("AGENT", input__value=QUESTION, output__value=ANSWER))
+    inner = rag_turn(question="capital of France", parent="00000000000000cc", at=1)
+    assert is_right(one([root, *inner]))
+
+
+def test_formatted_documents_are_no_answer() -> None:
+    """The upper half of the trace is lost; what is left of it retrieved and formatted."""
+    joined = "\n\n".join(TEXTS)
+    step = span("step", "aa", at=(0, 2), attributes=oi("CHAIN", input__value=QUESTION, output__value=joined))
+    found = span("find", step, attributes=oi("RETRIEVER", input__value=QUESTION, **documents()))
+    assert causes(read_spans([found, step])) == ["no_answer"]
+
+
 def test_pieces_of_two_turns_without_roots_do_not_mix() -> None:
     spans: list[Span] = []
     for number, texts in enumerate((TEXTS, ("Rome is the capital of Italy.", "Italy is in Europe."))):

@@ -59,7 +59,29 @@ def grow(spans: Iterable[Span]) -> list[Node]:
             roots.append(node)
         else:
             parent.children.append(node)
-    return roots
+    return _adopted(roots, nodes)
+
+
+def _adopted(roots: list[Node], nodes: dict[str, Node]) -> list[Node]:
+    """The roots without those that lost a span above them and ran within another root.
+
+    Roots that lost the same span stand beside each other: a server's, or one that never ends.
+    """
+    kept: list[Node] = []
+    for root in roots:
+        lost = root.span.parent_id
+        above = None
+        if lost is not None and lost not in nodes:
+            above = next((r for r in kept if r.sight and r.span.parent_id != lost and _covers(r, root)), None)
+        if above is None:
+            kept.append(root)
+        else:
+            above.children.append(root)
+    return kept
+
+
+def _covers(outer: Node, inner: Node) -> bool:
+    return outer.span.start <= inner.span.start and inner.span.end <= outer.span.end
 
 
 def _own_run(node: Node, nodes: dict[str, Node]) -> bool:

@@ -287,19 +287,27 @@ def _whole(turn: Turn) -> bool:
     """Whether both a retrieval and its answer, or the turn's end in an error, are in one piece."""
     if any(sight.documents and sight.answer for _, sight in turn.seen("turn")):
         return True
+    models = bool(turn.seen("llm"))
+    found = find_contexts(turn)
     if not turn.retrieves and not turn.agentic:
-        found = find_contexts(turn)
         return bool(turn.answer) and bool(found.contexts) and not found.guessed
-    return (
-        bool(turn.answer) or bool(failure(turn)) or (turn.root.sight is not None and bool(turn.seen("llm")))
-    )
+    if _formats(turn, found):
+        return False
+    return bool(turn.answer) or bool(failure(turn)) or (turn.root.sight is not None and models)
+
+
+def _formats(turn: Turn, found: Found) -> bool:
+    """Whether this is a step that retrieved and formatted: what it came to is the context, not an answer."""
+    if turn.seen("llm", "turn") or len(found.contexts) < 2:
+        return False
+    return all(context.text in turn.answer for context in found.contexts)
 
 
 def _judgeable(turn: Turn, found: Found) -> bool:
     """Whether a record can come of it: a failed turn needs a question, any other one all three parts."""
     if failure(turn) and turn.question and (turn.retrieves or found.contexts):
         return True
-    return bool(turn.question and found.contexts and turn.answer)
+    return bool(turn.question and found.contexts and turn.answer) and not _formats(turn, found)
 
 
 def _fits(half: Turn, piece: Turn, patience: int) -> bool:
