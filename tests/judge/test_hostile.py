@@ -63,10 +63,10 @@ def request(text: str) -> Request:
     return Request(view=view, questions={f"q{n}": claim for n, claim in enumerate(claims, start=1)})
 
 
-def send(judge: Judge, what: Request) -> dict[str, Answer]:
-    async def main() -> dict[str, Answer]:
+def send(judge: Judge, *requests: Request) -> list[dict[str, Answer]]:
+    async def main() -> list[dict[str, Answer]]:
         try:
-            return dict((await judge.answer(what)).answers)
+            return [dict((await judge.answer(request)).answers) for request in requests]
         finally:
             await judge.aclose()
 
@@ -94,9 +94,12 @@ def test_what_is_judged_stays_between_its_fences(text: str) -> None:
     sent = text.encode("utf-8", "replace").decode()
     assert inside[0] == f"context c1\n{sent}"
     # What is left outside is our own wording, whatever was judged: no line of theirs, no key of theirs.
-    with JudgeServer() as server:
-        send(ChatJudge("m", base_url=server.url), request("harmless"))
-    assert outside == open_text(server.received[0])[0]
+    assert [line for line in outside.splitlines() if line] == [
+        "Can the statement be inferred from the contexts alone? No, if any part of it is not there. "
+        '"context": number of the deciding context, 0 for none.',
+        "Does the sentence help to answer the question?",
+        "Does the answer make this statement too, in whatever words?",
+    ]
 
 
 @hostile
@@ -121,11 +124,12 @@ def test_an_echo_of_the_judged_text_is_no_verdict(text: str) -> None:
         f"```json\n{text}\n```",
         text.replace(" ", "\n"),
     ]
-    for echo in echoes:
-        with JudgeServer() as server:
-            server.faults.append(Fault(content=echo.encode("utf-8", "replace").decode()))
-            answers = send(ChatJudge("m", base_url=server.url), request(text))
-        assert not [answer for answer in answers.values() if not isinstance(answer, Unanswered)]
+    with JudgeServer() as server:
+        server.faults += [Fault(content=echo.encode("utf-8", "replace").decode()) for echo in echoes]
+        replies = send(ChatJudge("m", base_url=server.url), *[request(text)] * len(echoes))
+        assert len(server.received) == len(echoes)
+    answers = [answer for reply in replies for answer in reply.values()]
+    assert not [answer for answer in answers if not isinstance(answer, Unanswered)]
 
 
 @hostile
