@@ -17,7 +17,7 @@ _TRACES = "/api/3.0/mlflow/traces"
 
 
 class MLflowSink(HTTPSink):
-    """Posts assessments to an MLflow tracking server (3.2 or later) that the host's spans are exported to.
+    """Posts assessments to the MLflow tracking server that the host's spans are exported to.
 
     MLflow has no key of ours to replace by, so the sink asks which results a trace has already, and sends the
     others. Failures are sent as feedback with an error; what does not apply is left out.
