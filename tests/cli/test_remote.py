@@ -158,6 +158,15 @@ def test_a_judge_that_answers_nothing_is_not_asked_to_the_end(
     assert len(server.received) < 100
 
 
+def test_concurrency_is_requests_in_flight(steelyard: Steelyard, server: JudgeServer, tmp_path: Path) -> None:
+    server.latency = 0.05
+    path = write_lines(tmp_path / "in.jsonl", *(RECORDS[0] | {"id": str(n)} for n in range(40)))
+    for limit, least in ((4, 4), (30, 20)):
+        server.peak = 0
+        assert ask(steelyard, server, path, "-m", "faithfulness", "--concurrency", str(limit)).status == 0
+        assert least <= server.peak <= limit
+
+
 def test_a_key_for_openai_is_not_sent_elsewhere(
     steelyard: Steelyard, server: JudgeServer, turns: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,8 @@ class JudgeChoice:
     """`--base-url`."""
     key_variable: str | None = None
     """`--api-key-env`."""
+    concurrency: int = 16
+    """`--concurrency`."""
 
     def check(self) -> None:
         """Raise a ConfigurationError if the options do not go together."""
@@ -57,13 +59,15 @@ class JudgeChoice:
         self.check()
         if self.kind == "local":
             return judge_from("local")
-        return self.remote(base_url=self.base_url, api_key=self._key())
+        return self.remote(base_url=self.base_url, api_key=self._key(), concurrency=self.concurrency)
 
     def build_embedder(self) -> Embedder:
         """The embedder asked for, on the judge's server; the local one otherwise."""
         if self.embedder is None:
             return StaticEmbedder()
-        return OpenAIEmbedder(self.embedder, base_url=self.base_url, api_key=self._key())
+        return OpenAIEmbedder(
+            self.embedder, base_url=self.base_url, api_key=self._key(), concurrency=self.concurrency
+        )
 
     def remote(self, **options: Any) -> Judge:
         """A judge that is not local, whose classes are given these options."""

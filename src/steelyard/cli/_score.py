@@ -83,7 +83,7 @@ def score(
         list[str] | None,
         typer.Option(metavar="METRIC=X", help="Exit with 1 where a mean is worse than this; repeatable."),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Records in flight.")] = 16,
+    concurrency: Annotated[int, typer.Option(min=1, help="Records, and requests, in flight.")] = 16,
     deadline: Annotated[
         float | None, typer.Option(min=0.01, metavar="SECONDS", help="The most time for one record.")
     ] = None,
@@ -122,6 +122,7 @@ def score(
             embedder=embedder or None,
             base_url=base_url or None,
             key_variable=api_key_env or None,
+            concurrency=concurrency,
         ),
         fuse=fuse.value,
         out=out or None,
