@@ -163,21 +163,31 @@ def test_a_short_answer_must_stand_where_the_question_is_answered() -> None:
     assert (first.probability or 0) > (second.probability or 1) + 0.2
 
 
-@pytest.mark.parametrize(
-    ("question", "relevant", "irrelevant"),
-    [
-        ("When was Einstein born?", "Einstein was born on 14 March 1879.", "France has good wines."),
-        (
-            "What is the capital of France?",
-            "The capital of France is Paris.",
-            "He enjoyed the quiet evening.",
-        ),
-        ("How many lanes does the bridge have?", "The bridge has two lanes.", "It rained all week."),
-    ],
-)
+RELEVANCE = [
+    (
+        "When was Einstein born?",
+        "Einstein was born on 14 March 1879.",
+        "France won the match on 12 July 1998.",
+    ),
+    ("What is the capital of France?", "The capital of France is Paris.", "He enjoyed the quiet evening."),
+    ("How many lanes does the bridge have?", "The bridge has two lanes.", "It rained all week."),
+    ("Why was the bridge closed?", "A storm had damaged the bridge.", "Green tea contains less caffeine."),
+    ("Who was the engineer of the bridge?", "Its engineer was Martha Keene.", "Tomas Reyes likes tea."),
+    ("Does green tea help to lose weight?", "It had no effect on weight in most studies.", "Paris is old."),
+    ("What does the ferry company pay for?", "It paid for taxis and hot meals.", "The steel was expensive."),
+]
+
+
+@pytest.mark.parametrize(("question", "relevant", "irrelevant"), RELEVANCE)
 def test_relevance(question: str, relevant: str, irrelevant: str) -> None:
-    assert yes(ask(Relevant(text=relevant), question=question))
-    assert not yes(ask(Relevant(text=irrelevant), question=question))
+    first = ask(Relevant(text=relevant), question=question)
+    second = ask(Relevant(text=irrelevant), question=question)
+    assert (yes(first), yes(second)) == (True, False), (first, second)
+
+
+def test_a_bare_date_answers_when_but_not_in_a_context() -> None:
+    assert yes(ask(Relevant(text="In 1879.", of="answer"), question="When was Einstein born?"))
+    assert not yes(ask(Relevant(text="In 1879."), question="When was Einstein born?"))
 
 
 def test_claims_are_the_sentences_that_state_something() -> None:

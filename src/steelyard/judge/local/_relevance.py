@@ -39,12 +39,18 @@ _NUMBER_ASKED = (
 _NAME_ASKED = ("who", "whom", "whose", "where", "which")
 
 
-def relevance(asked: Text, said: Text) -> Relevance:
+def relevance(asked: Text, said: Text, *, alone: bool) -> Relevance:
     """Hold a sentence against a question.
 
     The score is the share of the question's telling words that the sentence has, or has something similar to,
-    averaged with their cosine; a sentence that brings the number or name asked for gets half of what is
+    averaged with their cosine. A sentence that brings the number or name asked for gets half of what is
     missing.
+
+    Args:
+        asked: The question.
+        said: The sentence.
+        alone: Whether the number or name may stand alone, as in the answer "In 1879."; where it does not,
+            the sentence must have something of the question too.
     """
     if not asked.lines or not said.lines:
         return Relevance(score=0.0, reason="there are no words to compare")
@@ -58,7 +64,7 @@ def relevance(asked: Text, said: Text) -> Relevance:
         if word.kind == wanted and word.stem not in asked.stems
     ]
     score, shared = best
-    if new:
+    if new and (alone or score >= _TOUCHES):
         score += (1 - score) / 2
     words = f"shares {', '.join(shared[:5])}" if shared else "shares no telling word"
     return Relevance(
@@ -84,6 +90,8 @@ def _score(question: Line, line: Line) -> tuple[float, list[str]]:
     return (found + max(0.0, float(question.mean @ line.mean))) / 2, shared
 
 
+_TOUCHES = 0.25
+"""Score from which a sentence has to do with the question."""
 _COMMON = 4.0
 
 
