@@ -84,7 +84,8 @@ def broken(runs: int, config: Any) -> None:
 
 def kept(handler: CallbackHandler) -> int:
     """Entries in everything that the handler holds, but its counters."""
-    tables = {name: value for name, value in vars(handler).items() if name != "_counts"}
+    held = vars(handler) | vars(handler._turns)
+    tables = {name: value for name, value in held.items() if name not in ("_counts", "_runs")}
     return sum(len(value) for value in tables.values() if hasattr(value, "__len__"))
 
 

@@ -206,8 +206,17 @@ def test_feedback_reaches_a_turn_that_waits_to_be_judged() -> None:
     assert kept.metadata["feedback"] is False
 
 
+def test_feedback_after_a_block(receiver: Receiver) -> None:
+    monitor = Rated()
+    with record(monitor, question=QUESTION) as turn:
+        turn.answer = "Paris."
+    assert feedback(turn.id, True)
+    assert monitor.rated == {turn.id: True}
+
+
 def test_feedback_that_reaches_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steelyard_langchain._feedback._handlers", set())
+    monkeypatch.setattr("steelyard_langchain._feedback._monitors", set())
     assert not feedback("not even an id", "up")
     assert not feedback(uuid4(), "up")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
@@ -12,11 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["feedback", "remember"]
 
 _handlers: WeakSet[CallbackHandler] = WeakSet()
+_monitors: WeakSet[Any] = WeakSet()
+_lock = threading.Lock()
 
 
 def remember(handler: CallbackHandler) -> None:
-    """Let `feedback` find a handler for as long as it lives."""
-    _handlers.add(handler)
+    """Let `feedback` find a handler, and its Monitor, for as long as they live."""
+    # A recorder of somebody's own may take no weak reference; then it is found by its handler alone.
+    with _lock, suppress(TypeError):
+        _handlers.add(handler)
+        _monitors.add(handler.monitor)
 
 
 def feedback(run_id: UUID | str, value: Any) -> bool:
@@ -29,15 +36,16 @@ def feedback(run_id: UUID | str, value: Any) -> bool:
     Args:
         run_id: The root run's id (pass one as `config={"run_id": ...}`), or the id of a `record` block.
         value: True or a number above 0 for a good answer, False or a number up to 0 for a bad one; other
-        plain
-            JSON values are kept and mean nothing to the selection. A later one replaces an earlier one.
+            plain JSON values are kept and mean nothing to the selection. A later one replaces an earlier one.
 
     Returns:
         Whether anybody took it: a turn that is still open, or a Monitor that can.
     """
-    handlers = list(_handlers)
+    with _lock:
+        handlers, known = list(_handlers), list(_monitors)
     holders = [handler for handler in handlers if handler.take_feedback(run_id, value)]
-    monitors = {id(handler.monitor): handler.monitor for handler in holders or handlers}
+    told = [handler.monitor for handler in holders or handlers] + ([] if holders else known)
+    monitors = {id(monitor): monitor for monitor in told}
     taken = bool(holders)
     for monitor in monitors.values():
         forward = getattr(monitor, "feedback", None)

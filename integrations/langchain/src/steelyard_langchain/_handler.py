@@ -10,60 +10,29 @@ from __future__ import annotations
 
 import logging
 import time
-from asyncio import CancelledError
-from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
 from steelyard.errors import ConfigurationError
-from steelyard.record import Draft, Record, Status, current_trace, is_unrecorded
-from steelyard_langchain._block import Block, current_block
-from steelyard_langchain._drafts import TurnDraft
+from steelyard.record import Record
+from steelyard_langchain._block import Block
 from steelyard_langchain._feedback import remember
-from steelyard_langchain._nested import inner_turns
 from steelyard_langchain._options import Key, Metadata, Nested, Options
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
+from steelyard_langchain._turns import INTERRUPTS, STOPS, Recorder, Turns
 
 __all__ = ["CallbackHandler", "Recorder"]
 
 _log = logging.getLogger("steelyard.langchain")
-
-_REMEMBERED = 256
-_STRAGGLING = 60.0
-_CAUSES = ("expired", "too_many_open", "not_a_turn", "unreadable_event")
-_STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
-_INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 
 
 def _default_monitor() -> Recorder:
     from steelyard.online import default_monitor
 
     return default_monitor()
-
-
-def _status(turn: Turn, error: BaseException | None) -> Status:
-    if error is not None:
-        if isinstance(error, GeneratorExit):
-            return "truncated"
-        if isinstance(error, _STOPS):
-            return "cancelled"
-        return "interrupted" if type(error).__name__ in _INTERRUPTS else "error"
-    if turn.interrupted:
-        return "interrupted"
-    # A model that is still at it when the root ends was left: somebody broke off the stream.
-    return "truncated" if turn.last_model is not None and turn.last_model.ended is None else "ok"
-
-
-class Recorder(Protocol):
-    """Where finished turns go. A `steelyard.Monitor` is one; in tests, anything with `submit`."""
-
-    def submit(self, record: Record | Draft, /) -> object:
-        """Take a turn. Must return at once and never raise."""
-        ...
 
 
 class CallbackHandler(BaseCallbackHandler):
@@ -135,15 +104,8 @@ class CallbackHandler(BaseCallbackHandler):
         self._recorder = monitor if monitor is not None else _default_monitor()
         if not callable(getattr(self._recorder, "submit", None)):
             raise ConfigurationError(f"{monitor!r} is no Monitor: it has no submit()")
-        self._submit = self._recorder.submit
-        self._keep_chains = nested == "all"
-        self._ttl = ttl
-        self._max_open = max_open
-        self._runs: dict[int, Turn] = {}
-        self._open: OrderedDict[int, Turn] = OrderedDict()
-        self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
-        self._interrupted: OrderedDict[str, Turn] = OrderedDict()
-        self._counts: dict[str, int] = dict.fromkeys(_CAUSES, 0)
+        self._turns = Turns(self._recorder, self._options, ttl=ttl, max_open=max_open)
+        self._runs = self._turns.runs
         remember(self)
 
     def __repr__(self) -> str:
@@ -156,18 +118,19 @@ class CallbackHandler(BaseCallbackHandler):
 
     def stats(self) -> dict[str, int]:
         """How many turns are open, and how many were dropped by reason; also drops what has expired."""
-        self._forget(time.perf_counter(), room=0)
-        return {"open": len(self._open), "runs": len(self._runs), **self._counts}
+        return self._turns.stats()
 
     def take_feedback(self, run_id: UUID | str, value: Any) -> bool:
         """Attach feedback to a turn that is still open; returns whether there is one."""
-        try:
-            turn = self._open.get((run_id if isinstance(run_id, UUID) else UUID(run_id)).int)
-        except ValueError:
-            return False
-        if turn is not None:
-            turn.feedback = value
-        return turn is not None
+        return self._turns.rate(run_id, value)
+
+    def open_block(self, turn: Turn) -> None:
+        """Keep a turn that a `record` block opened, so that it can expire and take feedback."""
+        self._turns.open(turn)
+
+    def close_block(self, block: Block, error: BaseException | None) -> None:
+        """Close a turn that a `record` block opened, and hand it over."""
+        self._turns.close_block(block, error)
 
     def __copy__(self) -> CallbackHandler:
         return self
@@ -184,11 +147,11 @@ class CallbackHandler(BaseCallbackHandler):
         """Open a turn at a root; below one, remember whose run this is."""
         try:
             if parent_run_id is None:
-                self._begin(run_id, inputs, kwargs)
+                self._turns.begin(run_id, inputs, kwargs)
                 return
             turn = self._runs.get(parent_run_id.int)
             if turn is None:
-                self._begin_below(run_id, parent_run_id, inputs, kwargs)
+                self._turns.begin_below(run_id, parent_run_id, inputs, kwargs)
                 return
             key = run_id.int
             turn.parents[key] = parent_run_id.int
@@ -210,14 +173,14 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is None:
                 return
             if turn.key == key:
-                self._end(turn, outputs, None, kwargs.get("inputs"))
+                self._turns.end(turn, outputs, None, kwargs.get("inputs"))
                 return
             if parent_run_id is None:
                 turn.outputs = outputs
             if not turn.retrievals and isinstance(outputs, (list, dict)):
                 turn.results.append(outputs)
             if turn.chains is not None:
-                self._end_chain(turn, key, outputs, None, kwargs.get("inputs"))
+                _end_chain(turn, key, outputs, None, kwargs.get("inputs"))
         except Exception:  # noqa: BLE001
             self._unreadable("on_chain_end")
 
@@ -230,12 +193,12 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is None:
                 return
             if turn.key == run_id.int:
-                self._end(turn, None, error, kwargs.get("inputs"))
+                self._turns.end(turn, None, error, kwargs.get("inputs"))
                 return
-            if type(error).__name__ in _INTERRUPTS:
+            if type(error).__name__ in INTERRUPTS:
                 turn.interrupted = True
             if turn.chains is not None:
-                self._end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
+                _end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
         except Exception:  # noqa: BLE001
             self._unreadable("on_chain_error")
 
@@ -246,7 +209,7 @@ class CallbackHandler(BaseCallbackHandler):
     ) -> None:
         """Remember the query."""
         try:
-            turn = self._join(run_id, parent_run_id)
+            turn = self._turns.join(run_id, parent_run_id)
             if turn is not None:
                 turn.retrievals[run_id.int] = Retrieval(run_id.int, kwargs.get("name"), query)
         except Exception:  # noqa: BLE001
@@ -276,7 +239,7 @@ class CallbackHandler(BaseCallbackHandler):
     ) -> None:
         """Remember what the model is sent."""
         try:
-            turn = self._join(run_id, parent_run_id)
+            turn = self._turns.join(run_id, parent_run_id)
             if turn is not None:
                 turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages)
         except Exception:  # noqa: BLE001
@@ -299,17 +262,23 @@ class CallbackHandler(BaseCallbackHandler):
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep the reply; it tells which prompts the answer came out of."""
-        turn = self._runs.get(run_id.int)
-        if turn is not None and (model := turn.models.get(run_id.int)) is not None:
-            model.ended = time.perf_counter()
-            model.reply = response
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and (model := turn.models.get(run_id.int)) is not None:
+                model.ended = time.perf_counter()
+                model.reply = response
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_llm_end")
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """The run is over, without a reply."""
-        turn = self._runs.get(run_id.int)
-        if turn is not None and (model := turn.models.get(run_id.int)) is not None:
-            model.ended = time.perf_counter()
-            model.failed = not isinstance(error, _STOPS)
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and (model := turn.models.get(run_id.int)) is not None:
+                model.ended = time.perf_counter()
+                model.failed = not isinstance(error, STOPS)
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_llm_error")
 
     # -- tools
 
@@ -325,7 +294,7 @@ class CallbackHandler(BaseCallbackHandler):
     ) -> None:
         """Remember the call."""
         try:
-            turn = self._join(run_id, parent_run_id)
+            turn = self._turns.join(run_id, parent_run_id)
             if turn is not None:
                 name = kwargs.get("name") or (serialized or {}).get("name")
                 turn.tools[run_id.int] = Tool(run_id.int, name, inputs if inputs is not None else input_str)
@@ -334,158 +303,30 @@ class CallbackHandler(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep what the tool returned."""
-        turn = self._runs.get(run_id.int)
-        if turn is not None and (tool := turn.tools.get(run_id.int)) is not None:
-            tool.output = output
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and (tool := turn.tools.get(run_id.int)) is not None:
+                tool.output = output
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_tool_end")
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Notice an interrupt that was raised inside a tool."""
-        turn = self._runs.get(run_id.int)
-        if turn is not None and type(error).__name__ in _INTERRUPTS:
-            turn.interrupted = True
-
-    # -- turns
-
-    def _begin(self, run_id: UUID, inputs: Any, about: Mapping[str, Any]) -> None:
-        if is_unrecorded():
-            return
-        block = current_block()
-        if block is not None:
-            block.adopt(self._runs, run_id, inputs)
-            return
-        trace = current_trace(run_id=str(run_id), framework="langchain")
-        metadata = about.get("metadata")
-        turn = Turn(
-            run_id,
-            trace,
-            name=about.get("name"),
-            inputs=dict(inputs) if type(inputs) is dict else inputs,
-            tags=about.get("tags"),
-            metadata=metadata,
-        )
-        if self._keep_chains:
-            turn.chains = {}
-        if self._interrupted and metadata and not isinstance(inputs, (str, dict, list)):
-            turn.before = self._interrupted.pop(str(metadata.get("thread_id")), None)
-        self._forget(turn.started)
-        key = run_id.int
-        self._open[key] = self._runs[key] = turn
-
-    def _begin_below(self, run_id: UUID, parent_run_id: UUID, inputs: Any, about: Mapping[str, Any]) -> None:
-        """A chain below a run never seen is our root (a handler bound to a part, a LangSmith trace outside).
-
-        Unless that run belongs to a turn that has just been closed: a broken stream's runs go on for a while.
-        """
-        parent = parent_run_id.int
-        if not any(parent in runs for _, runs in tuple(self._closed)):
-            self._begin(run_id, inputs, about)
-
-    def _join(self, run_id: UUID, parent_run_id: UUID | None) -> Turn | None:
-        """The turn that a new run belongs to. Models, retrievers and tools on their own are no turn."""
-        if parent_run_id is None:
-            block = None if is_unrecorded() else current_block()
-            return None if block is None else block.adopt(self._runs, run_id)
-        turn = self._runs.get(parent_run_id.int)
-        if turn is None:
-            return None
-        key = run_id.int
-        turn.parents[key] = parent_run_id.int
-        self._runs[key] = turn
-        if turn.closed:
-            self._runs.pop(key, None)
-            return None
-        return turn
-
-    def _end(self, turn: Turn, outputs: Any, error: BaseException | None, inputs: Any) -> None:
-        turn.ended = time.perf_counter()
-        turn.outputs = outputs
-        turn.error = error
-        if inputs is not None:
-            turn.inputs = inputs
-        turn.status = _status(turn, error)
-        self._drop(turn)
-        if turn.status != "ok":
-            self._closed.append((turn.ended, turn.parents))
-        if turn.status == "interrupted" and turn.metadata:
-            self._carry(turn, turn.metadata.get("thread_id"))
-        if turn.models or turn.retrievals or turn.tools or turn.results or turn.before:
-            self.submit(turn)
-        else:
-            self._counts["not_a_turn"] += 1
-
-    def open_block(self, turn: Turn) -> None:
-        """Keep a turn that a `record` block opened, so that it can expire and take feedback."""
-        if self._keep_chains:
-            turn.chains = {}
-        self._forget(turn.started)
-        self._open[turn.key] = turn
-
-    def close_block(self, block: Block, error: BaseException | None) -> None:
-        """Close a turn that a `record` block opened, and hand it over."""
-        turn = block.turn
-        if turn.closed:
-            return  # it has expired
-        turn.error = error
-        turn.status = _status(turn, error)
-        self._drop(turn)
-        for runs in block.maps:
-            for key in list(turn.parents):
-                runs.pop(key, None)
-        self._closed.append((turn.ended or turn.started, turn.parents))
-        self.submit(turn)
-
-    def submit(self, turn: Turn) -> None:
-        """Hand over a closed turn, and every chain within it that may be a turn of its own."""
-        self._submit(TurnDraft(turn, self._options))
-        if turn.chains:
-            for chain in inner_turns(turn):
-                self._submit(TurnDraft(turn, self._options, chain=chain))
-
-    def _end_chain(
-        self, turn: Turn, key: int, outputs: Any, error: BaseException | None, inputs: Any
-    ) -> None:
-        chain = turn.chains.get(key) if turn.chains else None
-        if chain is not None:
-            chain.ended, chain.outputs, chain.error = time.perf_counter(), outputs, error
-            if inputs is not None:
-                chain.inputs = inputs
-
-    def _carry(self, turn: Turn, thread_id: Any) -> None:
-        """Keep an interrupted turn for the one that resumes its thread."""
-        if thread_id is not None:
-            self._interrupted[str(thread_id)] = turn
-            if len(self._interrupted) > self._max_open:
-                self._interrupted.popitem(last=False)
-
-    def _drop(self, turn: Turn) -> None:
-        """Let go of a turn. Marked first: a run that starts meanwhile sees the mark and lets go of itself."""
-        turn.closed = True
-        runs = self._runs
-        for key in list(turn.parents):
-            runs.pop(key, None)
-        runs.pop(turn.key, None)
-        self._open.pop(turn.key, None)
-
-    def _forget(self, now: float, *, room: int = 1) -> None:
-        """Drop what has been open for too long, oldest first."""
-        # Another thread may change what is looked at; then the next turn looks again.
-        with suppress(RuntimeError, IndexError, StopIteration):
-            while self._open:
-                turn = next(iter(self._open.values()))
-                full = len(self._open) + room > self._max_open
-                if not full and now - turn.started <= self._ttl:
-                    break
-                self._drop(turn)
-                self._counts["too_many_open" if full else "expired"] += 1
-            while self._closed and now - self._closed[0][0] > min(self._ttl, _STRAGGLING):
-                self._closed.popleft()
-            while self._interrupted:
-                thread_id, turn = next(iter(self._interrupted.items()))
-                if now - turn.started <= self._ttl:
-                    break
-                self._interrupted.pop(thread_id, None)
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and type(error).__name__ in INTERRUPTS:
+                turn.interrupted = True
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_tool_error")
 
     def _unreadable(self, event: str) -> None:
-        self._counts["unreadable_event"] += 1
-        if self._counts["unreadable_event"] == 1:
+        if self._turns.count("unreadable_event") == 1:
             _log.warning("an event could not be read and was left out (%s); said once", event, exc_info=True)
+
+
+def _end_chain(turn: Turn, key: int, outputs: Any, error: BaseException | None, inputs: Any) -> None:
+    chain = turn.chains.get(key) if turn.chains else None
+    if chain is not None:
+        chain.ended, chain.outputs, chain.error = time.perf_counter(), outputs, error
+        if inputs is not None:
+            chain.inputs = inputs

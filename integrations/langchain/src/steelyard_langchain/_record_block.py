@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Token
 from types import TracebackType
@@ -89,12 +88,11 @@ class Recording:
         if block is None or self._token is None:
             return
         block_var.reset(self._token)
-        turn, given = block.turn, self._given
+        given = self._given
         if self.answer is not None:
             given["answer"] = self.answer
         if self.contexts is not None:
             given["contexts"] = _contexts(self.contexts)
-        turn.ended = time.perf_counter()
         block.handler.close_block(block, error)
 
     async def __aenter__(self) -> Self:

@@ -28,12 +28,13 @@ class LangChainJudge:
     them), so that there is one layer of them. Its calls are never recorded.
 
     Args:
-        model: A chat model, or any runnable that takes messages and returns a message or a text. name: How
-        Scores name it; `langchain:` and the model's own name by default. timeout: Seconds until a request is
-        given up. concurrency: Requests in flight at most. reasons: Whether each verdict comes with a short
-        reason; without, replies are shorter and cheaper. max_questions: Questions in one request.
-        max_characters: Characters of material and questions in one request; lower it for small context
-        windows.
+        model: A chat model, or any runnable that takes messages and returns a message or a text.
+        name: How Scores name it; `langchain:` and the model's own name by default.
+        timeout: Seconds until a request is given up.
+        concurrency: Requests in flight at most.
+        reasons: Whether each verdict comes with a short reason; without, replies are shorter and cheaper.
+        max_questions: Questions in one request.
+        max_characters: Characters of material and questions in one request; lower it for small windows.
 
     Raises:
         ConfigurationError: If this is no model, or an option makes no sense.
