@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from steelyard.judge._named import judge_from
     from steelyard.judge.chat import ChatJudge
     from steelyard.judge.decisions import DecisionsJudge
-    from steelyard.judge.embed import OpenAIEmbedder, StaticEmbedder
+    from steelyard.judge.embed import MiniLMEmbedder, OpenAIEmbedder, StaticEmbedder
     from steelyard.judge.local import LocalJudge
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "Judge",
     "Level",
     "LocalJudge",
+    "MiniLMEmbedder",
     "Noncommittal",
     "OpenAIEmbedder",
     "Part",
@@ -84,6 +85,7 @@ _LAZY = {
     "ChatJudge": "chat",
     "DecisionsJudge": "decisions",
     "LocalJudge": "local",
+    "MiniLMEmbedder": "embed",
     "OpenAIEmbedder": "embed",
     "StaticEmbedder": "embed",
     "judge_from": "_named",

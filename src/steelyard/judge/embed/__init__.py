@@ -6,12 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steelyard.judge.embed._minilm import MiniLMEmbedder
     from steelyard.judge.embed._openai import OpenAIEmbedder
     from steelyard.judge.embed._static import StaticEmbedder
 
-__all__ = ["OpenAIEmbedder", "StaticEmbedder"]
+__all__ = ["MiniLMEmbedder", "OpenAIEmbedder", "StaticEmbedder"]
 
-_LAZY = {"OpenAIEmbedder": "_openai", "StaticEmbedder": "_static"}
+_LAZY = {"MiniLMEmbedder": "_minilm", "OpenAIEmbedder": "_openai", "StaticEmbedder": "_static"}
 
 
 def __getattr__(name: str) -> Any:
