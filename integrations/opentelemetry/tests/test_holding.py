@@ -313,6 +313,25 @@ def test_scores_timeouts_and_flushes_at_once_lose_and_double_nothing() -> None:
     assert sum(rig.holding.counts.released.values()) == 450
 
 
+def test_where_no_thread_can_be_started_roots_go_out_once(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    rig.turn()
+    assert rig.names == ["docs", "rag"]
+    rig.provider.force_flush()
+    assert rig.names == ["docs", "rag"]
+
+
+def test_scores_that_cannot_be_written_do_not_cost_the_span(rig: Rig) -> None:
+    ref = rig.turn()
+    broken = scores(ref).replace(scores=(None,))
+    rig.holding.attach(broken)
+    assert rig.names == ["docs", "rag"]
+    assert rig.holding.counts.errors == 1
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_does_not_export_the_parents_roots(rig: Rig) -> None:

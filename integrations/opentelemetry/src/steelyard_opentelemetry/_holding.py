@@ -11,7 +11,6 @@ import logging
 import os
 import threading
 import time
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -25,14 +24,12 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import span_attributes
 from steelyard_opentelemetry._marks import is_local_root, retrieves
+from steelyard_opentelemetry._shelf import Shelf
 from steelyard_opentelemetry._span import is_own
 
 __all__ = ["HoldingCounts", "HoldingSpanProcessor", "Reports"]
 
 _log = logging.getLogger("steelyard.opentelemetry")
-_REMEMBERED = 10_000
-_OBJECTS = 2500
-"""Bytes that a held root takes besides its texts, as measured."""
 
 
 class Reports(Protocol):
@@ -57,13 +54,6 @@ class HoldingCounts:
     """Evaluations whose span was not here, or not any more; the event on the trace still has their scores."""
     errors: int = 0
     """Spans on which the wrapped processor raised."""
-
-
-@dataclass(slots=True)
-class _Held:
-    span: ReadableSpan
-    deadline: float
-    size: int
 
 
 class HoldingSpanProcessor(SpanProcessor):
@@ -115,7 +105,6 @@ class HoldingSpanProcessor(SpanProcessor):
         self._max_hold, self._max_held, self._max_bytes = max_hold, max_held, max_bytes
         self._select = select
         self._explanations = explanations
-        self._released: Counter[str] = Counter()
         self._late = self._errors = 0
         self._said = False
         self._closed = False
@@ -129,9 +118,9 @@ class HoldingSpanProcessor(SpanProcessor):
         """What has become of the roots and the scores so far."""
         with self._change:
             return HoldingCounts(
-                holding=len(self._held),
-                bytes=self._bytes,
-                released=dict(self._released),
+                holding=len(self._shelf),
+                bytes=self._shelf.bytes,
+                released=dict(self._shelf.released),
                 late=self._late,
                 errors=self._errors,
             )
@@ -142,9 +131,7 @@ class HoldingSpanProcessor(SpanProcessor):
         self._guarded(lambda: self._wrapped.on_start(span, parent_context))
         if is_local_root(span) and span.context is not None:
             with self._change:
-                self._open[span.context.span_id] = span.context.trace_id
-                self._root_of[span.context.trace_id] = span.context.span_id
-                _trim(self._open, self._root_of)
+                self._shelf.begin(span)
 
     def _on_ending(self, span: Span) -> None:
         self._guarded(lambda: self._wrapped._on_ending(span))
@@ -166,51 +153,31 @@ class HoldingSpanProcessor(SpanProcessor):
         if context is None or is_own(_scope(span), context.trace_id):
             return [span]
         if not is_local_root(span):
-            if self._select is None and context.trace_id not in self._retrieving and retrieves(span):
-                with self._change:
-                    self._retrieving[context.trace_id] = None
-                    _trim(self._retrieving)
+            self._note(span, context.trace_id)
             return [span]
-        with self._change:
-            hinted = self._retrieving.pop(context.trace_id, 0) is None
+        hinted = self._shelf.is_retrieving(context.trace_id)
         wanted = self._select(span) if self._select else hinted or retrieves(span)
         with self._change:
-            self._open.pop(context.span_id, None)
-            early = self._early.pop(context.span_id, None)
+            early = self._shelf.end(span)
             if early is not None:
-                self._forget(context.trace_id, context.span_id)
-                self._released["scored"] += 1
                 return [_with_scores(span, early, explanations=self._explanations)]
             if not wanted or self._closed:
-                self._forget(context.trace_id, context.span_id)
                 return [span]
-            return self._hold(span, context.span_id)
+            self._start_watching()  # first: where no thread can be started any more, nothing may be held
+            out = self._shelf.hold(span, until=time.monotonic() + self._max_hold)
+            self._change.notify_all()
+            return out
 
-    def _hold(self, span: ReadableSpan, span_id: int) -> list[ReadableSpan]:
-        size = _size(span)
-        self._held[span_id] = _Held(span, time.monotonic() + self._max_hold, size)
-        self._bytes += size
-        out = []
-        while len(self._held) > self._max_held or self._bytes > self._max_bytes:
-            out.append(self._take(next(iter(self._held)), "full"))
-        if self._held and self._watcher is None:
-            self._watcher = threading.Thread(target=self._watch, name="steelyard-holding", daemon=True)
-            self._watcher.start()
-        self._change.notify_all()
-        return out
+    def _start_watching(self) -> None:
+        if self._watcher is None:
+            watcher = threading.Thread(target=self._watch, name="steelyard-holding", daemon=True)
+            watcher.start()
+            self._watcher = watcher
 
-    def _take(self, span_id: int, reason: str) -> ReadableSpan:
-        """Let go of a held root. Whoever takes it is the only one who has it, and must pass it on."""
-        held = self._held.pop(span_id)
-        self._bytes -= held.size
-        self._released[reason] += 1
-        if held.span.context is not None:
-            self._forget(held.span.context.trace_id, span_id)
-        return held.span
-
-    def _forget(self, trace_id: int, span_id: int) -> None:
-        if self._root_of.get(trace_id) == span_id:
-            del self._root_of[trace_id]
+    def _note(self, span: ReadableSpan, trace_id: int) -> None:
+        if self._select is None and not self._shelf.is_retrieving(trace_id) and retrieves(span):
+            with self._change:
+                self._shelf.mark_retrieving(trace_id)
 
     def attach(self, evaluation: Evaluation) -> bool:
         """Write an Evaluation's scores onto its root span.
@@ -229,35 +196,21 @@ class HoldingSpanProcessor(SpanProcessor):
     def _attach(self, evaluation: Evaluation) -> bool:
         self._check_process()
         with self._change:
-            span_id = self._find(evaluation)
-            if span_id in self._open:
-                self._early.setdefault(span_id, []).extend(evaluation.scores)
-                _trim(self._early)
-                return True
-            if span_id not in self._held:
-                self._late += 1
-                return False
-            span = self._take(span_id, "scored")
+            span = self._shelf.score(evaluation.trace, evaluation.scores)
+            if isinstance(span, bool):
+                self._late += 0 if span else 1
+                return span
             self._leaving += 1
         try:
-            self._pass_on(_with_scores(span, evaluation.scores, explanations=self._explanations))
+            scored = self._guarded(
+                lambda: _with_scores(span, evaluation.scores, explanations=self._explanations)
+            )
+            self._pass_on(scored or span)
         finally:
             with self._change:
                 self._leaving -= 1
                 self._change.notify_all()
         return True
-
-    def _find(self, evaluation: Evaluation) -> int:
-        ref = evaluation.trace
-        if ref is None or not ref.trace_id or not ref.span_id:
-            return 0
-        try:
-            trace_id, span_id = int(ref.trace_id, 16), int(ref.span_id, 16)
-        except ValueError:
-            return 0
-        if span_id in self._held or span_id in self._open:
-            return span_id
-        return self._root_of.get(trace_id, 0)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Let all held roots go, scored or not, and flush the wrapped processor."""
@@ -280,7 +233,7 @@ class HoldingSpanProcessor(SpanProcessor):
     def _release_all(self, reason: str) -> None:
         self._check_process()
         with self._change:
-            out = [self._take(span_id, reason) for span_id in list(self._held)]
+            out = self._shelf.take_all(reason)
         for span in out:
             self._pass_on(span)
 
@@ -293,17 +246,11 @@ class HoldingSpanProcessor(SpanProcessor):
         while not self._closed:
             with self._change:
                 now = time.monotonic()
-                # All are held equally long, so the first to come is the first to go.
-                due = []
-                for span_id, held in self._held.items():
-                    if held.deadline > now:
-                        break
-                    due.append(span_id)
-                out = [self._take(span_id, "timeout") for span_id in due]
+                out = self._shelf.take_due(now)
                 self._leaving += len(out)
                 if not out:
-                    oldest = next(iter(self._held.values()), None)
-                    self._change.wait(None if oldest is None else oldest.deadline - now)
+                    deadline = self._shelf.next_deadline
+                    self._change.wait(None if deadline is None else deadline - now)
             for span in out:
                 self._pass_on(span)
             with self._change:
@@ -330,13 +277,8 @@ class HoldingSpanProcessor(SpanProcessor):
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._change = threading.Condition(threading.Lock())
-        self._held: OrderedDict[int, _Held] = OrderedDict()
-        self._bytes = 0
+        self._shelf = Shelf(most=self._max_held, most_bytes=self._max_bytes)
         self._leaving = 0
-        self._open: OrderedDict[int, int] = OrderedDict()
-        self._root_of: OrderedDict[int, int] = OrderedDict()
-        self._early: OrderedDict[int, list[Score]] = OrderedDict()
-        self._retrieving: OrderedDict[int, None] = OrderedDict()
         self._watcher = None
 
     def _check_process(self) -> None:
@@ -347,19 +289,6 @@ class HoldingSpanProcessor(SpanProcessor):
 
 def _scope(span: ReadableSpan) -> str:
     return span.instrumentation_scope.name if span.instrumentation_scope else ""
-
-
-def _trim(*maps: OrderedDict[int, Any]) -> None:
-    for one in maps:
-        while len(one) > _REMEMBERED:
-            one.popitem(last=False)
-
-
-def _size(span: ReadableSpan) -> int:
-    values = [*(span.attributes or {}).values()]
-    for event in span.events:
-        values.extend((event.attributes or {}).values())
-    return _OBJECTS + sum(len(value) if isinstance(value, str | Sequence) else 8 for value in values)
 
 
 def _with_scores(span: ReadableSpan, scores: Sequence[Score], *, explanations: bool) -> ReadableSpan:
