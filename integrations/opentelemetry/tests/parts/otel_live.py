@@ -14,7 +14,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,6 @@ from otel_parts import ANSWER, QUESTION, Receiver, instrumented, prompt
 
 from steelyard.record import record_to_dict, unrecorded
 from steelyard_opentelemetry import EvaluationSpanProcessor
-
-EXPECTED = {"langchain_batch": 2, "llamaindex_leak": 3, "judged": 0}
-"""How many records or reasons to wait for, where it is not one."""
 
 QUESTIONS = ("Which city is the capital of France?", QUESTION, "Where is the government of France?")
 
@@ -61,7 +57,7 @@ class Model(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
-def main(dialect: str) -> None:
+def main(dialect: str, *only: str) -> None:
     warnings.simplefilter("ignore")
     logging.disable()
     # OpenLLMetry imports `llama_index.llms`, which any LLM package of LlamaIndex would bring.
@@ -71,12 +67,14 @@ def main(dialect: str) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     exporter, receiver, provider = InMemorySpanExporter(), Receiver(), TracerProvider()
-    processor = EvaluationSpanProcessor(receiver, quiet=0.1, ttl=1.0)
+    processor = EvaluationSpanProcessor(receiver, quiet=0.1, ttl=2.0)
     provider.add_span_processor(processor)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     for _ in instrumented(dialect, provider):
         apps = applications(provider, f"http://127.0.0.1:{server.server_address[1]}/v1")
         for name, run in apps.items():
+            if only and name not in only:
+                continue
             receiver.records.clear()
             before = len(processor.diagnoses)
             exporter.clear()
@@ -85,7 +83,10 @@ def main(dialect: str) -> None:
             except ValueError as error:
                 assert str(error) == "broken"
             processor.force_flush()
-            wait_for(partial(enough, receiver, processor, before + EXPECTED.get(name, 1)))
+            if name == "llamaindex_leak":
+                # What stands below a root that never ends comes when it is given up.
+                wait_for(lambda: len(receiver.records) >= len(QUESTIONS) or not processor.counts.open_traces)
+            settle(processor)
             causes = [diagnosis.cause for diagnosis in processor.diagnoses[before:]]
             records = [record_to_dict(record) for record in receiver.records]
             ended = exporter.get_finished_spans()
@@ -101,12 +102,14 @@ def tell(**what: object) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
 
 
-def enough(receiver: Receiver, processor: EvaluationSpanProcessor, expected: int) -> bool:
-    return len(receiver.records) + len(processor.diagnoses) >= expected
+def settle(processor: EvaluationSpanProcessor) -> None:
+    """Do now what time would bring: give up what waits for the rest of its turn."""
+    with processor._lock:
+        processor._hand_over(processor._reader.close())
 
 
 def wait_for(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while not done() and time.monotonic() < until:
         time.sleep(0.05)
 
@@ -158,4 +161,4 @@ def applications(provider: TracerProvider, url: str) -> dict[str, Callable[[], o
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
