@@ -64,12 +64,7 @@ def play(console: Console, *, database: str, model: str | None, base_url: str | 
         pending = _run(monitor, chains, scored)
     stats = monitor.stats()
     monitor.close()
-    plain, invented = (scored.found[variant] for variant in _VARIANTS)
-    differences, _ = compare(plain, invented)
-    board.comparison(differences)
-    board.say(_finding(differences), style="bold")
-    board.say(_noticed(plain, invented))
-    board.say()
+    _conclude(board, *(scored.found[variant] for variant in _VARIANTS))
     board.say(f"{judge.name} compares words; it does not understand, and is not calibrated.", style="dim")
     board.say(
         f"{counted(stats.seen, 'turn')} seen, {stats.evaluated} evaluated, {pending} pending, "
@@ -151,6 +146,15 @@ class _Scored:
                 return
             self._board.row(question, both[0], both[1])
             self._shown += 1
+
+
+def _conclude(board: Board, plain: Mapping[str, Evaluation], invented: Mapping[str, Evaluation]) -> None:
+    """Compare the chains, and say which is worse."""
+    differences, _ = compare(plain, invented)
+    board.comparison(differences)
+    board.say(_finding(differences), style="bold")
+    board.say(_noticed(plain, invented))
+    board.say()
 
 
 def _finding(differences: Sequence[Difference]) -> str:
