@@ -151,12 +151,12 @@ def test_a_masked_out_turn_gives_its_reservation_back() -> None:
         metrics=FAITHFUL,
         judge=kind_judge(),
         sinks=[],
-        throttle=5,
+        throttle=10_000,
         mask=lambda record: 1 / 0,  # type: ignore[arg-type, return-value]
     )
     for _ in range(4):
         monitor.submit(turn())
     assert monitor.flush(5) == 0
-    assert monitor.stats().skipped["mask_failed"] >= 1
+    assert monitor.stats().skipped == {"mask_failed": 4}
     check_law(monitor.stats())
     monitor.close()

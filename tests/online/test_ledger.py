@@ -62,6 +62,18 @@ def test_a_turn_cannot_be_settled_twice() -> None:
     assert balanced(ledger.counts())
 
 
+def test_only_what_was_settled_can_be_revived() -> None:
+    ledger = Ledger()
+    with pytest.raises(ValueError, match="no turn has been evaluated"):
+        ledger.revive("evaluated")
+    ledger.accept()
+    ledger.settle("evaluated")
+    ledger.skip("sampled_out")
+    ledger.revive("evaluated")
+    ledger.revive("skipped")
+    assert ledger.counts().pending == 2 and balanced(ledger.counts())
+
+
 def test_waiting_ends_with_the_last_turn_and_says_what_is_left() -> None:
     ledger = Intake(max_items=10, max_bytes=1000, wake=lambda: None)
     ledger.put(Submitted(turn(), None, 1))

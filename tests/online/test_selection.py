@@ -216,6 +216,27 @@ def test_a_disliked_turn_gets_a_second_chance() -> None:
     monitor.close()
 
 
+def test_a_disliked_turn_that_was_judged_is_judged_again_at_the_right_rate() -> None:
+    sink = MemorySink()
+    judge = kind_judge()
+    selection = Selection(rate=0.5, suspicion=Suspicion(rate=1.0))
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], selection=selection)
+    for number in range(40):
+        monitor.submit(traced(number, id=str(number)))
+    assert monitor.flush(5) == 0
+    picked = len(sink.evaluations)
+    assert 10 < picked < 30
+    for number in range(40):
+        monitor.feedback(str(number), False)
+        check_law(monitor.stats())
+    assert monitor.flush(5) == 0
+    assert {e["faithfulness"].inclusion_probability for e in sink.evaluations} == {1.0}
+    stats = monitor.stats()
+    assert (stats.seen, stats.evaluated, len(sink.evaluations)) == (40, 40, 40)
+    assert len(judge.requests) == 40 + picked
+    monitor.close()
+
+
 def test_nothing_is_built_that_no_rule_could_pick() -> None:
     draft = TestDraft(turn())
     for selection in (Selection(rate=0.0, suspicion=Suspicion(rate=0.0)), Selection(rate=0.0)):

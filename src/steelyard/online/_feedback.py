@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from steelyard.online._queue import Submitted, size_of
-from steelyard.record import Record
+from steelyard.online._ledger import Settled
+from steelyard.online._queue import Submitted
 
-__all__ = ["FEEDBACK", "Feedback"]
+__all__ = ["FEEDBACK", "Feedback", "Kept"]
 
 FEEDBACK = "feedback"
 """The metadata entry that holds what the user said about a turn."""
@@ -19,32 +20,48 @@ _KEPT = 1_000
 _KEPT_BYTES = 16 * 1024 * 1024
 
 
-class Feedback:
-    """What users said, by record id, and the latest turns that were not picked; bounded, the oldest go first.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A turn that is finished, at a lower rate than the one for suspicious turns."""
 
-    Feedback mostly comes after the turn, when it has been judged or passed over. One that was passed over and
-    is then disliked gets its second chance, at the rate for suspicious turns.
+    item: Submitted
+    settled: Settled
+
+
+class Feedback:
+    """What users said, by record id, and the latest turns that feedback could change; the oldest go first.
+
+    Feedback mostly comes after the turn, when it has been judged or passed over. All turns that are disliked
+    must have the same chance to be judged, or averages would lean: so one that was passed over is then taken
+    up again, and one that was judged is judged again, both at the rate for suspicious turns.
     """
 
-    def __init__(self, *, keep: bool) -> None:
+    def __init__(self) -> None:
         self._said: OrderedDict[str, Any] = OrderedDict()
-        self._kept: OrderedDict[str, Submitted] = OrderedDict()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._bytes = 0
-        self._keep = keep
 
-    def say(self, record_id: str, value: Any) -> Submitted | None:
-        """Remember what was said; returns the turn if it was passed over and is now disliked."""
+    def say(self, record_id: str, value: Any) -> Kept | None:
+        """Remember what was said; returns the turn if it is to be taken up again."""
         self._said[record_id] = value
         self._said.move_to_end(record_id)
         if len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
-        if not self.disliked(record_id) or (item := self._kept.pop(record_id, None)) is None:
-            return None
-        self._bytes -= item.size
-        return item
+        return self._take(record_id) if self.disliked(record_id) else None
+
+    def keep(self, item: Submitted, settled: Settled) -> Kept | None:
+        """Keep a turn for a while; returns it at once if it was disliked in the meantime."""
+        record_id = item.turn.id
+        self._kept[record_id] = Kept(item, settled)
+        self._bytes += item.size
+        if self.disliked(record_id):
+            return self._take(record_id)
+        while self._kept and (len(self._kept) > _KEPT or self._bytes > _KEPT_BYTES):
+            self._take(next(iter(self._kept)))
+        return None
 
     def disliked(self, record_id: str) -> bool:
-        """Whether the user said something bad: False, or a number below or equal to 0."""
+        """Whether the user said something bad: False, or a number of 0 or less."""
         value = self._said.get(record_id, 1)
         return isinstance(value, (int, float)) and value <= 0
 
@@ -52,13 +69,8 @@ class Feedback:
         """What was said, as an entry for the metadata."""
         return {FEEDBACK: self._said[record_id]} if record_id in self._said else {}
 
-    def keep(self, record: Record, where: float) -> None:
-        """A turn was passed over; keep it for a while."""
-        if not self._keep or record.id in self._kept:
-            return
-        item = Submitted(record, where, size_of(record))
-        self._kept[record.id] = item
-        self._bytes += item.size
-        while self._kept and (len(self._kept) > _KEPT or self._bytes > _KEPT_BYTES):
-            _, oldest = self._kept.popitem(last=False)
-            self._bytes -= oldest.size
+    def _take(self, record_id: str) -> Kept | None:
+        kept = self._kept.pop(record_id, None)
+        if kept is not None:
+            self._bytes -= kept.item.size
+        return kept

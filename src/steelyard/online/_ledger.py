@@ -90,15 +90,16 @@ class Ledger:
         else:
             self._plain[state] += count
 
-    def revive(self, reason: str) -> None:
-        """A turn that was skipped for this reason is pending after all.
+    def revive(self, settled: Settled) -> None:
+        """A turn that was evaluated, or skipped as `sampled_out`, is pending again.
 
         Raises:
-            ValueError: If none was.
+            ValueError: If there is none.
         """
-        if self._skipped[reason] < 1:
-            raise ValueError(f"no turn was skipped as {reason!r}")
-        self._skipped[reason] -= 1
+        counts, name = (self._skipped, "sampled_out") if settled == "skipped" else (self._plain, settled)
+        if counts[name] < 1:
+            raise ValueError(f"no turn has been {settled}")
+        counts[name] -= 1
         self.pending += 1
 
     def counts(self) -> Counts:

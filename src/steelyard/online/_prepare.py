@@ -8,7 +8,7 @@ from steelyard.metrics import Metric
 from steelyard.online._allowance import Pace
 from steelyard.online._content import Masker
 from steelyard.online._feedback import Feedback
-from steelyard.online._queue import Submitted
+from steelyard.online._queue import Submitted, size_of
 from steelyard.online._sampling import key_of, place
 from steelyard.online._selection import Decision, Selection
 from steelyard.online._turns import Final, Ready
@@ -50,12 +50,14 @@ class Preparer:
         masker: Masker,
         pace: Pace,
         feedback: Feedback,
+        keep: bool,
     ) -> None:
         self._selection = selection
         self._metrics = metrics
         self._masker = masker
         self._pace = pace
         self._feedback = feedback
+        self._keep = keep
         self._latest = _Latest(_REMEMBERED)
 
     async def prepare(self, item: Submitted) -> Ready | Final:
@@ -67,23 +69,25 @@ class Preparer:
         decision = self._selection.decide(record, disliked=self._feedback.disliked(record.id))
         if decision.skip:
             return Final("skipped", decision.skip)
+        again = self._worth_keeping(item, record, where, decision)
         if where >= decision.rate and not decision.forced:
-            self._feedback.keep(record, where)
-            return Final("skipped", "sampled_out")
+            return Final("skipped", "sampled_out", again)
         if record.status not in _JUDGED:
             return Final("skipped", f"status_{record.status}")
         if self._metrics and all(metric.missing(record) for metric in self._metrics):
             return Final("skipped", "missing_input")
-        return await self._admit(record, where, decision)
+        if self._latest.holds(record.id) and not item.again:
+            return Final("skipped", "duplicate")
+        return await self._admit(record, where, decision, again)
 
-    async def _admit(self, record: Record, where: float, decision: Decision) -> Ready | Final:
+    async def _admit(
+        self, record: Record, where: float, decision: Decision, again: Submitted | None
+    ) -> Ready | Final:
         """Hold a picked turn against throttle and budget, and make it safe to look at."""
         rate = 1.0 if decision.forced else decision.rate * self._pace.share()
-        if self._latest.holds(record.id):
-            return Final("skipped", "duplicate")
         names = [metric.instance for metric in self._metrics]
         if (0 < rate <= where) or (names and not self._selection.metrics_for(where, rate, names)):
-            return Final("skipped", "sampled_out")
+            return Final("skipped", "sampled_out", again)
         reservation = self._pace.reserve(forced=decision.forced)
         if isinstance(reservation, str):
             return Final("skipped", reservation)
@@ -95,7 +99,18 @@ class Preparer:
         metadata = self._with_feedback(masked, decision)
         if metadata is not masked.metadata:
             masked = masked.replace(metadata=metadata)
-        return Ready(masked, where, rate, reservation)
+        return Ready(masked, where, rate, reservation, again)
+
+    def _worth_keeping(
+        self, item: Submitted, record: Record, where: float, decision: Decision
+    ) -> Submitted | None:
+        """The turn as it would be taken up again, if the user's dislike could still change its rate."""
+        suspicion = self._selection.suspicion
+        if not self._keep or suspicion is None or item.again or decision.forced:
+            return None
+        if not max(where, decision.rate) < suspicion.rate:
+            return None
+        return Submitted(record, where, size_of(record), again=True)
 
     def _with_feedback(self, record: Record, decision: Decision) -> Mapping[str, object]:
         extra: dict[str, object] = dict(self._feedback.known(record.id))

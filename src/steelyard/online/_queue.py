@@ -33,6 +33,8 @@ class Submitted:
     """Its place in [0, 1), where sampling has needed it already."""
     size: int
     """Roughly how many bytes it keeps alive."""
+    again: bool = False
+    """Whether it comes a second time, because a user disliked it."""
 
 
 class Intake:
@@ -89,11 +91,11 @@ class Intake:
             if not self._ledger.pending:
                 self._idle.notify_all()
 
-    def revive(self, item: Submitted, reason: str) -> None:
-        """Queue a turn after all that was skipped before, past the bounds."""
+    def revive(self, item: Submitted, settled: Settled) -> None:
+        """Queue a turn again that was settled before, past the bounds; see `Ledger.revive`."""
         with self._lock:
             self._enter()
-            self._ledger.revive(reason)
+            self._ledger.revive(settled)
             self._append(item)
             rouse, self._asleep = self._asleep, False
         if rouse:

@@ -29,7 +29,7 @@ class Run:
     def __init__(self, plan: Plan, notifier: Notifier, *, on_start: Callable[[], None]) -> None:
         self.pid = os.getpid()
         self.intake = Intake(max_items=plan.max_queue, max_bytes=plan.max_queue_bytes, wake=self._wake)
-        self.feedback = Feedback(keep=plan.selection.suspicion is not None)
+        self.feedback = Feedback()
         self.delivery = Delivery(plan, notifier.tell)
         self.worker = Worker(plan, intake=self.intake, delivery=self.delivery, feedback=self.feedback)
         self.closed = False

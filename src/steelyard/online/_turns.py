@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from steelyard.online._allowance import Reservation
 from steelyard.online._ledger import Settled
+from steelyard.online._queue import Submitted
 from steelyard.record import Record
 
 __all__ = ["Final", "Ready"]
@@ -17,6 +18,8 @@ class Final:
 
     state: Settled
     reason: str = ""
+    again: Submitted | None = None
+    """What to take up again if a user dislikes the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +30,5 @@ class Ready:
     place: float
     rate: float
     reservation: Reservation
+    again: Submitted | None = None
+    """What to take up again if a user dislikes the turn."""

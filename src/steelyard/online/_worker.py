@@ -48,6 +48,7 @@ class Worker:
             masker=self._masker,
             pace=self._pace,
             feedback=feedback,
+            keep=plan.spool is None,
         )
         self._news: asyncio.Event | None = None
         self._handed_back: deque[Ready] = deque()
@@ -132,7 +133,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - users' drafts and rules may raise anything
             turn = self._died(error)
         if isinstance(turn, Final):
-            self._intake.settle(turn.state, turn.reason)
+            self._settle(turn)
         return turn
 
     async def _see_through(self, item: Submitted | Ready) -> None:
@@ -145,10 +146,15 @@ class Worker:
                 evaluation = await score(self._plan, turn.record, place=turn.place, rate=turn.rate)
                 self._pace.correct(turn.reservation, evaluation.usage)
                 await self._delivery.deliver(evaluation)
-            final = Final("evaluated")
+            final = Final("evaluated", again=turn.again)
         except Exception as error:  # noqa: BLE001 - users' metrics may raise anything
             final = self._died(error)
+        self._settle(final)
+
+    def _settle(self, final: Final) -> None:
         self._intake.settle(final.state, final.reason)
+        if final.again is not None and (kept := self._feedback.keep(final.again, final.state)) is not None:
+            self._intake.revive(kept.item, kept.settled)
 
     def _died(self, error: Exception) -> Final:
         kind = type(error).__name__

@@ -177,13 +177,14 @@ class Monitor:
         """Pass on what the user said about a turn: True or more than 0 is good, the rest is bad.
 
         It goes into the turn's metadata as `feedback`, if the turn is still to be judged. With
-        `Selection(suspicion=...)`, a disliked turn is judged at the rate for suspicious turns, also if it was
-        passed over before, as long as it is among the latest thousand of those. Never raises.
+        `Selection(suspicion=...)`, a disliked turn counts as suspicious, also afterwards: one that was passed
+        over is taken up again, and one that was judged at a lower rate is judged again, so that its result
+        carries the right probability. That reaches back a thousand turns, and not into a spool. Never raises.
         """
         try:
             run = self._run
-            if (item := run.feedback.say(record_id, value)) is not None:
-                run.intake.revive(item, "sampled_out")
+            if (kept := run.feedback.say(record_id, value)) is not None:
+                run.intake.revive(kept.item, kept.settled)
         except Exception:  # noqa: BLE001 - nothing may reach the application
             _log.debug("feedback was not taken", exc_info=True)
 
