@@ -84,10 +84,10 @@ class Lane:
     def _start(self) -> None:
         if self._pid == os.getpid():
             return
-        self._pid = os.getpid()
         self._running = None
         self._errands = SimpleQueue()
         threading.Thread(target=self._work, args=(self._errands,), name=self._name, daemon=True).start()
+        self._pid = os.getpid()
 
     def _work(self, errands: SimpleQueue[_Errand | None]) -> None:
         while (errand := errands.get()) is not None:
