@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -263,10 +266,14 @@ def test_a_monitor_that_is_gone_or_broken_is_not_observed(telemetry: Telemetry) 
         def stats(self) -> Any:
             raise RuntimeError("no")
 
-    broken, gone = Broken(), Monitor(metrics=[], sinks=[])
+    broken = Broken()
     observe_monitor(broken, meter_provider=telemetry.meters)
     assert "gen_ai.evaluation.client.queue.size" not in telemetry.points()
-    del gone
+    seen = weakref.ref(broken)
+    del broken
+    gc.collect()
+    assert seen() is None
+    assert "gen_ai.evaluation.client.queue.size" not in telemetry.points()
 
 
 def test_cache_hits_and_breaker_states_where_the_stats_have_them(telemetry: Telemetry) -> None:
@@ -391,6 +398,22 @@ def test_while_a_write_hangs_the_next_fails_at_once() -> None:
 
     asyncio.run(run())
     tracers.shutdown()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_emits_from_a_thread_of_its_own(telemetry: Telemetry) -> None:
+    sink = telemetry.sink()
+    asyncio.run(sink.write([make_evaluation("parent")]))
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            asyncio.run(asyncio.wait_for(sink.write([make_evaluation("child")]), 10))
+            code = 0 if len(telemetry.spans.get_finished_spans()) == 2 else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_the_current_context_is_left_as_it_was(telemetry: Telemetry) -> None:
