@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -304,3 +305,14 @@ def test_using_it_never_imports_the_package_it_takes_its_vectors_from() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["word " * 20_000, "x" * 100_000, "東京は首都" * 20_000, "- x\n" * 20_000, ". " * 50_000, "1," * 50_000],
+)
+def test_texts_without_end_are_read_in_reasonable_time(text: str) -> None:
+    begun = time.process_time()
+    ask(Supported(claim=text[:400]), contexts=(text,))
+    ask(Entities(of="contexts"), contexts=(text,))
+    assert time.process_time() - begun < 10

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 
 from steelyard.judge.local._text import Located, Word, located
-from steelyard.text import sentences
 
 __all__ = ["entities"]
 
@@ -21,19 +20,14 @@ _BETWEEN_NAMES = re.compile(
 _BETWEEN_DATES = re.compile(r"^(?:st|nd|rd|th)?(?:,? |\. | of )$")
 
 
-def entities(text: str, proper: Callable[[str], bool]) -> tuple[str, ...]:
-    """The entities of a text in order, each once.
+def entities(sentence: str, proper: Callable[[str], bool]) -> list[str]:
+    """The entities of a sentence, in order.
 
     Args:
-        text: Any text.
+        sentence: One sentence.
         proper: Whether a capitalised word that opens a sentence is a name.
     """
-    found: dict[str, str] = {}
-    for sentence in sentences(text):
-        for start, end in _spans(sentence.text, located(sentence.text, proper=proper)):
-            piece = sentence.text[start:end]
-            found.setdefault(" ".join(piece.split()).casefold(), piece)
-    return tuple(found.values())
+    return [sentence[start:end] for start, end in _spans(sentence, located(sentence, proper=proper))]
 
 
 def _spans(text: str, found: list[Located]) -> list[tuple[int, int]]:

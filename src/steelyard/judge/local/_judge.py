@@ -20,15 +20,15 @@ from steelyard.judge._questions import (
     Useful,
 )
 from steelyard.judge.local._entities import entities
-from steelyard.judge.local._material import Line, Memory, Text
+from steelyard.judge.local._material import Line, Memory, Text, pieces
 from steelyard.judge.local._pace import Pace
-from steelyard.judge.local._phrases import evades, evasion, replies
+from steelyard.judge.local._phrases import evades, replies
 from steelyard.judge.local._relevance import relevance
 from steelyard.judge.local._text import weight
 from steelyard.judge.local._vectors import Vectors, load
 from steelyard.judge.local._verifier import VERSION, Finding, verify
 from steelyard.scores import Evidence, Usage
-from steelyard.text import sentences
+from steelyard.text import iter_sentences
 
 __all__ = ["LocalJudge"]
 
@@ -144,11 +144,11 @@ class _Case:
             case Relevant():
                 return (yield from self._relevant(question))
             case Claims():
-                return self._claims(question.of)
+                return (yield from self._claims(question.of))
             case Entities():
-                return self._entities(question.of)
+                return (yield from self._entities(question.of))
             case Noncommittal():
-                return self._noncommittal()
+                return (yield from self._noncommittal())
             case _:
                 return Unanswered(cause="unsupported", detail=f"cannot answer {question.kind!r} questions")
 
@@ -224,25 +224,37 @@ class _Case:
         if not self._view.question:
             return _nothing("question")
         asked, said = yield from self._memory.read([self._view.question, question.text], self._vectors)
-        found = relevance(asked, said, alone=question.of == "answer")
+        found = yield from relevance(asked, said, alone=question.of == "answer")
         return YesNo(value=found.score >= RELEVANT, probability=found.score, reason=found.reason)
 
-    def _claims(self, of: Part) -> Answer:
+    def _claims(self, of: Part) -> _Work:
         """The sentences of a text that state something."""
-        found = [sentence.text for text in _texts(self._view, of) for sentence in sentences(text)]
-        return Texts(items=tuple(piece for piece in found if _states(piece)))
+        found: list[str] = []
+        for text in _texts(self._view, of):
+            for sentence in iter_sentences(text):
+                yield
+                if _states(sentence.text):
+                    found.append(sentence.text)
+        return Texts(items=tuple(found))
 
-    def _entities(self, of: Part) -> Answer:
+    def _entities(self, of: Part) -> _Work:
         found: dict[str, str] = {}
         for text in _texts(self._view, of):
-            for entity in entities(text, self._vectors.proper):
-                found.setdefault(entity.casefold(), entity)
+            for sentence in pieces(text):
+                yield
+                for entity in entities(sentence.text, self._vectors.proper):
+                    found.setdefault(" ".join(entity.casefold().split()), entity)
         return Texts(items=tuple(found.values()))
 
-    def _noncommittal(self) -> Answer:
+    def _noncommittal(self) -> _Work:
         if not self._view.answer:
             return _nothing("answer")
-        share = evasion(self._view.answer)
+        evading = total = 0
+        for sentence in iter_sentences(self._view.answer):
+            yield
+            total += len(sentence.text)
+            evading += len(sentence.text) if evades(sentence.text) else 0
+        share = evading / total if total else 0.0
         return YesNo(
             value=share >= THRESHOLD,
             probability=share,

@@ -15,7 +15,7 @@ from steelyard.text import Sentence, iter_sentences
 if TYPE_CHECKING:
     from steelyard.judge.local._vectors import Matrix
 
-__all__ = ["Line", "Memory", "Steps", "Text", "prepare"]
+__all__ = ["Line", "Memory", "Steps", "Text", "pieces", "prepare"]
 
 
 class Line:
@@ -81,25 +81,26 @@ Steps = Generator[None, None, Text]
 def prepare(text: str, vectors: Vectors) -> Steps:
     """Read a text, sentence by sentence."""
     lines: list[Line] = []
-    for sentence in iter_sentences(text):
-        for start, end in _pieces(sentence):
-            found = words(text[start:end], proper=vectors.proper)
-            if found:
-                lines.append(Line(start, end, found, vectors))
-            yield
+    for piece in pieces(text):
+        found = words(piece.text, proper=vectors.proper)
+        if found:
+            lines.append(Line(piece.start, piece.end, found, vectors))
+        yield
     return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)))
 
 
-def _pieces(sentence: Sentence) -> Iterator[tuple[int, int]]:
-    """Cut what goes on without a mark, a table or a log, at white space, into pieces of bearable length."""
-    start = sentence.start
-    while sentence.end - start > _LONGEST:
-        piece = sentence.text[start - sentence.start :][:_LONGEST]
-        cut = max(piece.rfind(space) for space in " \n\t")
-        length = cut + 1 if cut > 0 else _LONGEST
-        yield start, start + length
-        start += length
-    yield start, sentence.end
+def pieces(text: str) -> Iterator[Sentence]:
+    """The sentences of a text; one that goes on and on, a table or a log, is cut at white space."""
+    for sentence in iter_sentences(text):
+        start = sentence.start
+        while sentence.end - start > _LONGEST:
+            piece = text[start : start + _LONGEST]
+            cut = max(piece.rfind(space) for space in " \n\t")
+            length = cut + 1 if cut > 0 else _LONGEST
+            kept = piece[:length].rstrip()
+            yield Sentence(kept, start, start + len(kept))
+            start += length
+        yield Sentence(text[start : sentence.end], start, sentence.end)
 
 
 class Memory:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steelyard.text import sentences
-
-__all__ = ["evades", "evasion", "replies"]
+__all__ = ["evades", "replies"]
 
 _EVASION = re.compile(
     r"\b(?:i|we) (?:do not|don't|cannot|can't|could not|couldn't)"
@@ -44,10 +42,3 @@ def replies(sentence: str) -> bool:
     """Whether a sentence is a bare reply ("Yes.", "Of course!"): what it affirms is not in it."""
     found = re.findall(r"\w+", sentence.casefold())
     return bool(found) and _REPLY.issuperset(found)
-
-
-def evasion(text: str) -> float:
-    """Share of a text's characters that stand in evading sentences, in 0..1; 0 for a text without any."""
-    found = sentences(text)
-    total = sum(len(sentence.text) for sentence in found)
-    return sum(len(s.text) for s in found if evades(s.text)) / total if total else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from steelyard.judge.local._material import Line, Text
@@ -39,7 +40,7 @@ _NUMBER_ASKED = (
 _NAME_ASKED = ("who", "whom", "whose", "where", "which")
 
 
-def relevance(asked: Text, said: Text, *, alone: bool) -> Relevance:
+def relevance(asked: Text, said: Text, *, alone: bool) -> Generator[None, None, Relevance]:
     """Hold a sentence against a question.
 
     The score is the share of the question's telling words that the sentence has, or has something similar to,
@@ -55,7 +56,10 @@ def relevance(asked: Text, said: Text, *, alone: bool) -> Relevance:
     if not asked.lines or not said.lines:
         return Relevance(score=0.0, reason="there are no words to compare")
     question = max(asked.lines, key=lambda line: len(line.words))
-    best = max((_score(question, line) for line in said.lines), key=lambda pair: pair[0])
+    best: tuple[float, list[str]] = (0.0, [])
+    for line in said.lines:
+        yield
+        best = max(best, _score(question, line), key=lambda pair: pair[0])
     wanted = _wanted(asked.text.casefold())
     new = [
         word

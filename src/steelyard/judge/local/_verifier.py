@@ -198,6 +198,8 @@ def _best(
                 most, equals = score, []
             if score == most > 0:
                 equals.append(Window(number, first, min(first + SPAN, len(hits))))
+            if first % _STRETCH == 0:
+                yield
         yield
     if len(equals) < 2:
         return equals[0] if equals else None
@@ -211,6 +213,8 @@ def _best(
     return best
 
 
+_STRETCH = 50
+"""Windows that are counted in one slice."""
 _EQUALS = 50
 """Windows with equally many words that are compared more closely."""
 
