@@ -43,7 +43,7 @@ def estimate(job: Job) -> int:
     with open_input(job.source) as lines:
         records = list(islice(read_records(lines, bad=bad), _SAMPLE))
     if not records:
-        Console(stderr=True).print(f"no records in {job.source}", style="red", markup=False)
+        Console(stderr=True).print(f"no records in {job.source_name}", style="red", markup=False)
         return 1
     judge = PaperJudge(job.judge.remote)
     suite = suite_of(job.metrics, judge)
@@ -81,10 +81,8 @@ def _headline(job: Job, judge: str, sampled: int, total: int | None, metrics: in
         if sampled != total
         else counted(sampled, "record")
     )
-    return Text(
-        f"{whole} of {job.source}, {counted(metrics, 'metric')}, {judge}, fuse {job.fuse}: nothing was sent",
-        style="bold",
-    )
+    asked = f"{counted(metrics, 'metric')}, {judge}, fuse {job.fuse}"
+    return Text(f"{whole} of {job.source_name}, {asked}: nothing was sent", style="bold")
 
 
 def _table(usage: Usage, price: float | None, sampled: int, total: int | None) -> Table:

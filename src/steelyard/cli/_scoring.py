@@ -47,6 +47,11 @@ class Job:
     concurrency: int
     deadline: float | None
 
+    @property
+    def source_name(self) -> str:
+        """The input, for people."""
+        return "standard input" if self.source == "-" else self.source
+
 
 def run(job: Job) -> int:
     """Score, write, sum up.
@@ -76,12 +81,12 @@ def run(job: Job) -> int:
             asyncio.run(_score(job, lines, bad, judge=judge, suite=suite, done=done))
         except KeyboardInterrupt:
             stopped = True
-    title = f"from {job.source}, scored in {time.monotonic() - started:.1f} s"
+    title = f"from {job.source_name}, scored in {time.monotonic() - started:.1f} s"
     show(console, tally, title=title, price=_price(job, tally))
     if stopped:
         console.print("interrupted; the records above are what was scored", style="red")
         return _INTERRUPTED
-    faults = _faults(tally, bad, missed(bars, tally.metrics), job.source)
+    faults = _faults(tally, bad, missed(bars, tally.metrics), job.source_name)
     for fault in faults:
         console.print(fault, style="red", markup=False, highlight=False)
     return 1 if faults else 0
