@@ -118,6 +118,13 @@ def test_a_lost_span_in_the_middle_makes_no_second_turn() -> None:
     assert is_right(one([root, *inner]))
 
 
+def test_a_turn_below_one_that_has_ended_is_a_turn_of_its_own() -> None:
+    first = rag_turn(question="Who is first?")
+    second = rag_turn(question="Who is next?", answer="Another.", parent=first[-1], at=5)
+    records = {record.question: record.answer for record in read_spans([*first, *second]).records}
+    assert records == {"Who is first?": ANSWER, "Who is next?": "Another."}
+
+
 def test_formatted_documents_are_no_answer() -> None:
     """The upper half of the trace is lost; what is left of it retrieved and formatted."""
     joined = "\n\n".join(TEXTS)

@@ -7,6 +7,7 @@ this process, waits for its span to reach the span processor, and goes nowhere e
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from steelyard.record import is_unrecorded
 __all__ = ["SteelyardCompletionHook", "content_of"]
 
 _MOST = 2000
+_order: deque[int] = deque()
 _held: dict[int, tuple[Sequence[Any], Sequence[Any], Sequence[Any]]] = {}
 
 
@@ -35,9 +37,12 @@ class SteelyardCompletionHook:
         """Keep references to what a model or an agent was sent and gave back, until its span is read."""
         if span is None or is_unrecorded() or not span.is_recording():
             return
-        _held[span.get_span_context().span_id] = (inputs, outputs, system_instruction)
-        while len(_held) > _MOST:
-            _held.pop(next(iter(_held)), None)
+        span_id = span.get_span_context().span_id
+        _held[span_id] = (inputs, outputs, system_instruction)
+        _order.append(span_id)
+        if len(_order) > _MOST:
+            # Most of these have been read long ago; the others belong to spans that never came.
+            _held.pop(_order.popleft(), None)
 
 
 def content_of(span_id: int) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def grow(spans: Iterable[Span]) -> list[Node]:
     roots: list[Node] = []
     for node in nodes.values():
         parent = nodes.get(node.span.parent_id or "")
-        if parent is None or _circular(node, nodes) or _own_run(node, nodes):
+        if parent is None or _circular(node, nodes) or _own_run(node, nodes) or _after(node, parent):
             roots.append(node)
         else:
             parent.children.append(node)
@@ -82,6 +82,14 @@ def _adopted(roots: list[Node], nodes: dict[str, Node]) -> list[Node]:
 
 def _covers(outer: Node, inner: Node) -> bool:
     return outer.span.start <= inner.span.start and inner.span.end <= outer.span.end
+
+
+def _after(node: Node, parent: Node) -> bool:
+    """Whether this is a new turn that only seems to stand below the last one, because a context leaked."""
+    asks = (
+        node.sight is not None and node.sight.kind in ("chain", "agent", "turn") and bool(node.sight.question)
+    )
+    return asks and node.span.start > parent.span.end
 
 
 def _own_run(node: Node, nodes: dict[str, Node]) -> bool:
