@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from langchain.agents import create_agent
@@ -171,6 +171,62 @@ def test_interrupt_and_resume(receiver: Receiver, config: Any, handler: Callback
     assert (resumed.status, resumed.question, resumed.answer) == ("ok", QUESTION, "Paris.")
     assert texts(resumed.contexts) == [PARIS.page_content]
     assert texts(resumed.retrieved) == [PARIS.page_content, BERLIN.page_content]
+
+
+def test_two_interrupts(receiver: Receiver, config: Any) -> None:
+    def retrieve(state: MessagesState) -> dict[str, Any]:
+        SHELF.invoke("capital")
+        return {}
+
+    def ask(state: MessagesState) -> dict[str, Any]:
+        interrupt("May I?")
+        return {}
+
+    def ask_again(state: MessagesState) -> dict[str, Any]:
+        interrupt("Really?")
+        return {}
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [says("Paris.").invoke(PARIS.page_content)]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_sequence([retrieve, ask, ask_again, answer])
+    builder.add_edge(START, "retrieve")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    thread: Any = {**config, "configurable": {"thread_id": "t4"}}
+    graph.invoke(user(QUESTION), thread)
+    graph.invoke(Command(resume=""), thread)
+    graph.invoke(Command(resume="yes"), thread)
+    assert [record.status for record in receiver.records] == ["interrupted", "interrupted", "ok"]
+    last = receiver.records[-1]
+    assert (last.question, last.answer) == (QUESTION, "Paris.")
+    assert texts(last.contexts) == [PARIS.page_content]
+
+
+class Library(TypedDict, total=False):
+    question: str
+    documents: list[Document]
+    answer: str
+
+
+def test_documents_that_a_thread_remembers_are_not_this_turns(receiver: Receiver, config: Any) -> None:
+    def retrieve(state: Library) -> Library:
+        return {"documents": [PARIS]} if "capital" in state["question"] else {}
+
+    def generate(state: Library) -> Library:
+        shown = state["documents"][0].page_content if "capital" in state["question"] else "(nothing)"
+        return {"answer": str(says("A reply.").invoke(f"{shown} {state['question']}").content)}
+
+    builder = StateGraph(Library)
+    builder.add_sequence([retrieve, generate])
+    builder.add_edge(START, "retrieve")
+    graph: Any = builder.compile(checkpointer=InMemorySaver())
+    thread: Any = {**config, "configurable": {"thread_id": "t5"}}
+    graph.invoke({"question": QUESTION}, thread)
+    graph.invoke({"question": "Thanks!"}, thread)
+    first, second = receiver.records
+    assert (texts(first.contexts), first.question) == ([PARIS.page_content], QUESTION)
+    assert (second.contexts, second.question) == ((), "Thanks!")
 
 
 def test_a_breakpoint_before_the_tools_interrupts(receiver: Receiver, config: Any) -> None:

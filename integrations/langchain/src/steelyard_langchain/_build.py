@@ -76,7 +76,7 @@ class View:
         self.turn = turn
         self.chain = chain
         whole = chain is None
-        self.before = turn.before if whole else None
+        self.history = turn.history if whole else []
         self.name = turn.name if chain is None else chain.name
         self.inputs = turn.inputs if chain is None else chain.inputs
         self.outputs = turn.outputs if chain is None else chain.outputs
@@ -104,7 +104,7 @@ def _is_turn(view: View, found: Found, answer: str, status: Status, options: Opt
     if view.turn.given is not None:
         return True
     if status in _UNFINISHED:
-        return bool(view.models or view.retrievals or view.tools)
+        return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
         return not any(chain.outputs is not None for chain in view.turn.chains.values())
     if view.models:
@@ -117,8 +117,8 @@ def _is_turn(view: View, found: Found, answer: str, status: Status, options: Opt
 
 def _question(view: View, options: Options) -> str:
     question = question_of(view.inputs, view.outputs, options.question_key)
-    if not question and view.before is not None:
-        question = question_of(view.before.inputs, view.before.outputs, options.question_key)
+    for turn in view.history:
+        question = question or question_of(turn.inputs, turn.outputs, options.question_key)
     return question
 
 
@@ -138,6 +138,8 @@ def _assembled(view: View, found: Found, answer: str, options: Options) -> Assem
     best = assemble(found.contexts, prompts=chosen, source=found.source)
     if best.contexts_source != "in_prompt" and len(every) > len(chosen):
         best = assemble(found.contexts, prompts=every, source=found.source)
+    if found.doubtful and best.contexts_source != "in_prompt":
+        return Assembled((), (), "retrieved")
     return best
 
 

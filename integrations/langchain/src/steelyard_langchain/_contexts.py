@@ -37,6 +37,8 @@ class Found:
     source: ContextsSource = "retrieved"
     explicit: bool = False
     """Whether the user said where they stand; then nothing is decided by the prompt."""
+    doubtful: bool = False
+    """Whether they may be an earlier turn's, kept in a thread's state; then only those in a prompt count."""
     stages: tuple[Stage, ...] = ()
     notes: list[str] = field(default_factory=list)
 
@@ -45,7 +47,7 @@ class Seen(Protocol):
     """The part of a turn that contexts are looked for in."""
 
     turn: Turn
-    before: Turn | None
+    history: list[Turn]
     inputs: Any
     outputs: Any
     retrievals: list[Retrieval]
@@ -65,8 +67,7 @@ def find_contexts(view: Seen, options: Options, asked: str) -> Found:
     if options.context_key is not None:
         _explicit(found, view, options)
         return found
-    turns = [view.before] if view.before is not None else []
-    for turn in turns:
+    for turn in view.history:
         _from_runs(found, turn, list(turn.retrievals.values()), list(turn.tools.values()), options, asked)
     _from_runs(found, view.turn, view.retrievals, view.tools, options, asked)
     if not found.contexts:
@@ -105,22 +106,17 @@ def _from_runs(
     hop = 1 + max((context.hop for context in found.contexts), default=-1)
     outer = [retrieval for retrieval in retrievals if outermost(turn, retrieval.key)]
     retrieving = {run for retrieval in outer for run in above(turn, retrieval.key)} if tools else set()
-    for retrieval in outer:
-        query = text_of(retrieval.query)
-        documents = retrieval.documents or ()
-        contexts = contexts_of(documents, query=None if query == asked else query, hop=hop)
-        if len(contexts) < len(documents):
-            found.notes.append(f"contexts: {len(documents) - len(contexts)} documents without text")
+    asking: list[Retrieval | Tool] = [*outer, *(tool for tool in tools if tool.key not in retrieving)]
+    for run in sorted(asking, key=lambda run: run.started) if len(asking) > 1 else asking:
+        contexts = (
+            _from_tool(found, run, options, hop)
+            if isinstance(run, Tool)
+            else _from_retriever(found, run, asked, hop)
+        )
+        if contexts and isinstance(run, Tool) and not outer:
+            found.source = "tool"
         found.contexts += contexts
-        hop += 1
-    for tool in tools:
-        if tool.key in retrieving:
-            continue
-        contexts = _from_tool(found, tool, options, hop)
-        if contexts:
-            found.source = "retrieved" if outer else "tool"
-            found.contexts += contexts
-            hop += 1
+        hop += bool(contexts)
     if len(outer) == len(retrievals):
         return
     found.stages += tuple(
@@ -132,6 +128,15 @@ def _from_runs(
         for retrieval in retrievals
         if not outermost(turn, retrieval.key)
     )
+
+
+def _from_retriever(found: Found, run: Retrieval, asked: str, hop: int) -> list[Context]:
+    query = text_of(run.query)
+    documents = run.documents or ()
+    contexts = contexts_of(documents, query=None if query == asked else query, hop=hop)
+    if len(contexts) < len(documents):
+        found.notes.append(f"contexts: {len(documents) - len(contexts)} documents without text")
+    return contexts
 
 
 def _from_tool(found: Found, tool: Tool, options: Options, hop: int) -> list[Context]:
@@ -159,11 +164,13 @@ def _tool_query(tool: Tool) -> str | None:
 
 def _from_results(found: Found, view: Seen) -> None:
     """No retriever run, no tool: documents among chain results, in the conversation, or in the input."""
-    for value in (*view.results, view.outputs, view.inputs):
-        documents = documents_in(value)
-        if documents:
-            found.contexts += contexts_of(documents, query=None, hop=0)
+    for value in (*view.results, view.inputs):
+        found.contexts += contexts_of(documents_in(value), query=None, hop=0)
     if found.contexts:
+        return
+    found.contexts += contexts_of(documents_in(view.outputs), query=None, hop=0)
+    if found.contexts:
+        found.doubtful = "thread_id" in (view.turn.metadata or {})
         return
     messages = messages_in(view.outputs)
     for hop, message in enumerate(

@@ -48,13 +48,14 @@ class Model:
 class Tool:
     """One tool run."""
 
-    __slots__ = ("inputs", "key", "name", "output")
+    __slots__ = ("inputs", "key", "name", "output", "started")
 
     def __init__(self, key: int, name: str | None, inputs: Any) -> None:
         self.key = key
         self.name = name
         self.inputs = inputs
         self.output: Any = None
+        self.started = time.perf_counter()
 
 
 class Chain:
@@ -102,6 +103,11 @@ class Turn:
         "tools",
         "trace",
     )
+
+    @property
+    def history(self) -> list[Turn]:
+        """The interrupted turns that led to this one, earliest first."""
+        return [] if self.before is None else [*self.before.history, self.before]
 
     def __init__(
         self,
