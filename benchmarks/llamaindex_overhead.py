@@ -2,10 +2,11 @@
 
 The engine is real and its parts are instant: a retriever with five nodes of 1,000 characters, the compact
 synthesizer, a completion model. Turns go to `Monitor(metrics=[], sinks=[])`: every record is built, submitted
-and accounted, nothing is scored. OpenInference ends its spans into a batch processor that exports to nobody.
-All variants take turns in blocks within one process, so that a busy machine slows all of them alike, and what
-is added is the median difference to the block without recording in the same round. `empty` is a pair of
-handlers that do nothing: what LlamaIndex itself takes to call one. Trust ratios more than microseconds.
+and accounted, nothing is scored; `recorder` is the recording alone, without a Monitor to take the turns, and
+`empty` a pair of handlers that do nothing. OpenInference ends its spans into a batch processor that exports
+to nobody. All variants take turns in blocks within one process, so that a busy machine slows all of them
+alike, and what is added is the median difference to the block without recording in the same round. Trust
+ratios more than microseconds.
 
     python benchmarks/llamaindex_overhead.py [--rounds 40] [--modes query aquery stream] [--leaks 1000]
 
@@ -38,6 +39,7 @@ from llama_index_instrumentation.event_handlers import NullEventHandler
 from llama_index_instrumentation.span_handlers import NullSpanHandler
 
 from steelyard.online import Monitor
+from steelyard.record import Draft, Record
 from steelyard_llamaindex import _instrument, instrument, uninstrument
 
 BLOCK = 20
@@ -117,6 +119,13 @@ def engine(*, streaming: bool = False, slow: float = 0.0) -> RetrieverQueryEngin
     return RetrieverQueryEngine(retriever=Shelf(), response_synthesizer=synthesizer)
 
 
+class Nobody:
+    """Takes turns and throws them away."""
+
+    def submit(self, turn: Record | Draft, /) -> None:
+        """Do nothing."""
+
+
 def empty() -> Variant:
     """Handlers that do nothing."""
     spans, events = NullSpanHandler(), NullEventHandler()
@@ -156,6 +165,7 @@ def variants() -> list[Variant]:
     found = [
         Variant("nobody"),
         empty(),
+        Variant("recorder", lambda: instrument(Nobody()), uninstrument),
         Variant("steelyard", lambda: instrument(monitor), uninstrument, lambda: monitor.close(30)),
     ]
     if find_spec("openinference") and find_spec("openinference.instrumentation.llama_index"):

@@ -29,8 +29,8 @@ def test_instrumenting_twice_records_once() -> None:
 
 
 def test_without_a_monitor_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.online.default_monitor", lambda: receiver)
     receiver = Receiver()
+    monkeypatch.setattr("steelyard.online.default_monitor", lambda: receiver)
     instrument()
     engine().query(QUESTION)
     uninstrument()

@@ -48,7 +48,10 @@ class Spans(BaseSpanHandler[BaseSpan]):
         try:
             cls: Any = type(instance)
             kind = kind_of(id_, cls)
-            asked = None if kind is None else _asked(kind, instance, bound_args.arguments)
+            if kind is None:
+                self.turns.follow(id_, parent_id)
+                return
+            asked = _asked(kind, instance, bound_args.arguments)
             # A workflow's span comes without the tags that are in force.
             given = active_instrument_tags.get() if tags is None else tags
             self.turns.enter(id_, parent_id, kind, asked, cls.__name__, given)

@@ -64,6 +64,9 @@ class CallbackHandler(BaseCallbackHandler):
         kind = _KINDS.get(event_type)
         if event_type == CBEventType.SYNTHESIZE and self._turns.place(parent_id) is None:
             kind = "query"
+        if kind is None:
+            self._turns.follow(id_, parent_id)
+            return
         self._turns.enter(id_, parent_id, kind, payload.get(EventPayload.QUERY_STR), event_type.value, None)
         place = self._turns.place(id_) if kind == "llm" else None
         prompt = payload.get(EventPayload.MESSAGES) or payload.get(EventPayload.PROMPT)

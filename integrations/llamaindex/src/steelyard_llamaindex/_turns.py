@@ -111,7 +111,8 @@ class Turns:
         self._defer = defer
         self._ttl = ttl
         self._most = most
-        self._places: dict[str, Place] = {}
+        self.places: dict[str, Place] = {}
+        """Where each open span belongs; a span of no interest has the place of its parent."""
         self._open: dict[str, Turn] = {}
         self._lock = threading.Lock()
         self._complained: set[tuple[str, type]] = set()
@@ -119,15 +120,13 @@ class Turns:
     @property
     def left(self) -> list[str]:
         """Ids of the spans and turns that are being held; none when nothing runs."""
-        return [*self._places, *self._open]
+        return [*self.places, *self._open]
 
-    def enter(
-        self, id_: str, parent_id: str | None, kind: Kind | None, asked: Any, name: str, tags: Any
-    ) -> None:
-        """A span began."""
+    def enter(self, id_: str, parent_id: str | None, kind: Kind, asked: Any, name: str, tags: Any) -> None:
+        """A span began that may matter to a record."""
         if is_unrecorded():
             return
-        place = self._places.get(parent_id) if parent_id is not None else None
+        place = self.places.get(parent_id) if parent_id is not None else None
         if place is None:
             place = current_place.get()
         if place is None or place[0].done:
@@ -136,9 +135,9 @@ class Turns:
             return
         turn, parent = place
         # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
-        if kind is not None and kind not in _RUNS and not (kind == "llm" == parent.kind):
+        if kind not in _RUNS and not (kind == "llm" == parent.kind):
             place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
-        self._places[id_] = place
+        self.places[id_] = place
         turn.open.add(id_)
 
     def _step(self, turn: Turn, step: Step) -> Step:
@@ -157,19 +156,28 @@ class Turns:
         turn = Turn(id_, step, trace, tags or {}, time.time())
         turn.steps.append(step)
         turn.open.add(id_)
-        self._places[id_] = (turn, step)
+        self.places[id_] = (turn, step)
         self._open[id_] = turn
         return turn
 
+    def follow(self, id_: str, parent_id: str | None) -> None:
+        """A span of no interest began."""
+        place = self.places.get(parent_id)  # type: ignore[arg-type]
+        if place is not None:
+            self.places[id_] = place
+            place[0].open.add(id_)
+
     def leave(self, id_: str, result: Any) -> None:
         """A span ended well."""
-        place = self._places.pop(id_, None)
+        place = self.places.pop(id_, None)
         if place is None:
             return
         turn, step = place
         turn.open.discard(id_)
-        if step.id != id_:
-            return
+        if step.id == id_:
+            self._leave(turn, step, result)
+
+    def _leave(self, turn: Turn, step: Step, result: Any) -> None:
         step.seconds = perf_counter() - step.began
         if step is turn.root:
             self._leave_root(turn, result)
@@ -201,7 +209,7 @@ class Turns:
     def keep(self, turn: Turn) -> None:
         """Let the writer of a streamed chat find its turn, whose root has returned."""
         turn.open.add(turn.id)
-        self._places[turn.id] = (turn, turn.root)
+        self.places[turn.id] = (turn, turn.root)
         turn.returned = True
         if turn.written:
             self.finish(turn)
@@ -210,11 +218,11 @@ class Turns:
         """Forget a turn; from now on it lives as long as the stream that holds it."""
         self._open.pop(turn.id, None)
         for id_ in list(turn.open):
-            self._places.pop(id_, None)
+            self.places.pop(id_, None)
 
     def drop(self, id_: str, error: BaseException | None) -> None:
         """A span ended with an exception."""
-        place = self._places.pop(id_, None)
+        place = self.places.pop(id_, None)
         if place is None:
             return
         turn, step = place
@@ -238,13 +246,13 @@ class Turns:
 
     def cancel(self, span_id: str | None) -> None:
         """A workflow was cancelled; its span will end as if all were well."""
-        place = self._places.get(span_id) if span_id is not None else None
+        place = self.places.get(span_id) if span_id is not None else None
         if place is not None and place[1] is place[0].root:
             place[0].status = "cancelled"
 
     def place(self, span_id: str | None) -> Place | None:
         """Where an event of this span belongs."""
-        place = self._places.get(span_id) if span_id is not None else None
+        place = self.places.get(span_id) if span_id is not None else None
         if place is not None or is_unrecorded():
             return place
         return current_place.get()
