@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 
 from steelyard.record import Record, TraceRef
 from steelyard_langchain._build import build
@@ -14,6 +15,7 @@ __all__ = ["TurnDraft"]
 _log = logging.getLogger("steelyard.langchain")
 
 _PER_RUN = 500
+_LOOKED_AT = 200
 
 
 class TurnDraft:
@@ -37,7 +39,9 @@ class TurnDraft:
         size = _PER_RUN * (len(turn.parents) + 1)
         try:
             for retrieval in turn.retrievals.values():
-                size += sum(len(document.page_content) for document in retrieval.documents or ())
+                documents = retrieval.documents or ()
+                found = sum(len(document.page_content) for document in documents[:_LOOKED_AT])
+                size += found * max(1, len(documents) // _LOOKED_AT)
             for model in turn.models.values():
                 for messages in model.prompt:
                     last = messages if isinstance(messages, str) else messages[-1].content
@@ -56,6 +60,12 @@ class TurnDraft:
         if record is not None and self._options.on_record is not None:
             try:
                 record = self._options.on_record(record) or record
-            except Exception:  # noqa: BLE001 - a user's function may raise anything
-                _log.exception("on_record raised; the record goes on unchanged")
+            except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+                _complain(type(error).__name__)
         return record
+
+
+@lru_cache(maxsize=64)
+def _complain(kind: str) -> None:
+    """Say it once for each kind of error."""
+    _log.warning("on_record raised %s; records go on unchanged, said once", kind, exc_info=True)
