@@ -218,6 +218,7 @@ def test_passages_out_of_a_prompt(shown: str, joined: str) -> None:
         {"question": QUESTION},
         {"input": QUESTION, "chat_history": [["user", "Before?"]]},
         {"messages": [["user", "Before?"], ["assistant", "Yes."], ["user", QUESTION]]},
+        {"messages": [["user", QUESTION]]},
         {"messages": [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]},
         {"messages": [{"lc": 1, "type": "constructor", "kwargs": {"type": "human", "content": QUESTION}}]},
         {"messages": [{"type": "human", "data": {"content": QUESTION}}]},

@@ -41,7 +41,7 @@ def messages_in(value: object) -> tuple[Message, ...]:
         return (message,) if message else ()
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return ()
-    if len(value) == 1 and isinstance(value[0], list):
+    if len(value) == 1 and isinstance(value[0], list) and _pair(value[0]) is None:
         return messages_in(value[0])
     found = [_message(item) for item in value]
     return tuple(message for message in found if message) if all(found) else ()

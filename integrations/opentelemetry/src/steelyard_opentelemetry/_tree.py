@@ -86,10 +86,10 @@ def _covers(outer: Node, inner: Node) -> bool:
 
 def _after(node: Node, parent: Node) -> bool:
     """Whether this is a new turn that only seems to stand below the last one, because a context leaked."""
-    asks = (
-        node.sight is not None and node.sight.kind in ("chain", "agent", "turn") and bool(node.sight.question)
-    )
-    return asks and node.span.start > parent.span.end
+    sight = node.sight
+    if sight is None or node.span.start <= parent.span.end:
+        return False
+    return sight.kind == "agent" or (sight.kind in ("chain", "turn") and bool(sight.question))
 
 
 def _own_run(node: Node, nodes: dict[str, Node]) -> bool:
