@@ -42,7 +42,7 @@ class Flaky(ScriptedJudge):
             case 0:
                 raise JudgeUnavailable("down", cause="unreachable")
             case 1:
-                raise JudgeRejected("no", cause="unauthorized")
+                raise JudgeRejected("no", cause="bad_request")
             case 2:
                 raise MalformedReply("nonsense")
             case 3:

@@ -16,6 +16,7 @@ import pytest
 from online.helpers import FAITHFUL, check_law, kind_judge, turn, yes
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge import Answer, Question, Request
+from steelyard.judge.traffic import Breaker
 from steelyard.online import Budget, Monitor, SpoolCounts, SpoolSettings, Stats, _spool_schema
 from steelyard.testing import MemorySink, ScriptedJudge
 
@@ -93,12 +94,14 @@ def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     memory.close()
 
     judge, sink = Down(), MemorySink()
-    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], spool=tmp_path / "s.db")
+    breaker = Breaker(judge, failures=3, reset_after=0.5)
+    monitor = Monitor(metrics=FAITHFUL, judge=breaker, sinks=[sink], spool=tmp_path / "s.db")
     for number in range(10):
         monitor.submit(turn(f"turn {number}"))
     assert monitor.flush(0.8) == 10
     spool = check_spool(monitor.stats())
     assert (spool.pending, spool.evaluated, len(sink.evaluations)) == (10, 0, 0)
+    assert 3 <= len(judge.requests) < 10
     judge.broken = False
     assert monitor.flush(10) == 0
     assert check_spool(monitor.stats()).evaluated == 10

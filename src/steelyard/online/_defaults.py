@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import Embedder, Judge, LocalJudge, StaticEmbedder, judge_from
+from steelyard.judge.traffic import Breaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, metrics_named
 from steelyard.online._allowance import Budget
 from steelyard.online._plan import SpoolSettings
@@ -61,7 +62,7 @@ def choose_parts(
     """
     chosen = None
     if judge is not None or metrics is None or any(metric.judge is None for metric in metrics):
-        chosen = _judge(settings, judge)
+        chosen = _guarded(_judge(settings, judge))
     if metrics is None:
         assert chosen is not None
         named = metrics_named(settings.metrics, chosen)
@@ -83,6 +84,16 @@ def _judge(settings: Settings, given: Judge | str | None) -> Judge:
     if given is None and settings.base_url:
         return judge_from(name, base_url=settings.base_url)
     return judge_from(name)
+
+
+def _guarded(judge: Judge) -> Judge:
+    """The judge behind a breaker, unless it has one or is part of this process."""
+    inner = judge
+    while isinstance(inner, Wrapper):
+        if isinstance(inner, Breaker):
+            return judge
+        inner = inner.judge
+    return judge if isinstance(inner, LocalJudge) else Breaker(judge)
 
 
 def _sinks(names: Sequence[str]) -> list[Sink]:

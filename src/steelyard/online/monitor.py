@@ -85,6 +85,7 @@ class Monitor:
             metrics: What to score turns with; the judge's default suite where none are given. An empty list
                 is legal: turns are recorded, accounted for and delivered, and nothing is scored.
             judge: Who answers: a Judge, or a name such as `"openai:gpt-4o-mini"`; the local judge by default.
+                One that is not local is put behind a `Breaker`, unless it brings one.
             embedder: Who embeds; local static vectors by default.
             sample_rate: The share of turns to judge, by hash of the trace id; all by default.
             selection: Which turns to judge, in full: rules, suspicion, rates for single metrics.
