@@ -66,18 +66,6 @@ def load(path: Path) -> list[Record]:
     ]
 
 
-def unique_tokens(records: Sequence[Record]) -> float:
-    """Tokens of the unique material of a sample (characters / 4), on average."""
-    sizes = [
-        len(record.question)
-        + len(record.answer)
-        + len(record.reference or "")
-        + sum(len(context.text) for context in record.contexts)
-        for record in records
-    ]
-    return sum(sizes) / len(sizes) / 4
-
-
 async def score(
     records: Sequence[Record], judge: Judge, embedder: OpenAIEmbedder, fuse: Any
 ) -> list[Evaluation]:
@@ -153,7 +141,7 @@ def main() -> None:
             {
                 "lib": f"steelyard {options.judge} {options.fuse}",
                 "requests_per_sample": stats["requests"] / count,
-                "prompt_tokens_x_unique": stats["prompt_tokens"] / count / unique_tokens(records),
+                "prompt_tokens_per_sample": stats["prompt_tokens"] / count,
                 "completion_tokens_per_sample": stats["completion_tokens"] / count,
                 "cpu_ms_per_sample": cpu / count * 1000,
                 "cpu_x_bare": cpu / bare_cpu if bare_cpu else None,

@@ -49,6 +49,13 @@ def stub(material: Path, log: Path | None) -> Iterator[None]:
         server.wait()
 
 
+def unique_tokens(path: Path) -> float:
+    """Tokens of the unique material of a sample (characters / 4), on average."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    texts = [[row["question"], row["answer"], row["reference"], *row["contexts"]] for row in rows]
+    return sum(len(text) for row in texts for text in row) / len(rows) / 4
+
+
 def environment(folder: Path, name: str) -> Path:
     """The peer's own interpreter, installed at first use."""
     python = folder / name / "bin" / "python"
@@ -77,7 +84,7 @@ def peer(name: str, material: Path, folder: Path, unique: float) -> dict[str, An
     }
 
 
-def ours(judge: str, fuse: str, material: Path, folder: Path) -> dict[str, Any]:
+def ours(judge: str, fuse: str, material: Path, folder: Path, unique: float) -> dict[str, Any]:
     """Run ours in this interpreter's environment."""
     log = folder / "requests.jsonl"
     command = [sys.executable, str(HERE / "ours.py"), "--judge", judge, "--fuse", fuse, "--log", str(log)]
@@ -85,7 +92,7 @@ def ours(judge: str, fuse: str, material: Path, folder: Path) -> dict[str, Any]:
         data = ["--data", str(material / "data" / "bench50.jsonl")]
         done = subprocess.run([*command, *data], check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return {**found, "prompt_tokens_x_unique": found["prompt_tokens_per_sample"] / unique}
 
 
 def main() -> None:
@@ -97,12 +104,9 @@ def main() -> None:
     options = parser.parse_args()
     folder, material = options.environments.resolve(), options.material.resolve()
     folder.mkdir(exist_ok=True)
-    sys.path.insert(0, str(HERE))
-    from ours import load, unique_tokens
-
-    unique = unique_tokens(load(material / "data" / "bench50.jsonl"))
+    unique = unique_tokens(material / "data" / "bench50.jsonl")
     rows = [] if options.only else [peer(name, material, folder, unique) for name in PEERS]
-    rows += [ours(judge, fuse, material, folder) for judge, fuse in OURS]
+    rows += [ours(judge, fuse, material, folder, unique) for judge, fuse in OURS]
     print(f"{'':<28}" + "".join(f"{column:>24}" for column in COLUMNS) + f"{'cpu_x_bare':>12}")
     for row in rows:
         figures = "".join(f"{row[column]:>24.2f}" for column in COLUMNS)

@@ -28,7 +28,7 @@ _Part = TypeVar("_Part")
 
 
 def score_to_dict(score: Score) -> dict[str, Any]:
-    """A Score as plain JSON values; fields that say nothing are left out, a value that is not there is null."""
+    """A Score as plain JSON values: fields that say nothing are left out, a missing value is null."""
     data = {
         **filled(score),
         "value": score.value,
