@@ -7,7 +7,7 @@ busy machine slows all of them alike. Each is shown by the lower quartile of its
 blocks (CPU time of the whole process, each with its own work in the background done to the end), since other
 programs only ever add; what counts is the ratio to the empty handler.
 
-    python benchmarks/langchain_overhead.py [--rounds 60] [--modes invoke ainvoke stream]
+    python benchmarks/langchain_overhead.py [--rounds 30] [--modes invoke ainvoke stream]
 
 Langfuse and OpenInference take part where they are installed:
 
@@ -41,7 +41,7 @@ from langchain_core.runnables import Runnable, RunnablePassthrough
 from steelyard.online import Monitor
 from steelyard_langchain import CallbackHandler
 
-BLOCK = 20
+BLOCK = 50
 DOCUMENTS = [
     Document(id=str(n), page_content=f"{n}. " + ("Paris is the capital of France. " * 40)[:1000])
     for n in range(5)
@@ -190,7 +190,7 @@ def main() -> None:
     os.environ["LANGSMITH_TRACING"] = "false"
     logging.disable(logging.CRITICAL)
     parser = argparse.ArgumentParser(description="What the LangChain handler adds to one RAG invoke.")
-    parser.add_argument("--rounds", type=int, default=60, help="blocks of 20 turns for each variant")
+    parser.add_argument("--rounds", type=int, default=30, help="blocks of 50 turns for each variant")
     parser.add_argument("--modes", nargs="+", default=["invoke", "ainvoke", "stream"])
     options = parser.parse_args()
     for mode in options.modes:

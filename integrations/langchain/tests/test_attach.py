@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -148,6 +150,38 @@ def test_a_block_with_an_explicit_handler_inside_leaves_nothing(
         lcel().invoke("inner", config)
     assert receiver.record.question == QUESTION
     assert handler.stats()["runs"] == 0
+
+
+def test_a_block_closed_in_another_context(receiver: Receiver) -> None:
+    def stream() -> Iterator[str]:
+        with record(receiver, question=QUESTION) as turn:
+            turn.answer = "Paris."
+            yield turn.answer
+
+    pieces = stream()
+    copy_context().run(next, pieces)
+    assert list(pieces) == []
+    assert receiver.record.answer == "Paris."
+
+
+def test_a_task_that_outlives_its_block_is_on_its_own(receiver: Receiver) -> None:
+    attach(receiver)
+
+    async def outliving() -> None:
+        async with record(receiver, question="the block"):
+            ended = asyncio.Event()
+
+            async def later() -> None:
+                await ended.wait()
+                await lcel().ainvoke("later")
+
+            task = asyncio.create_task(later())
+            await says("Paris.").ainvoke(QUESTION)
+        ended.set()
+        await task
+
+    asyncio.run(outliving())
+    assert [made.question for made in receiver.records] == ["the block", "later"]
 
 
 def test_feedback_on_an_open_turn(receiver: Receiver) -> None:

@@ -48,5 +48,6 @@ block_var: ContextVar[Block | None] = ContextVar("steelyard_langchain_block", de
 
 
 def current_block() -> Block | None:
-    """The block that the current code runs in."""
-    return block_var.get()
+    """The block that the current code runs in; none where it has ended and left this task behind."""
+    block = block_var.get()
+    return None if block is None or block.turn.closed else block

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Token
 from types import TracebackType
 from typing import Any, Self
@@ -87,7 +88,8 @@ class Recording:
         block = self._block
         if block is None or self._token is None:
             return
-        block_var.reset(self._token)
+        with suppress(ValueError):  # a generator may be closed in another context than it was begun in
+            block_var.reset(self._token)
         given = self._given
         if self.answer is not None:
             given["answer"] = self.answer
