@@ -155,7 +155,7 @@ def test_records_are_read_as_they_are_needed() -> None:
             concurrency=4,
         )
         async for evaluation in stream:
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
             return evaluation
         raise AssertionError("nothing came")
 
