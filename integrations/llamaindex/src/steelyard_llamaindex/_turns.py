@@ -40,14 +40,21 @@ class Step:
     """One part of a turn that matters for its record."""
 
     id: str
+    """The id of its span."""
     kind: Kind
+    """What it is."""
     parent: Step | None
+    """The step it was called from; None for the root."""
     name: str
+    """The class of what was called."""
     asked: Any = None
-    """What it was called with: a string, a QueryBundle, a message, a start event."""
+    """What it was called with: a string, a QueryBundle, a message, a start event, a prompt."""
     result: Any = None
+    """What it returned; of engines inside a turn, only the nodes."""
     began: float = 0.0
+    """When it began, by the performance counter."""
     seconds: float | None = None
+    """How long it took."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,12 +62,19 @@ class Turn:
     """One RAG turn under way, or over and waiting to become a Record."""
 
     id: str
+    """The id of its root span."""
     root: Step
+    """Its first step."""
     trace: TraceRef | None
+    """The span of the application that was current when it began."""
     tags: Mapping[str, Any]
+    """What the user set with `instrument_tags`."""
     started: float
+    """When it began, in Unix time."""
     steps: list[Step] = field(default_factory=list)
+    """Its steps, in order of beginning."""
     prompts: list[Any] = field(default_factory=list)
+    """What language models were sent."""
     pieces: list[str] = field(default_factory=list)
     """Pieces of a streamed answer."""
     said: Any = None
@@ -68,14 +82,19 @@ class Turn:
     failure: str | None = None
     """The first step that raised, whether or not the run went on."""
     status: Status = "ok"
+    """How it ended, or will if nothing happens."""
     error: str | None = None
+    """What ended it, where that was an error."""
     generation: float = 0.0
+    """Seconds spent in language models."""
     streaming: bool = False
     """Whether the answer comes after the root has returned."""
     returned: bool = False
     """Whether the root of a streamed chat has returned; the turn ends with the later of root and writer."""
     written: bool = False
+    """Whether the writer of a streamed chat has ended."""
     done: bool = False
+    """Whether it is over and handed over."""
     open: set[str] = field(default_factory=set)
     """Ids of its spans that have not ended."""
 
