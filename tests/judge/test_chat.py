@@ -349,6 +349,34 @@ def test_log_probabilities_that_do_not_spell_the_reply_are_left_aside() -> None:
     assert answer.probability is None
 
 
+def test_tokens_may_split_letters_and_have_markup_around_them() -> None:
+    def split(content: str) -> list[dict[str, Any]]:
+        found = [{"token": "<start>", "logprob": 0.0}]
+        for token in tokens_of(content):
+            whole = token["token"].encode()
+            for at in range(len(whole)) if len(whole) > 1 and not whole.isascii() else [None]:
+                piece = whole if at is None else whole[at : at + 1]
+                found.append({**token, "token": piece.decode("utf-8", "replace"), "bytes": list(piece)})
+        return [*found, {"token": "<end>", "logprob": 0.0}]
+
+    with JudgeServer(lambda got: '{"q1": {"reason": "Größe 😀", "context": 1, "verdict": true}}') as server:
+        server.logprobs = split
+        answer = ask(server, logprobs=True).answers["q1"]
+    assert isinstance(answer, YesNo)
+    assert answer.probability == pytest.approx(0.8)
+
+
+def test_a_distribution_over_something_else_is_no_probability() -> None:
+    def elsewhere(content: str) -> list[dict[str, Any]]:
+        return [{**token, "logprob": -3.0, "top_logprobs": []} for token in tokens_of(content)]
+
+    with JudgeServer() as server:
+        server.logprobs = elsewhere
+        answer = ask(server, logprobs=True).answers["q1"]
+    assert isinstance(answer, YesNo)
+    assert answer.probability is None
+
+
 def test_log_probabilities_are_not_asked_for_unless_wanted() -> None:
     with JudgeServer() as server:
         ask(server)

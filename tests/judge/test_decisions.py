@@ -177,6 +177,7 @@ def test_without_an_extractor_claims_are_sentences() -> None:
     assert reply.answers["q1"] == Texts(items=("In Ulm.", "In 1879."))
     assert reply.usage.requests == 0
     assert not judge.capabilities.kinds & {Entities, Questions}
+    assert judge.prompt_version.endswith("+sentences")
 
 
 def test_an_extractor_extracts() -> None:

@@ -108,8 +108,8 @@ class DecisionsJudge:
 
     @property
     def prompt_version(self) -> str:
-        """Version of the wording, and the extractor's."""
-        return f"{_VERSION}+{self._extractor.prompt_version}" if self._extractor else _VERSION
+        """Version of the wording, and the extractor's, or `sentences` where claims are sentences."""
+        return f"{_VERSION}+{self._extractor.prompt_version if self._extractor else 'sentences'}"
 
     async def answer(self, request: Request) -> Reply:
         """Extract what is to be extracted, decide the rest.
