@@ -239,6 +239,15 @@ def test_replies(text: str, q1: bool | None) -> None:
     assert value_of(answers_in(text).get("q1")) is q1
 
 
+def test_tags_of_thought_in_reasons_splice_nothing() -> None:
+    reply = {
+        "q1": {"reason": "It says <think>", "context": 0, "verdict": False},
+        "q2": {"reason": "It says </think>", "verdict": True},
+    }
+    answers = answers_in(json.dumps(reply))
+    assert (value_of(answers["q1"]), value_of(answers["q2"])) == (False, True)
+
+
 def test_a_truncated_list_is_no_list() -> None:
     assert answers_in('{"q1": {"verdict": true, "context": 1}, "q3": {"claims": ["One.", "Two')[
         "q1"

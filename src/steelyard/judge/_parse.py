@@ -24,7 +24,8 @@ from steelyard.scores import Evidence
 __all__ = ["Found", "find", "read"]
 
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
+# Only at the very beginning: further on the tags may be quoted, and cutting there would splice two answers.
+_THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
 _SPACE = " \t\r\n"
 _MISSING = object()
 _ATTEMPTS = 200
