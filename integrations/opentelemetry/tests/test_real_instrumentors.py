@@ -35,6 +35,14 @@ RUNS = {
     **{dialect: (dialect, "SPAN_ONLY") for dialect in INSTRUMENTORS},
     "off": ("genai", "NO_CONTENT"),
     "hook": ("genai", ""),
+    "both": ("openinference+openllmetry", ""),
+}
+
+
+ONLY = {
+    "off": ("langchain",),
+    "hook": ("langchain", "plain_python", "judged"),
+    "both": ("langchain_model", "langchain_agent", "langchain_batch", "llamaindex", "behind_http"),
 }
 
 
@@ -43,7 +51,7 @@ def runs() -> Iterator[dict[str, subprocess.Popen[str]]]:
     """A process for each dialect, all at once: they spend their time waiting."""
     started = {}
     for name, (dialect, capture) in RUNS.items():
-        only = ("langchain", "plain_python", "judged") if name in ("off", "hook") else ()
+        only = ONLY.get(name, ())
         command = [sys.executable, str(PARTS / "otel_live.py"), dialect, *only]
         env = {**os.environ, CAPTURE: capture, "PYTHONWARNINGS": "ignore"}
         env |= {"OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK": "steelyard"} if name == "hook" else {}
@@ -142,6 +150,12 @@ def test_the_judges_own_calls_are_invisible(told: tuple[str, Told]) -> None:
 
 def test_nothing_went_wrong_inside(told: tuple[str, Told]) -> None:
     assert told[1]["all"]["errors"] == 0
+
+
+def test_two_instrumentors_at_once_give_each_turn_once(runs: dict[str, subprocess.Popen[str]]) -> None:
+    apps = result(runs, "both")
+    given = {app: [right(record) for record in apps[app]["records"]] for app in ONLY["both"]}
+    assert given == {app: [True] * (2 if app == "langchain_batch" else 1) for app in ONLY["both"]}
 
 
 def test_content_off_names_its_switch(runs: dict[str, subprocess.Popen[str]]) -> None:

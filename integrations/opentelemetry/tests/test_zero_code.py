@@ -101,3 +101,18 @@ def test_under_the_loader_of_opentelemetry_instrument(value: str, seen: int, tmp
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[0] == f"[] {seen}", done.stderr
+
+
+def test_reading_files_needs_no_sdk() -> None:
+    """Nor any framework: the commands work where nothing but Steelyard is installed."""
+    script = (
+        "import sys; sys.modules['opentelemetry'] = None\n"
+        "import steelyard_opentelemetry as it\n"
+        "assert it.read_spans(it.read_otlp([]).spans).records == []\n"
+        "from steelyard.errors import MissingDependency\n"
+        "try:\n    it.EvaluationSpanProcessor\nexcept MissingDependency as error:\n    print(error)\n"
+        "assert not {'openai', 'langchain_core', 'llama_index'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "steelyard[opentelemetry]" in done.stdout

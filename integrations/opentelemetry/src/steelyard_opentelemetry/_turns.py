@@ -221,7 +221,7 @@ class Reader:
 class _Brief:
     """What is remembered of a turn, without keeping its spans alive."""
 
-    dialect: str
+    dialects: frozenset[str]
     service: str
     start: int
     end: int
@@ -230,7 +230,7 @@ class _Brief:
     def is_twin(self, other: _Brief) -> bool:
         """Whether two turns with the same question and answer are one, seen by two instrumentors."""
         overlap = self.start <= other.end and other.start <= self.end
-        return overlap and bool(self.dialect) and bool(other.dialect) and self.dialect != other.dialect
+        return overlap and self.dialects != other.dialects
 
     def holds(self, service: str, moment: int) -> bool:
         """Whether a moment in a process lies within the turn."""
@@ -238,9 +238,9 @@ class _Brief:
 
 
 def _brief(turn: Turn) -> _Brief:
-    span, sight = turn.root.span, turn.root.sight
-    question = turn.question[:_REMEMBERED_TEXT]
-    return _Brief(sight.dialect if sight else "", span.service, span.start, span.end, question)
+    span = turn.root.span
+    dialects = frozenset(node.sight.dialect for node in turn.nodes if node.sight)
+    return _Brief(dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT])
 
 
 def _trees(spans: Iterable[Span]) -> Iterable[Node]:

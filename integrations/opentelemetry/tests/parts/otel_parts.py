@@ -150,9 +150,9 @@ INSTRUMENTORS = {
 
 
 def instrumented(dialect: str, provider: Any) -> Iterator[None]:
-    """Instrument with every instrumentor of a dialect, and take them off again."""
+    """Instrument with every instrumentor of a dialect, or of several (`a+b`), and take them off again."""
     made = []
-    for path, name in INSTRUMENTORS[dialect]:
+    for path, name in [pair for part in dialect.split("+") for pair in INSTRUMENTORS[part]]:
         module = importlib.import_module(path)
         found = next(value for key, value in vars(module).items() if key.lower() == name.lower())
         instrumentor = found()
