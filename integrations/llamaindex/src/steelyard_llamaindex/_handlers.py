@@ -129,16 +129,23 @@ class Events(BaseEventHandler):
             self.turns.complain(type(event).__name__, error)
 
 
-def _prompt(turns: Turns, event: Any) -> None:
-    place = turns.place(event.span_id)
+def _chat(turns: Turns, event: Any) -> None:
+    _prompt(turns, event.span_id, event.messages)
+
+
+def _completion(turns: Turns, event: Any) -> None:
+    _prompt(turns, event.span_id, event.prompt)
+
+
+def _prompt(turns: Turns, span_id: str | None, prompt: Any) -> None:
+    place = turns.place(span_id)
     if place is None or len(place[0].prompts) >= _MOST_PROMPTS:
         return
     turn, step = place
     # The synchronous method that an asynchronous one calls is the same step, and sends the same prompt.
-    if step.kind == "llm" and step.asked is not None:
-        return
-    prompt = event.messages if hasattr(event, "messages") else event.prompt
     if step.kind == "llm":
+        if step.asked is not None:
+            return
         step.asked = prompt
     turn.prompts.append(prompt)
 
@@ -160,8 +167,8 @@ def _cancelled(turns: Turns, event: Any) -> None:
 
 
 _TAKEN: dict[str, Callable[[Turns, Any], None]] = {
-    "LLMChatStartEvent": _prompt,
-    "LLMCompletionStartEvent": _prompt,
+    "LLMChatStartEvent": _chat,
+    "LLMCompletionStartEvent": _completion,
     "LLMChatEndEvent": _reply,
     "LLMCompletionEndEvent": _reply,
     "StreamChatDeltaReceivedEvent": _piece,
