@@ -76,7 +76,9 @@ def monitored(base_url: str, count: int, in_flight: int) -> tuple[float, dict[st
         ChatJudge("stub", base_url=base_url, api_key="none", concurrency=in_flight, reasons=False)
     )
     metrics = [Faithfulness(claims="sentences")]
-    monitor = Monitor(metrics=metrics, judge=judge, sinks=[], concurrency=in_flight, max_queue=count)
+    monitor = Monitor(
+        metrics=metrics, judge=judge, sinks=[], concurrency=in_flight, max_queue=count, max_queue_bytes=2**40
+    )
     monitor.submit(record(-1))
     monitor.flush(30)
     memory = {"before": resident()}
@@ -90,7 +92,7 @@ def monitored(base_url: str, count: int, in_flight: int) -> tuple[float, dict[st
     stats = monitor.stats()
     monitor.close()
     print(f"left {left}   evaluated {stats.evaluated}   requests {stats.usage.requests}   peak {judge.peak}")
-    return count / seconds, memory
+    return (stats.evaluated - 1) / seconds, memory
 
 
 class Watched(Wrapper):
