@@ -323,6 +323,12 @@ def test_marks_by_hand_win() -> None:
     assert record.reference == "Paris"
 
 
+def test_marked_contexts_all_count_whatever_the_prompt_shows() -> None:
+    marked = span("answer", at=(0, 5), attributes={"steelyard.contexts": [*TEXTS, "Rome is in Italy."]})
+    record = one([marked, *rag_turn(parent=marked)])
+    assert [context.text for context in record.contexts] == [*TEXTS, "Rome is in Italy."]
+
+
 def test_what_is_not_marked_is_found_below() -> None:
     marked = span("answer", at=(0, 5), attributes={"steelyard.question": QUESTION})
     assert is_right(one([marked, *rag_turn(question="something else", parent=marked)]))

@@ -45,6 +45,8 @@ class Found:
     """Where they were found, if that was not a retriever."""
     bare: int = 0
     """How many are told by id and score alone."""
+    given: bool = False
+    """Whether the user marked them by hand, so that all of them count."""
     guessed: bool = False
     """Whether they were cut out of a prompt, where nothing else has them."""
 
@@ -59,7 +61,7 @@ def find_contexts(turn: Turn) -> Found:
 def _find(turn: Turn) -> Found:
     marked = [sight.documents for _, sight in turn.seen("turn") if sight.documents]
     if marked:
-        return Found(contexts=_ranked(marked[0]))
+        return Found(contexts=_ranked(marked[0]), given=True)
     hops = list(_hops(turn))
     told = tuple(document for hop in hops for document in hop)
     if any(document.text for document in told):
@@ -131,7 +133,7 @@ def _stages(turn: Turn) -> tuple[Stage, ...]:
         Stage(name=node.span.name, query=sight.query, contexts=_ranked(sight.documents))
         for node, sight in turn.seen("retrieval")
         if "retrieval" in turn.above[id(node)]
-        and sight.documents
+        and any(document.text for document in sight.documents)
         and {document.text for document in sight.documents} != outer
     )
 

@@ -29,7 +29,8 @@ def record_of(turn: Turn, found: Found) -> Record:
     """
     span = turn.root.span
     status, error = _status(turn)
-    assembled = assemble((*found.reranked, *found.contexts), prompts=turn.prompts, source=found.source)
+    prompts = () if found.given else turn.prompts
+    assembled = assemble((*found.reranked, *found.contexts), prompts=prompts, source=found.source)
     contexts, retrieved = assembled.contexts, assembled.retrieved
     if found.reranked and assembled.contexts_source != "in_prompt":
         contexts, retrieved = found.reranked, unique(found.contexts)
