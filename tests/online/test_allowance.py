@@ -85,6 +85,15 @@ def test_money_is_counted_by_the_judge_or_by_the_price() -> None:
     assert budget.used(Usage(requests=1, cost=0.25))["cost"] == 0.25
 
 
+def test_prices_by_name() -> None:
+    price = Price.named("gpt-4o-mini")
+    assert 0 < (price.cached or 0) < price.input < price.output
+    tokens = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+    assert price.of(tokens) == pytest.approx(price.input + price.output)
+    with pytest.raises(ConfigurationError, match="no price is known for 'nobody-9'"):
+        Price.named("nobody-9")
+
+
 def test_the_throttle_of_a_monitor() -> None:
     sink = MemorySink()
     rules = [Rule(tags=["must"], force=True)]

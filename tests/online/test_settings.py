@@ -108,6 +108,42 @@ def test_a_monitor_refuses_wrong_settings(
         Monitor()
 
 
+def test_without_anything_it_works_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monitor = Monitor()
+    monitor.submit(turn("first"))
+    assert monitor.flush(20) == 0
+    monitor.close()
+    [evaluation] = read_evaluations(tmp_path / "steelyard.db")
+    assert evaluation.record_id == "first"
+    values = {score.metric: score.value for score in evaluation.scores if score.status == "scored"}
+    assert values["faithfulness"] == 1.0
+
+
+def test_a_folder_that_is_read_only_keeps_results_in_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monitor = Monitor(metrics=[])
+    monitor.submit(turn())
+    assert monitor.flush(10) == 0
+    stats = monitor.stats()
+    monitor.close()
+    assert stats.evaluated == 1 and stats.sinks["sqlite::memory:"].written == 1
+    assert list(tmp_path.iterdir()) == []
+    assert len([record for record in caplog.records if "cannot be written to" in record.message]) == 1
+
+
+def test_a_price_may_be_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_BUDGET__COST_PER_DAY", "5")
+    monkeypatch.setenv("STEELYARD_BUDGET__PRICE", "gpt-4o-mini")
+    Monitor(metrics=[], sinks=[])
+    monkeypatch.setenv("STEELYARD_BUDGET__PRICE", "nobody-9")
+    with pytest.raises(ConfigurationError, match="nobody-9"):
+        Monitor(metrics=[], sinks=[])
+
+
 def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
     (tmp_path / "steelyard.toml").write_text("sample_rate: 0.1")
     with pytest.raises(ConfigurationError, match="steelyard.toml"):

@@ -156,8 +156,11 @@ def choose_budget(settings: Settings) -> Budget | None:
         ConfigurationError: If an entry means nothing.
     """
     entries = dict(settings.budget)
-    if isinstance(price := entries.get("price"), Mapping):
-        entries["price"] = _made(Price, price, "budget.price")
+    match entries.get("price"):
+        case str(model):
+            entries["price"] = Price.named(model, base_url=settings.base_url or None)
+        case Mapping() as price:
+            entries["price"] = _made(Price, price, "budget.price")
     return _made(Budget, entries, "budget") if entries else None
 
 

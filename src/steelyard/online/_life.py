@@ -8,7 +8,7 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["at_exit", "on_fork"]
+__all__ = ["at_exit", "forget", "on_fork"]
 
 
 class _Closes(Protocol):
@@ -37,6 +37,12 @@ def at_exit(monitor: _Closes) -> None:
         if not _registered:
             _registered = True
             atexit.register(_close_all)
+
+
+def forget(monitor: _Closes) -> None:
+    """A Monitor has been closed."""
+    with _lock:
+        _running.discard(monitor)
 
 
 def _close_all() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.scores import Usage
 
 __all__ = ["Price"]
@@ -26,6 +27,41 @@ class Price:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
                 raise ConfigurationError(f"the {name} price must be a number of dollars, not {value!r}")
+
+    @classmethod
+    def named(cls, model: str, *, base_url: str | None = None) -> Self:
+        """A model's price from the list in the package genai-prices, which needs no network.
+
+        Args:
+            model: The model's name.
+            base_url: The server; OpenAI's own where none is given.
+
+        Raises:
+            MissingDependency: If genai-prices is not installed.
+            ConfigurationError: If it does not know the model.
+        """
+        try:
+            from genai_prices import Usage as Tokens
+            from genai_prices import calc_price
+        except ImportError:
+            raise MissingDependency("genai-prices", extra="prices") from None
+        def price(**tokens: int) -> float:
+            # A thousand tokens at a time: some models cost more by the token in long requests.
+            if base_url:
+                found = calc_price(Tokens(**tokens), model, provider_api_url=base_url)
+            else:
+                found = calc_price(Tokens(**tokens), model, provider_id="openai")
+            return float(found.total_price) * 1000
+
+        try:
+            return cls(
+                input=price(input_tokens=1000),
+                output=price(output_tokens=1000),
+                cached=price(input_tokens=1000, cache_read_tokens=1000),
+            )
+        except LookupError:
+            known = f"no price is known for {model!r} at {base_url or 'OpenAI'}"
+            raise ConfigurationError(f"{known}; give it as Price(input=..., output=...)") from None
 
     def of(self, usage: Usage) -> float:
         """What this usage costs."""

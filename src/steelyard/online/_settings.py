@@ -71,7 +71,7 @@ class Settings:
     throttle: float = 0.0
     """Turns judged per minute at most; 0 for no limit."""
     budget: dict[str, Any] = field(default_factory=dict)
-    """Entries of `Budget`; `price` is a table with `input` and `output`."""
+    """Entries of `Budget`; `price` is a table with `input` and `output`, or the name of a model."""
     spool: dict[str, Any] = field(default_factory=dict)
     """Entries of `SpoolSettings`; no `path` means no spool."""
 

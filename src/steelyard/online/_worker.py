@@ -66,13 +66,19 @@ class Worker:
         self._masker.start()
         try:
             if self.spooling is not None:
-                with unrecorded():
-                    await self.spooling.run(self._fill_spool)
+                await self._work_with_spool(self.spooling)
             await self._judge_at_once()
         finally:
             self._masker.close()
             with unrecorded():
                 await self._close()
+
+    async def _work_with_spool(self, spooling: Spooling) -> None:
+        try:
+            with unrecorded():
+                await spooling.run(self._fill_spool)
+        except Exception:  # noqa: BLE001 - whatever it is, turns must still be judged
+            _log.exception("the spool failed unexpectedly; turns are kept in memory from now on")
 
     async def _fill_spool(self) -> None:
         """Store what is picked until the spool fails, and then see to what it did not take."""

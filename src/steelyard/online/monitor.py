@@ -18,7 +18,7 @@ from steelyard.metrics import Metric
 from steelyard.online._allowance import Budget
 from steelyard.online._content import Mask
 from steelyard.online._defaults import choose_budget, choose_parts, choose_selection, choose_spool
-from steelyard.online._life import at_exit, on_fork
+from steelyard.online._life import at_exit, forget, on_fork
 from steelyard.online._notify import Callback, Notifier
 from steelyard.online._plan import Plan, SpoolSettings
 from steelyard.online._queue import Submitted, size_of
@@ -208,6 +208,7 @@ class Monitor:
         Returns:
             How many turns were given up (`abandoned`).
         """
+        forget(self)
         return self._run.close(self._plan.exit_timeout if timeout is None else timeout)
 
     def stats(self) -> Stats:
