@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -507,3 +508,20 @@ async def closing(judge: ChatJudge, doing: Awaitable[Reply]) -> Reply:
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         ChatJudge(**{"model": "m", "base_url": "http://127.0.0.1:9", **options})
+
+
+def test_one_judge_in_many_threads_at_once() -> None:
+    def work(judge: ChatJudge) -> list[Reply]:
+        async def main() -> list[Reply]:
+            try:
+                return list(await asyncio.gather(*(judge.answer(ONE) for _ in range(5))))
+            finally:
+                await judge.aclose()
+
+        return [reply for _ in range(3) for reply in asyncio.run(main())]
+
+    with JudgeServer() as server, ThreadPoolExecutor(8) as threads:
+        judge = ChatJudge("m", base_url=server.url, concurrency=2)
+        replies = [reply for found in threads.map(work, [judge] * 8) for reply in found]
+    assert len(replies) == 120
+    assert all(isinstance(reply.answers["q1"], YesNo) for reply in replies)

@@ -9,6 +9,7 @@ there.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -88,8 +89,10 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         pool = self._held.get(loop)
         if pool is None:
-            for other in [other for other in _pools if other.is_closed()]:
-                del _pools[other]
+            # Another thread may add its loop meanwhile; then whoever comes next clears up.
+            with contextlib.suppress(RuntimeError):
+                for other in [other for other in _pools if other.is_closed()]:
+                    _pools.pop(other, None)
             pools = _pools.setdefault(loop, {})
             pool = pools.get(self._identity)
             if pool is None:
