@@ -101,6 +101,20 @@ def test_doctor_tells_dropped_attributes_even_where_there_is_a_record(tmp_path: 
     assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in call("doctor", str(path)).stdout
 
 
+def test_doctor_tells_what_is_wrong_beside_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "leak.jsonl"
+    lone = (
+        "find",
+        "00000000000000c1",
+        "00000000000000ff",
+        oi("RETRIEVER", input__value="Who?", **documents()),
+    )
+    path.write_text(line(FOUND, ROOT) + line(lone).replace("17000000", "17000009"))
+    told = call("doctor", str(path)).stdout
+    assert "ok: 1 record(s)" in told
+    assert "no_answer" in told
+
+
 def test_doctor_wants_files_or_live(traces: Path) -> None:
     assert call("doctor").exit_code != 0
     assert call("doctor", "--live", str(traces)).exit_code != 0

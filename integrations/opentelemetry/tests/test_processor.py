@@ -9,6 +9,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -166,6 +167,28 @@ def test_something_odd_instead_of_a_span_harms_nobody(
     run_turn(provider)
     provider.force_flush()
     assert (processor.counts.errors, len(receiver.records)) == (1, 1)
+
+
+def test_a_trace_that_cannot_be_read_costs_no_other(
+    provider: TracerProvider,
+    processor: EvaluationSpanProcessor,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from steelyard_opentelemetry._records import record_of as real
+
+    def record_of(turn: Any, found: Any) -> Record:
+        if turn.question == "odd?":
+            raise RuntimeError("odd")
+        return real(turn, found)
+
+    monkeypatch.setattr("steelyard_opentelemetry._turns.record_of", record_of)
+    for question in ("odd?", QUESTION, "odd?"):
+        run_turn(provider, question=question)
+    provider.force_flush()
+    assert ([is_right(record) for record in receiver.records], processor.counts.errors) == ([True], 2)
+    assert len(caplog.records) == 1
 
 
 def test_evictions_are_counted(receiver: Receiver) -> None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
+_HARMLESS = frozenset({"no_retrieval", "no_llm_spans", "orphan"})
+"""What need not be said of a trace that gave a record."""
+
 
 def doctor(
     files: Annotated[
@@ -63,17 +66,19 @@ def _look_at_files(files: list[str]) -> None:
 def _lines(read: TracesRead, trace_id: str) -> list[str]:
     """What there is to say about one trace."""
     found = [record for record in read.reading.records if record.trace_id == trace_id]
-    cut = [note for record in found if record.truncated for note in record.notes]
-    lines = [f"{trace_id}  ok: {len(found)} record(s)"] if found else []
-    lines += [f"{trace_id}  but {note}" for note in cut]
-    diagnoses = read.without.get(trace_id)
-    if diagnoses is None:
-        return lines or [f"{trace_id}  ok: part of a record whose answer is in another trace"]
-    told = dict.fromkeys(
+    told = read.why.get(trace_id, [])
+    if trace_id not in read.without:
+        told = [diagnosis for diagnosis in told if diagnosis.cause not in _HARMLESS]
+    lines = [
         str(item) if item.trace_id == trace_id else f"{trace_id}  see {item.trace_id}, the same turn"
-        for item in diagnoses
-    )
-    return list(told) or [f"{trace_id}  duplicate: another instrumentor tells the same turn"]
+        for item in told
+    ]
+    if found:
+        cut = [f"{trace_id}  but {note}" for record in found if record.truncated for note in record.notes]
+        return [f"{trace_id}  ok: {len(found)} record(s)", *cut, *dict.fromkeys(lines)]
+    if trace_id not in read.without:
+        return [f"{trace_id}  ok: part of a record whose answer is in another trace"]
+    return list(dict.fromkeys(lines)) or [f"{trace_id}  duplicate: another instrumentor tells the same turn"]
 
 
 def _look_around() -> None:

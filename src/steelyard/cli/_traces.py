@@ -21,8 +21,10 @@ class TracesRead:
     """The records, and why the rest gave none."""
     where: dict[str, str]
     """The file in which each trace was first seen."""
-    without: dict[str, list[Diagnosis]]
-    """Why, for each trace that gave no record."""
+    why: dict[str, list[Diagnosis]]
+    """What there is to say about each trace, one that gave records or not."""
+    without: frozenset[str]
+    """The traces that are part of no record."""
     problems: list[str] = field(default_factory=list)
     """Lines that could not be read."""
     repeated: int = 0
@@ -58,18 +60,22 @@ def read_files(paths: list[str]) -> TracesRead:
     return TracesRead(
         reading=reading,
         where=where,
-        without=_without(reading, where),
+        why=_why(reading),
+        without=frozenset(where) - _part(reading),
         problems=problems,
         repeated=repeated,
     )
 
 
-def _without(reading: Reading, where: dict[str, str]) -> dict[str, list[Diagnosis]]:
-    """The diagnoses of each trace that is part of no record."""
-    part = {trace for record in reading.records for trace in record.metadata.get("traces", ())}
-    part |= {record.trace_id for record in reading.records}
+def _part(reading: Reading) -> set[str | None]:
+    """The traces that are part of a record."""
+    found = {trace for record in reading.records for trace in record.metadata.get("traces", ())}
+    return found | {record.trace_id for record in reading.records}
+
+
+def _why(reading: Reading) -> dict[str, list[Diagnosis]]:
     told: dict[str, list[Diagnosis]] = {}
     for diagnosis in reading.diagnoses:
         for trace_id in (diagnosis.trace_id, *diagnosis.also):
             told.setdefault(trace_id, []).append(diagnosis)
-    return {trace: told.get(trace, []) for trace in where if trace not in part}
+    return told

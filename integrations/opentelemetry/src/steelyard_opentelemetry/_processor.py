@@ -280,7 +280,7 @@ class EvaluationSpanProcessor(SpanProcessor):
             late_spans=self._reader.late,
             repeated_spans=traces.repeated,
             never_ended=traces.never_ended,
-            errors=self._errors,
+            errors=self._errors + self._reader.errors,
             open_traces=len(traces),
         )
 

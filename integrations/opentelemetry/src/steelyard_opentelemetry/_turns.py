@@ -9,8 +9,10 @@ instrumentors that watch the same application tell the same turn twice.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -24,6 +26,7 @@ from steelyard_opentelemetry._turn import Turn
 
 __all__ = ["Reader", "Reading", "holds_turn", "read"]
 
+_log = logging.getLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
 _FEWEST_WORDS = 2
 _REMEMBERED_TRACES, _REMEMBERED_SPANS, _REMEMBERED_TEXT = 1024, 4096, 1000
@@ -59,7 +62,8 @@ def holds_turn(spans: Iterable[Span]) -> bool:
     """Whether some spans hold at least one turn from its question to its answer."""
     return any(
         turn.answer and _judgeable(turn, find_contexts(turn))
-        for tree in _trees(spans)
+        for group in _by_trace(spans)
+        for tree in grow(group)
         for turn in _candidates(tree)[0]
     )
 
@@ -80,8 +84,20 @@ class Reader:
         self._calls: deque[Turn] = deque()
         self._recent: OrderedDict[bytes, list[_Brief]] = OrderedDict()
         self._told: OrderedDict[str, dict[str, None]] = OrderedDict()
+        self.errors = 0
+        """Traces and turns that could not be read."""
         self.late = 0
         """Spans that came after their turn had been recorded, and tell nothing new."""
+
+    @contextmanager
+    def _harmless(self) -> Iterator[None]:
+        """One trace that cannot be read must not cost the others."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - whatever an instrumentor wrote
+            self.errors += 1
+            if self.errors == 1:
+                _log.warning("A trace could not be read; further ones are only counted", exc_info=True)
 
     @property
     def waiting(self) -> int:
@@ -92,10 +108,12 @@ class Reader:
         """The turns in the spans of some complete traces."""
         found: list[Turn] = []
         lone: list[Turn] = []
-        for tree in _trees(spans):
-            whole, pieces = _candidates(tree)
-            found.extend(whole)
-            lone.extend(pieces)
+        for group in _by_trace(spans):
+            with self._harmless():
+                for tree in grow(group):
+                    whole, pieces = _candidates(tree)
+                    found.extend(whole)
+                    lone.extend(pieces)
         joined, left = self._join(lone)
         reading = Reading()
         for piece in left:
@@ -105,7 +123,8 @@ class Reader:
                 self._leftover(piece, reading)
         kept = self._once([*found, *joined])
         for turn in sorted(kept, key=lambda turn: turn.root.span.start):
-            self._settle(self._with_calls(turn), reading)
+            with self._harmless():
+                self._settle(self._with_calls(turn), reading)
         return Reading(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept))
 
     def overdue(self, now: int) -> Reading:
@@ -159,8 +178,10 @@ class Reader:
         told = self._told.get(span.trace_id, {})
         if span.parent_id in told or (turn.answer and not turn.retrieves and self._is_late(turn)):
             self.late += len(turn.nodes)
-        elif turn.answer or not told:
+        elif turn.answer or turn.retrieves or not told:
             self._settle(turn, reading)
+        else:
+            self.late += len(turn.nodes)
 
     def _remember(self, turn: Turn) -> None:
         for node in turn.nodes:
@@ -243,12 +264,13 @@ def _brief(turn: Turn) -> _Brief:
     return _Brief(dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT])
 
 
-def _trees(spans: Iterable[Span]) -> Iterable[Node]:
+def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """The spans of each trace, every span once."""
     by_trace: dict[str, dict[str, Span]] = {}
     for span in spans:
         by_trace.setdefault(span.trace_id, {}).setdefault(span.span_id, span)
     for found in by_trace.values():
-        yield from grow(found.values())
+        yield list(found.values())
 
 
 def _candidates(tree: Node) -> tuple[list[Turn], list[Turn]]:
