@@ -31,6 +31,7 @@ STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _Cause = Literal["expired", "too_many_open", "not_a_turn", "unreadable_event"]
 _REMEMBERED = 256
 _STRAGGLING = 60.0
+_CARRIED = 1_000
 
 
 class Recorder(Protocol):
@@ -182,7 +183,7 @@ class Turns:
         """Keep an interrupted turn for the one that resumes its thread."""
         if thread_id is not None:
             self._interrupted[str(thread_id)] = turn
-            if len(self._interrupted) > self._max_open:
+            if len(self._interrupted) > _CARRIED:
                 self._interrupted.popitem(last=False)
 
     def _drop(self, turn: Turn) -> None:
