@@ -101,16 +101,27 @@ def test_the_default_suite_is_what_the_judge_can_honestly_answer() -> None:
         "claims=extracted, reading=entailment",
         "reading=questions, count=3, noncommittal=all, repeats=1",
     ]
-    local = ScriptedJudge(writer.script, capabilities=Capabilities(kinds=frozenset({Supported, Claims})))
-    assert [metric.how for metric in default_metrics(local)][:2] == [
-        "claims=extracted, reading=entailment",
-        "reading=statements, claims=extracted",
-    ]
-    verifier = ScriptedJudge(writer.script, capabilities=Capabilities(kinds=frozenset({Supported})))
-    assert [metric.how for metric in default_metrics(verifier)][:2] == [
-        "claims=sentences, reading=entailment",
-        "reading=statements, claims=sentences",
-    ]
+    for kinds in (frozenset({Supported}), frozenset({Supported, Claims})):
+        verifier = ScriptedJudge(writer.script, capabilities=Capabilities(kinds=kinds))
+        assert [metric.how for metric in default_metrics(verifier)][:2] == [
+            "claims=sentences, reading=entailment",
+            "reading=statements, claims=sentences",
+        ]
+
+
+@pytest.mark.parametrize(
+    "answer", ["I do not know.", "Do you mean the first one?", "Yes.", "The context does not say."]
+)
+def test_a_sentence_that_states_nothing_is_no_claim(answer: str) -> None:
+    score_ = score(Faithfulness(claims="sentences"), FULL.replace(answer=answer))
+    assert (score_.status, score_.cause) == ("not_applicable", "no_claims")
+
+
+@pytest.mark.parametrize(
+    "answer", ["The treaty does not mention slavery.", "The cause is unknown.", "No data is lost."]
+)
+def test_a_negative_statement_is_a_claim(answer: str) -> None:
+    assert score(Faithfulness(claims="sentences"), FULL.replace(answer=answer)).value == 0.0
 
 
 def test_metrics_are_found_by_name() -> None:

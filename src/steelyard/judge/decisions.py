@@ -30,7 +30,7 @@ from steelyard.judge._questions import (
 from steelyard.judge._replies import body_of, usage_of
 from steelyard.judge.traffic import AdaptiveConcurrency, Patience, Retry
 from steelyard.scores import Usage
-from steelyard.text import sentences
+from steelyard.text import statements
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -134,7 +134,7 @@ class DecisionsJudge:
         texts = {"answer": request.view.answer, "reference": request.view.reference}
         return Reply(
             answers={
-                key: Texts(items=tuple(sentence.text for sentence in sentences(texts[question.of] or "")))
+                key: Texts(items=tuple(sentence.text for sentence in statements(texts[question.of] or "")))
                 for key, question in request.questions.items()
                 if isinstance(question, Claims)
             }

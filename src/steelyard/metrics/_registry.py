@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Claims, Judge, Questions
+from steelyard.judge import Judge, Questions
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom
 from steelyard.metrics.answer_accuracy import AnswerAccuracy
@@ -74,12 +74,11 @@ def by_name(name: str) -> Callable[[], Metric]:
 def default_metrics(judge: Judge) -> list[Metric]:
     """The suite for live traffic, which has no reference, in the readings that this judge can answer.
 
-    A judge that cannot write questions (the local one) gets answer relevancy in its statements reading. One
-    that extracts claims is asked for them even if they are sentences, since it leaves out what claims
-    nothing: an "I do not know" is then not an unsupported claim.
+    A judge that cannot write (the local one) gets answer relevancy in its statements reading, and claims are
+    the sentences that state something: its own extraction is no more than that, and the Score shall say so.
     """
     writes = Questions in judge.capabilities.kinds
-    claims: ClaimsFrom = "extracted" if Claims in judge.capabilities.kinds else "sentences"
+    claims: ClaimsFrom = "extracted" if writes else "sentences"
     relevancy = AnswerRelevancy() if writes else AnswerRelevancy(reading="statements", claims=claims)
     return [Faithfulness(claims=claims), relevancy, ContextUtilization(), ContextRelevancy()]
 

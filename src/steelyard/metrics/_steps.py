@@ -8,7 +8,7 @@ from typing import Literal
 from steelyard.judge import Answer, Claims, Question, Texts, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Verdict
-from steelyard.text import sentences
+from steelyard.text import statements
 
 __all__ = ["ClaimsFrom", "Step", "both_claims", "claims_of", "name_worst", "verdicts"]
 
@@ -25,11 +25,12 @@ def claims_of(record: Record, of: Literal["answer", "reference"], how: ClaimsFro
     Args:
         record: The turn.
         of: Which text.
-        how: Extracted by the judge with the question in view, or one claim a sentence without asking.
+        how: Extracted by the judge with the question in view, or one claim a sentence that states
+            something, without asking.
     """
     text = record.answer if of == "answer" else record.reference or ""
     if how == "sentences":
-        return [sentence.text for sentence in sentences(text)]
+        return [sentence.text for sentence in statements(text)]
     (found,) = require((yield [Claims(of=of)]), Texts)
     return list(dict.fromkeys(found.items))
 

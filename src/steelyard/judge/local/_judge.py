@@ -22,13 +22,12 @@ from steelyard.judge._questions import (
 from steelyard.judge.local._entities import entities
 from steelyard.judge.local._material import Line, Memory, Text, pieces
 from steelyard.judge.local._pace import Pace
-from steelyard.judge.local._phrases import evades, replies
 from steelyard.judge.local._relevance import relevance
 from steelyard.judge.local._text import weight
 from steelyard.judge.local._vectors import Vectors, load
 from steelyard.judge.local._verifier import VERSION, Finding, verify
 from steelyard.scores import Evidence, Usage
-from steelyard.text import iter_sentences
+from steelyard.text import evades, iter_sentences, states
 
 __all__ = ["LocalJudge"]
 
@@ -233,7 +232,7 @@ class _Case:
         for text in _texts(self._view, of):
             for sentence in iter_sentences(text):
                 yield
-                if _states(sentence.text):
+                if states(sentence.text):
                     found.append(sentence.text)
         return Texts(items=tuple(found))
 
@@ -273,14 +272,6 @@ def _texts(view: View, part: Part) -> list[str]:
 
 def _nothing(part: Part) -> Unanswered:
     return Unanswered(cause=f"missing_{part}", detail=f"there is no {part.replace('_', ' ')} to look at")
-
-
-def _states(sentence: str) -> bool:
-    """A question, a heading that ends in a colon, a refusal or a bare reply states nothing to look for."""
-    bare = sentence.rstrip("\"'”’»)*_ ")
-    if bare.endswith(("?", "？", ":", "：", "؟")) or evades(sentence):
-        return False
-    return not replies(sentence)
 
 
 def _evidence(finding: Finding, texts: Sequence[Text], by: Part, offset: int) -> tuple[Evidence, ...]:

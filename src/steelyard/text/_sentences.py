@@ -1,4 +1,4 @@
-"""Sentences of a text, with their places. The one splitter that metrics and the local judge share."""
+"""Sentences of a text, with their places."""
 
 from __future__ import annotations
 
