@@ -67,7 +67,10 @@ class Outlet:
         return await done
 
     async def close(self) -> None:
-        """Let the sink write what it holds back and close."""
+        """Give up a write under way, let the sink write what it holds back, and close it."""
+        if self._writing is not None and not self._writing.done():
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
         with contextlib.suppress(Exception):
             async with asyncio.timeout(self._timeout):
                 await self._sink.aclose()

@@ -45,6 +45,7 @@ class Price:
             from genai_prices import calc_price
         except ImportError:
             raise MissingDependency("genai-prices", extra="prices") from None
+
         def price(**tokens: int) -> float:
             # A thousand tokens at a time: some models cost more by the token in long requests.
             if base_url:

@@ -24,7 +24,7 @@ from steelyard.scores import Evaluation
 __all__ = ["Spooling"]
 
 _log = logging.getLogger("steelyard.online")
-_LOOK = 0.1
+_LOOK = 0.25
 _FIRST_WAIT = 5.0
 _LONGEST_WAIT = 600.0
 _POSTPONED = 30

@@ -76,3 +76,9 @@ class LoopThread:
         self._task = asyncio.ensure_future(self._main())
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
+        # What users' judges and sinks have started and forgotten would otherwise complain on stderr.
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=1)
