@@ -166,10 +166,8 @@ def _quotable(request: Request) -> str:
         getattr(question, "claim", "") or getattr(question, "text", "")
         for question in request.questions.values()
     ]
-    texts = (view.question, view.answer, view.reference, *contexts, *said)
-    return "\n".join(
-        _squeezed(text) for text in texts if text and any(f'"{key}"' in text for key in request.questions)
-    )
+    together = "\n".join(filter(None, (view.question, view.answer, view.reference, *contexts, *said)))
+    return _squeezed(together) if any(f'"{key}"' in together for key in request.questions) else ""
 
 
 def _squeezed(text: str) -> str:
