@@ -96,3 +96,26 @@ def test_any_sequence_balances(moves: list[str]) -> None:
         elif ledger.pending:
             ledger.settle(move, "why")  # type: ignore[arg-type]
         assert balanced(ledger.counts())
+
+
+def test_a_turn_that_comes_while_the_lock_is_held_wakes_the_worker_too() -> None:
+    woken: list[int] = []
+    intake = Intake(max_items=10, max_bytes=1000, wake=lambda: woken.append(1))
+    item = Submitted(turn(), None, 1)
+
+    def submit_meanwhile(*_: object) -> Counts:
+        thread = threading.Thread(target=intake.put, args=(item,))
+        thread.start()
+        thread.join()
+        return real()
+
+    real = intake._ledger.counts
+    intake._ledger.counts = submit_meanwhile  # type: ignore[method-assign]
+    assert intake.counts().pending == 0
+    assert woken == [1]
+    intake._ledger.counts = real  # type: ignore[method-assign]
+    assert intake.counts().pending == 1
+    assert intake.take(5) == [item]
+    assert intake.sleep()
+    intake.put(item)
+    assert woken == [1, 1]

@@ -262,13 +262,25 @@ def test_it_wakes_up_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_no_thread_before_the_first_turn() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     monitor = Monitor(metrics=[], sinks=[])
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before
     monitor.submit(turn())
-    assert any(thread.name == "steelyard" and thread.daemon for thread in threading.enumerate())
+    started = set(threading.enumerate()) - before
+    assert any(thread.name == "steelyard" for thread in started)
+    assert all(thread.daemon for thread in started)
     monitor.close()
-    assert not any(thread.name == "steelyard" for thread in threading.enumerate())
+    assert not any(thread.name == "steelyard" and thread.is_alive() for thread in started)
+
+
+def test_closing_at_once_ends_the_thread() -> None:
+    for _ in range(20):
+        before = set(threading.enumerate())
+        monitor = Monitor(metrics=[], sinks=[])
+        monitor.submit(turn())
+        monitor.close(0)
+        check_law(monitor.stats())
+        assert not any(t.name == "steelyard" and t.is_alive() for t in set(threading.enumerate()) - before)
 
 
 def test_signal_module_is_left_alone() -> None:

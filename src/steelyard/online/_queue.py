@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
@@ -60,41 +61,31 @@ class Intake:
     def put(self, entry: Submitted | str) -> None:
         """Take in a turn, or the reason why one is skipped. Never waits."""
         self._tape.append(entry)
-        if self._lock.acquire(blocking=False):
-            try:
-                rouse = self._enter()
-            finally:
-                self._lock.release()
-            if rouse:
-                self._wake()
+        self._catch_up(rouse=False)
 
     def take(self, most: int) -> list[Submitted]:
         """The oldest turns, without waiting for any; maybe none."""
-        with self._lock:
-            self._enter()
+        with self._entered():
             taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
             self._bytes -= sum(item.size for item in taken)
         return taken
 
     def sleep(self) -> bool:
         """Ask to be woken for the next turn; False where one has come in the meantime."""
-        with self._lock:
-            self._enter()
+        with self._entered():
             self._asleep = not self._items
             return self._asleep
 
     def settle(self, state: Settled, reason: str = "", *, count: int = 1) -> None:
         """Pending turns have reached a final state; see `Ledger.settle`."""
-        with self._lock:
-            self._enter()
+        with self._entered():
             self._ledger.settle(state, reason, count=count)
             if not self._ledger.pending:
                 self._idle.notify_all()
 
     def revive(self, item: Submitted, settled: Settled) -> None:
         """Queue a turn again that was settled before, past the bounds; see `Ledger.revive`."""
-        with self._lock:
-            self._enter()
+        with self._entered():
             self._ledger.revive(settled)
             self._append(item)
             rouse, self._asleep = self._asleep, False
@@ -103,8 +94,7 @@ class Intake:
 
     def abandon(self) -> int:
         """Give up everything that is still pending; returns how much that was."""
-        with self._lock:
-            self._enter()
+        with self._entered():
             left = self._ledger.pending
             self._ledger.settle("abandoned", count=left)
             self._items.clear()
@@ -114,21 +104,37 @@ class Intake:
 
     def wait(self, timeout: float | None) -> int:
         """Wait until nothing is pending, at most this many seconds; returns what still is."""
-        with self._lock:
-            self._enter()
+        with self._entered():
             self._idle.wait_for(lambda: not self._ledger.pending, timeout)
             return self._ledger.pending
 
     def counts(self) -> Counts:
         """The ledger now."""
-        with self._lock:
-            self._enter()
+        with self._entered():
             return self._ledger.counts()
 
     @property
     def waiting(self) -> tuple[int, int]:
         """How many turns wait, and roughly how many bytes they keep alive."""
         return len(self._items), self._bytes
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """Hold the lock, with everything entered that came before."""
+        with self._lock:
+            rouse = self._enter()
+            yield
+        self._catch_up(rouse=rouse)
+
+    def _catch_up(self, *, rouse: bool) -> None:
+        """Enter what is on the tape, unless somebody holds the lock, who will then do it on the way out."""
+        while self._tape and self._lock.acquire(blocking=False):
+            try:
+                rouse |= self._enter()
+            finally:
+                self._lock.release()
+        if rouse:
+            self._wake()
 
     def _enter(self) -> bool:
         """Enter what is on the tape; says whether the worker must be woken. Needs the lock."""

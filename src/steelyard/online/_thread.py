@@ -28,6 +28,7 @@ class LoopThread:
         self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._task: asyncio.Future[None] | None = None
+        self._stopped = False
 
     def start(self) -> None:
         """Start the thread.
@@ -55,6 +56,8 @@ class LoopThread:
         return not self._thread.is_alive()
 
     def _cancel(self) -> None:
+        # The loop may hear of this before the coroutine has begun.
+        self._stopped = True
         if self._task is not None:
             self._task.cancel()
 
@@ -73,6 +76,8 @@ class LoopThread:
             self._loop.close()
 
     async def _supervise(self) -> None:
+        if self._stopped:
+            return
         self._task = asyncio.ensure_future(self._main())
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
