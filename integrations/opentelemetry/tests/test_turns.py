@@ -57,6 +57,22 @@ def test_a_turn_has_its_identity_times_and_source() -> None:
     assert record.metadata["dialects"] == ["openinference"]
 
 
+def test_the_span_is_named_whose_documents_the_contexts_are() -> None:
+    retriever, model, root = rag_turn()
+    assert one([retriever, model, root]).metadata["retrieval_span"] == retriever.span_id
+    inner = span("bm25", retriever, at=(0, 0.5), attributes=oi("RETRIEVER", **documents(TEXTS[:1])))
+    assert one([inner, retriever, model, root]).metadata["retrieval_span"] == retriever.span_id
+
+
+def test_no_span_is_named_where_several_retrieved_or_positions_differ() -> None:
+    retriever, model, root = rag_turn()
+    more = span("again", root, at=(1, 1.5), attributes=oi("RETRIEVER", **documents(("Another passage.",))))
+    assert "retrieval_span" not in one([retriever, more, model, root]).metadata
+    best = documents((TEXTS[2], TEXTS[0]), prefix="reranker.output_documents")
+    rerank = span("rerank", root, at=(1, 2), attributes=oi("RERANKER", **best))
+    assert "retrieval_span" not in one([retriever, rerank, root]).metadata
+
+
 def test_the_same_spans_give_the_same_id_in_any_order_and_however_often() -> None:
     spans = rag_turn()
     first, again = one(spans), one([*reversed(spans), *spans])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from steelyard.record import Record, Status, Timings, TraceRef, assemble, unique
+from steelyard.record import Context, Record, Status, Timings, TraceRef, assemble, unique
 from steelyard_opentelemetry._contexts import Found
 from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry._tree import Node
@@ -53,7 +53,7 @@ def record_of(turn: Turn, found: Found) -> Record:
         ),
         timings=_timings(turn),
         tags=_tags(span),
-        metadata=_metadata(turn),
+        metadata=_metadata(turn, contexts),
         notes=tuple(_notes(turn, found, dropped)),
         truncated=("contexts",) if dropped else (),
     )
@@ -116,7 +116,7 @@ def _tags(span: Span) -> tuple[str, ...]:
     return tuple(str(tag) for tag in tags) if isinstance(tags, (list, tuple)) else ()
 
 
-def _metadata(turn: Turn) -> dict[str, Any]:
+def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:
     """What helps to find and to group turns later; no content."""
     attributes = [node.span.attributes for node in turn.nodes]
     found = {
@@ -126,9 +126,21 @@ def _metadata(turn: Turn) -> dict[str, Any]:
         "session": _first(attributes, _SESSION),
         "user": _first(attributes, _USER),
         "traces": list(turn.joined),
+        "retrieval_span": _retrieval_span(turn, contexts),
         "model": _first(attributes, ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")),
     }
     return {name: value for name, value in found.items() if value}
+
+
+def _retrieval_span(turn: Turn, contexts: Sequence[Context]) -> str:
+    """The one span whose documents the contexts are, by text and position, so that each can be annotated."""
+    found = turn.outermost("retrieval")
+    if len(found) != 1 or not contexts:
+        return ""
+    node, sight = found[0]
+    texts = dict(enumerate(document.text for document in sight.documents))
+    same = all(context.rank is not None and texts.get(context.rank) == context.text for context in contexts)
+    return node.span.span_id if same else ""
 
 
 def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
