@@ -79,8 +79,9 @@ class Fault:
 
 
 def keyed(text: str) -> dict[str, str]:
-    """`q1: ...` lines of a prompt, by key."""
-    return dict(re.findall(r"(?m)^(q\d+): (.*)$", text))
+    """`q1: ...` and `q1|q2: ...` lines of a prompt, by key."""
+    lines = re.findall(r"(?m)^(q\d+(?:\|q\d+)*): (.*)$", text)
+    return {key: line for keys, line in lines for key in keys.split("|")}
 
 
 def filled(schema: Body, root: Body | None = None, name: str = "") -> Any:

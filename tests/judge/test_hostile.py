@@ -59,7 +59,12 @@ hostile = pytest.mark.parametrize("text", CORPUS.values(), ids=CORPUS.keys())
 
 def request(text: str) -> Request:
     view = View(question=text, contexts=(Context(text=text), Context(text=f"{text}\n{text}")), answer=text)
-    claims = [Supported(claim=text), Relevant(text=text), Same(claim=text, among="answer", of="reference")]
+    claims = [
+        Supported(claim=text),
+        Relevant(text=f"{text} 2"),
+        Same(claim=text, among="answer", of="reference"),
+        Supported(claim=f"{text} 4"),
+    ]
     return Request(view=view, questions={f"q{n}": claim for n, claim in enumerate(claims, start=1)})
 
 
@@ -95,22 +100,24 @@ def test_what_is_judged_stays_between_its_fences(text: str) -> None:
     assert inside[0] == f"context c1\n{sent}"
     # What is left outside is our own wording, whatever was judged: no line of theirs, no key of theirs.
     assert [line for line in outside.splitlines() if line] == [
+        "The keys before a statement ask, in turn: (1) Can the statement be inferred from the contexts "
+        'alone? No, if any part of it is not there. "context": number of the deciding context, 0 for none. '
+        "(2) Does the answer make this statement too, in whatever words?",
+        "Does the sentence help to answer the question?",
         "Can the statement be inferred from the contexts alone? No, if any part of it is not there. "
         '"context": number of the deciding context, 0 for none.',
-        "Does the sentence help to answer the question?",
-        "Does the answer make this statement too, in whatever words?",
     ]
 
 
 @hostile
-def test_every_statement_is_one_line_under_its_own_key(text: str) -> None:
+def test_every_statement_is_one_line_under_its_own_keys(text: str) -> None:
     with JudgeServer() as server:
         send(ChatJudge("m", base_url=server.url), request(text))
     _, inside = open_text(server.received[0])
-    for number, piece in enumerate(inside[4:], start=1):
+    for keys, piece in zip(("q1|q3", "q2", "q4"), inside[4:], strict=True):
         _, *lines = piece.splitlines()
         assert len(lines) == 1
-        assert lines[0].startswith(f"q{number}: ")
+        assert lines[0].startswith(f"{keys}: ")
 
 
 @hostile
@@ -134,13 +141,14 @@ def test_an_echo_of_the_judged_text_is_no_verdict(text: str) -> None:
 
 @hostile
 def test_a_verdict_that_quotes_the_text_stays_what_it_is(text: str) -> None:
-    said = {key: {"reason": text[:2000], "context": 0, "verdict": False} for key in ("q1", "q2", "q3")}
+    asked = request(text)
+    said = {key: {"reason": text[:2000], "context": 0, "verdict": False} for key in asked.questions}
     for ascii_only in (True, False):
         reply = json.dumps(said, ensure_ascii=ascii_only)
         found = find(f"{reply}", request(text))
         assert found is not None
         answers = read(request(text), found)
-        assert [a.value for a in answers.values() if isinstance(a, YesNo)] == [False] * 3
+        assert [a.value for a in answers.values() if isinstance(a, YesNo)] == [False] * 4
 
 
 @hostile
@@ -178,6 +186,22 @@ def test_requests_about_one_record_begin_alike() -> None:
     shared = alone.user[: alone.user.index("Can the")]
     assert beside.user.startswith(shared)
     assert alone.system == beside.system
+
+
+def test_a_statement_asked_about_twice_stands_once() -> None:
+    asked = {
+        "q1": Supported(claim="Paris  is big."),
+        "q2": Supported(claim="Rome is old."),
+        "q3": Same(claim="Paris is big.", among="reference", of="answer"),
+        "q4": Same(claim="Rome is old.", among="reference", of="answer"),
+        "q5": Same(claim="Rome is big.", among="answer", of="reference"),
+    }
+    prompt = render(
+        Request(view=View(contexts=(Context(text="c"),), answer="a", reference="r"), questions=asked)
+    )
+    fenced = re.findall(r"<<<\w+ statements\n(.*?)\n\w+>>>", prompt.user, re.DOTALL)
+    assert fenced == ["q1|q3: Paris is big.\nq2|q4: Rome is old.", "q5: Rome is big."]
+    assert prompt.user.count("(1) Can the") == prompt.user.count("(2) Does the reference make") == 1
 
 
 REPLY = {"q1": {"reason": "r", "context": 1, "verdict": True}, "q2": {"verdict": False}}

@@ -17,13 +17,13 @@ class ContextRelevance(TwoRatings):
     key = "context_relevance"
 
     levels = (
-        (0.0, "the contexts hold nothing that helps to answer the question"),
-        (1.0, "the contexts hold part of what is needed to answer the question"),
-        (2.0, "the contexts hold everything that is needed to answer the question"),
+        (0.0, "none of it"),
+        (1.0, "part of it"),
+        (2.0, "all of it"),
     )
     wordings = (
-        "How relevant are the contexts, taken together, to the question?",
-        "Somebody has only these contexts: how far could the question be answered from them?",
+        "How much of what the question asks for do the contexts hold, taken together?",
+        "With nothing but these contexts, how much of the question could somebody answer?",
     )
 
     @property

@@ -17,13 +17,13 @@ class ResponseGroundedness(TwoRatings):
     key = "response_groundedness"
 
     levels = (
-        (0.0, "nothing in the answer is backed by the contexts"),
-        (1.0, "part of the answer is backed by the contexts"),
-        (2.0, "all of the answer is backed by the contexts"),
+        (0.0, "none of it"),
+        (1.0, "part of it"),
+        (2.0, "all of it"),
     )
     wordings = (
-        "How well do the contexts back the answer?",
-        "How much of the answer could be written by somebody who knows nothing but the contexts?",
+        "How much of the answer do the contexts back?",
+        "Knowing nothing but the contexts, how much of the answer could somebody write?",
     )
 
     @property
