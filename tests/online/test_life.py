@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from online.helpers import check_law, turn
-from steelyard.online import Monitor
+from steelyard.online import Monitor, Selection, Suspicion
 from steelyard.testing import MemorySink
 
 _HEAD = """
 import asyncio, os, signal, sys, threading, time
-from steelyard.online import Monitor
+from steelyard.online import Monitor, Selection, Suspicion
 from steelyard.record import Record
 
 class Slow:
@@ -287,3 +287,19 @@ def test_signal_module_is_left_alone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     Monitor(metrics=[], sinks=[]).close()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_nothing_happens_after_close() -> None:
+    monitor = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.0, suspicion=Suspicion()))
+    monitor.submit(turn("passed over"))
+    assert monitor.flush(5) == 0
+    monitor.close()
+    before = set(threading.enumerate())
+    monitor.feedback("passed over", False)
+    monitor.start()
+    monitor.submit(turn("late"))
+    assert monitor.flush(1) == monitor.close() == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.pending, stats.skipped) == (0, {"sampled_out": 1, "closed": 1})
+    assert set(threading.enumerate()) <= before

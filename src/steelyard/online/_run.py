@@ -83,7 +83,7 @@ class Run:
 
     def _start(self) -> None:
         with self._starting:
-            if self._thread is not None:
+            if self._thread is not None or self.closed:
                 return
             try:
                 self._on_start()

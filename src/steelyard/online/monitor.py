@@ -184,7 +184,8 @@ class Monitor:
         """
         try:
             run = self._run
-            if (kept := run.feedback.say(record_id, value)) is not None:
+            kept = run.feedback.say(record_id, value)
+            if kept is not None and not run.closed:
                 run.intake.revive(kept.item, kept.settled)
         except Exception:  # noqa: BLE001 - nothing may reach the application
             _log.debug("feedback was not taken", exc_info=True)
