@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.text import Sentence, iter_sentences, sentences
+from steelyard.text import Sentence, iter_sentences, sentences, statements
 
 
 def split(text: str) -> list[str]:
@@ -105,3 +105,9 @@ def test_sentences_stand_where_they_say_and_lose_nothing(text: str) -> None:
         assert not any(map(str.isalnum, text[end : sentence.start]))
         end = sentence.end
     assert not any(map(str.isalnum, text[end:]))
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("piece", [".", "the ", "the provided ", '."*', "\n "])
+def test_a_long_run_of_the_same_takes_no_more_than_its_length(piece: str) -> None:
+    assert len(statements(piece * (100_000 // len(piece)) + "end")) == 1

@@ -38,9 +38,11 @@ _STARTS = frozenset(_OPENERS.split())
 """Words whose capital shows that a sentence starts with them, for they are no part of a name."""
 
 # A Latin mark ends a sentence before white space; marks of scripts without spaces do wherever they stand;
-# an empty line or a bullet on a new line ends one without any mark.
+# an empty line or a bullet on a new line ends one without any mark. A run of marks is looked at once, from
+# its first one on, or a page of dots would take minutes.
+_MARKS = ".!?…‼⁇⁈⁉؟۔։።"
 _END = re.compile(
-    r"(?P<mark>[.!?…‼⁇⁈⁉؟۔։።]+)(?P<close>[\"'”’»)\]*_]*)(?=\s|$)"
+    rf"(?<![{_MARKS}])(?P<mark>[{_MARKS}]++)(?P<close>[\"'”’»)\]*_]*+)(?=\s|$)"
     r"|[。！？｡।॥။។]+[」』”’）]*"
     r"|\n\s*\n|\n(?=\s*(?:[-*•–‣▪]|\d{1,3}[.)]|#{1,6})\s)"
 )
