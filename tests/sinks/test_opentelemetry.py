@@ -23,11 +23,14 @@ from opentelemetry.trace import Span, get_current_span
 
 from sinks.making import TRACE, failed, make_evaluation, make_score
 from steelyard import Monitor, Record
-from steelyard.errors import SinkError
+from steelyard.errors import JudgeRejected, SinkError
+from steelyard.judge import Answer, Question, Request, YesNo
+from steelyard.judge.traffic import Breaker, Cache
+from steelyard.metrics import AspectCritique
 from steelyard.record import TraceRef, current_trace, unrecorded
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import OpenTelemetrySink, Sink, observe_monitor
-from steelyard.testing import MemorySink
+from steelyard.testing import MemorySink, ScriptedJudge
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
 
@@ -243,7 +246,6 @@ def test_our_own_spans_are_exported_but_never_recorded(telemetry: Telemetry) -> 
 
 def test_through_a_monitor(telemetry: Telemetry) -> None:
     monitor = Monitor(metrics=[], sinks=[telemetry.sink()])
-    observe_monitor(monitor, meter_provider=telemetry.meters)
     ref, rag = telemetry.turn()
     monitor.submit(Record(question="Why?", answer="Because.", trace=ref))
     assert monitor.flush(10) == 0
@@ -276,25 +278,71 @@ def test_a_monitor_that_is_gone_or_broken_is_not_observed(telemetry: Telemetry) 
     assert "gen_ai.evaluation.client.queue.size" not in telemetry.points()
 
 
-def test_cache_hits_and_breaker_states_where_the_stats_have_them(telemetry: Telemetry) -> None:
-    class Counts:
-        queued = pending = accepted = evaluated = abandoned = 0
-        skipped: dict[str, int] = {}
-        dead: dict[str, int] = {}
-        sinks: dict[str, Any] = {}
-        cache_hits = 7
-        breakers = {"chat:m": "open", "local": "closed"}
+def test_what_several_monitors_say_is_added_up(telemetry: Telemetry) -> None:
+    monitors = [Monitor(metrics=[], sinks=[telemetry.sink()]) for _ in range(2)]
+    observe_monitor(monitors[0], meter_provider=telemetry.meters)  # the sink has done so already
+    for monitor in monitors:
+        monitor.submit(Record(question="Why?", answer="Because."))
+        monitor.close(10)
+    decisions = telemetry.points()["steelyard.turns.decisions"]
+    assert [(p.attributes["steelyard.decision"], p.value) for p in decisions] == [("accepted", 2)]
 
-    class Stub:
-        def stats(self) -> Any:
-            return Counts()
 
-    stub = Stub()
-    observe_monitor(stub, meter_provider=telemetry.meters)
+def test_a_sink_that_cannot_observe_costs_no_monitor(caplog: pytest.LogCaptureFixture) -> None:
+    class Odd(MemorySink):
+        def observe(self, monitor: object) -> None:
+            raise RuntimeError("no meters today")
+
+    Monitor(metrics=[], sinks=[Odd()]).close()
+    assert "no meters today" in caplog.text
+
+
+def test_a_monitor_without_a_provider_reports_to_the_one_that_is_set_later() -> None:
+    check = """
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from steelyard import Monitor, Record
+from steelyard.sinks import OpenTelemetrySink
+before = Monitor(metrics=[], sinks=[OpenTelemetrySink()])
+reader = InMemoryMetricReader()
+metrics.set_meter_provider(MeterProvider([reader]))
+after = Monitor(metrics=[], sinks=[OpenTelemetrySink()])
+for monitor in (before, after):
+    monitor.submit(Record(question="Why?", answer="Because."))
+    monitor.flush(10)
+[resource] = reader.get_metrics_data().resource_metrics
+found = {m.name: m.data.data_points for s in resource.scope_metrics for m in s.metrics}
+assert [point.value for point in found["steelyard.turns.decisions"]] == [2], found
+"""
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_cache_hits_and_breaker_states(telemetry: Telemetry) -> None:
+    def turn_away(question: Question, request: Request) -> Answer:
+        raise JudgeRejected("no such key", cause="unauthorized")
+
+    kept = Cache(Breaker(ScriptedJudge(lambda question, request: YesNo(value=True), name="kept")))
+    metrics = [
+        AspectCritique(aspect="polite", criterion="Is it polite?", judge=kept),
+        AspectCritique(aspect="brief", criterion="Is it brief?"),
+    ]
+    monitor = Monitor(
+        metrics=metrics,
+        judge=Breaker(ScriptedJudge(turn_away, name="rejecting")),
+        sinks=[telemetry.sink()],
+    )
+    assert monitor.stats().breakers == {"rejecting": "closed", "kept": "closed"}
+    for name in ("first", "second"):
+        monitor.submit(Record(id=name, question="Why?", answer="Because."))
+        monitor.flush(10)
+    monitor.close()
+    assert monitor.stats().breakers == {"rejecting": "rejected", "kept": "closed"}
+    assert monitor.stats().cache_hits == 1
     points = telemetry.points()
-    assert points["steelyard.judge.cache.hits"][0].value == 7
+    assert points["steelyard.judge.cache.hits"][0].value == 1
     states = {p.attributes["steelyard.judge.name"]: p.value for p in points["steelyard.judge.breaker.open"]}
-    assert states == {"chat:m": 1, "local": 0}
+    assert states == {"rejecting": 1, "kept": 0}
 
 
 def test_without_providers_the_reasons_are_counted() -> None:

@@ -26,9 +26,9 @@ from steelyard.online._run import Run
 from steelyard.online._sampling import key_of, place
 from steelyard.online._selection import Selection
 from steelyard.online._settings import load
-from steelyard.online._stats import Stats
+from steelyard.online._stats import Stats, breakers_of, cache_hits_of
 from steelyard.record import Draft, Record, is_unrecorded
-from steelyard.sinks import Sink
+from steelyard.sinks import Observing, Sink
 
 __all__ = ["Monitor"]
 
@@ -138,6 +138,7 @@ class Monitor:
         self._inherited: list[Run] = []
         self._begin()
         on_fork(self)
+        self._introduce()
 
     def submit(self, turn: Record | Draft) -> None:
         """Take a finished turn. Returns within microseconds and never raises.
@@ -231,6 +232,8 @@ class Monitor:
             callbacks_missed=self._notifier.missed,
             usage=run.delivery.usage,
             spool=run.worker.spooling.counts() if run.worker.spooling else None,
+            breakers=breakers_of(self._judges()),
+            cache_hits=cache_hits_of(self._judges()),
         )
 
     def on_evaluation(self, callback: Callback) -> Callable[[], None]:
@@ -252,6 +255,18 @@ class Monitor:
 
     def _begin(self) -> None:
         self._run = Run(self._plan, self._notifier, on_start=lambda: at_exit(self))
+
+    def _introduce(self) -> None:
+        for sink in self._plan.sinks:
+            if isinstance(sink, Observing):
+                try:
+                    sink.observe(self)
+                except Exception as error:  # noqa: BLE001 - a sink may raise anything
+                    _log.warning("the sink %r does not observe its Monitor: %r", sink.name, error)
+
+    def _judges(self) -> list[Judge]:
+        judges = [self._plan.judge, *(metric.judge for metric in self._plan.metrics)]
+        return [judge for judge in judges if judge is not None]
 
 
 def _given(value: _Option | None, default: _Option) -> _Option:

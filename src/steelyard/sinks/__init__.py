@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import MissingDependency
 from steelyard.sinks._described import span_attributes
 from steelyard.sinks._read import connect_readonly, read_evaluations, read_jsonl
-from steelyard.sinks._sink import Sink
+from steelyard.sinks._sink import Monitored, Observing, Sink
 from steelyard.sinks.jsonl import JSONLSink
 from steelyard.sinks.sqlite import SQLiteSink
 
@@ -31,6 +31,8 @@ __all__ = [
     "LangSmithSink",
     "LangfuseSink",
     "MLflowSink",
+    "Monitored",
+    "Observing",
     "OpenTelemetrySink",
     "PhoenixSink",
     "SQLiteSink",

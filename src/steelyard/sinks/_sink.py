@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from steelyard.scores import Evaluation
 
-__all__ = ["Sink"]
+__all__ = ["Monitored", "Observing", "Sink"]
 
 
 @runtime_checkable
@@ -29,4 +29,21 @@ class Sink(Protocol):
 
     async def aclose(self) -> None:
         """Write what is held back and let go of files and connections."""
+        ...
+
+
+class Monitored(Protocol):
+    """Something with the statistics of a `steelyard.Monitor`."""
+
+    def stats(self) -> Any:
+        """Its counts at this moment, as a `steelyard.online.Stats`."""
+        ...
+
+
+@runtime_checkable
+class Observing(Protocol):
+    """A Sink that also wants to know the Monitor it belongs to."""
+
+    def observe(self, monitor: Monitored, /) -> None:
+        """Called once, when the Monitor is made. Must return at once and not keep the Monitor alive."""
         ...

@@ -2,58 +2,83 @@
 
 from __future__ import annotations
 
-import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from steelyard.sinks import _attributes as names
+from steelyard.sinks._sink import Monitored
 
-__all__ = ["Monitored", "observe_monitor"]
+__all__ = ["observe_monitor"]
 
 _Read = Callable[[Any], Iterable[Observation]]
 
 
-class Monitored(Protocol):
-    """Something with the statistics of a `steelyard.Monitor`."""
-
-    def stats(self) -> Any:
-        """Its counts at this moment, as a `steelyard.online.Stats`."""
-        ...
-
-
 def observe_monitor(monitor: Monitored, *, meter_provider: metrics.MeterProvider | None = None) -> None:
-    """Report a Monitor's queue, decisions, outcomes and sinks as metrics, for as long as it lives.
+    """Report a Monitor's queue, decisions, outcomes, sinks and judges as metrics, for as long as it lives.
 
-    Call it once for each Monitor. The Monitor is not kept alive by it.
+    A Monitor with an `OpenTelemetrySink` does this by itself; doing it again changes nothing. What several
+    Monitors report to one provider is added up. None is kept alive by it. A closed one goes on reporting its
+    last counts, so that what was judged at the very end is exported too.
 
     Args:
         monitor: The Monitor.
-        meter_provider: Where to report to; the global one by default.
+        meter_provider: Where to report to; the global one by default, also where it is set later.
     """
-    meter = (meter_provider or metrics.get_meter_provider()).get_meter(names.SCOPE)
-    alive = weakref.ref(monitor)
+    _gauges(meter_provider or metrics.get_meter_provider()).add(monitor)
 
-    def reading(read: _Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
+
+class _Gauges:
+    """The instruments of one provider: a second set of the same names would never be read."""
+
+    def __init__(self, meter: metrics.Meter) -> None:
+        self._monitors: WeakValueDictionary[int, Monitored] = WeakValueDictionary()
+        gauge, counter, read = meter.create_observable_gauge, meter.create_observable_counter, self._reading
+        gauge(names.QUEUE_SIZE, [read(_queued)], "{turn}", "Turns waiting in memory.")
+        gauge(names.PENDING, [read(_pending)], "{turn}", "Turns accepted and not finished.")
+        counter(names.DECISIONS, [read(_decisions)], "{turn}", "Turns by the decision to judge or skip them.")
+        counter(names.TURNS, [read(_outcomes)], "{turn}", "Accepted turns by what became of them.")
+        counter(names.SINK_RESULTS, [read(_sinks)], "{evaluation}", "Evaluations by sink, written or lost.")
+        counter(names.CACHE_HITS, [read(_cache_hits)], "{reply}", "Replies that came from the judge cache.")
+        gauge(names.BREAKER, [read(_breakers)], "1", "How many breakers keep questions from the judge.")
+
+    def add(self, monitor: Monitored) -> None:
+        self._monitors[id(monitor)] = monitor
+
+    def _reading(self, read: _Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def callback(_: CallbackOptions) -> Iterable[Observation]:
-            found = alive()
-            try:
-                return [] if found is None else list(read(found.stats()))
-            except Exception:  # noqa: BLE001 - collecting the host's own metrics must go on
-                return []
+            sums: Counter[tuple[tuple[str, Any], ...]] = Counter()
+            for alive in self._monitors.valuerefs():
+                try:
+                    found = None if (monitor := alive()) is None else list(read(monitor.stats()))
+                except Exception:  # noqa: BLE001 - collecting the host's own metrics must go on
+                    continue
+                for one in found or ():
+                    sums[tuple((one.attributes or {}).items())] += one.value  # type: ignore[assignment]
+            return [Observation(total, dict(labels)) for labels, total in sums.items()]
 
         return callback
 
-    gauge, counter = meter.create_observable_gauge, meter.create_observable_counter
-    gauge(names.QUEUE_SIZE, [reading(_queued)], "{turn}", "Turns waiting in memory.")
-    gauge(names.PENDING, [reading(_pending)], "{turn}", "Turns accepted and not finished.")
-    counter(names.DECISIONS, [reading(_decisions)], "{turn}", "Turns by the decision to judge or skip them.")
-    counter(names.TURNS, [reading(_outcomes)], "{turn}", "Accepted turns by what became of them.")
-    counter(names.SINK_RESULTS, [reading(_sinks)], "{evaluation}", "Evaluations by sink, written or lost.")
-    counter(names.CACHE_HITS, [reading(_cache_hits)], "{answer}", "Answers that came from the judge cache.")
-    gauge(names.BREAKER, [reading(_breaker)], "1", "Whether the breaker keeps questions from the judge.")
+
+_known: WeakKeyDictionary[metrics.MeterProvider, _Gauges] = WeakKeyDictionary()
+
+
+def _gauges(provider: metrics.MeterProvider) -> _Gauges:
+    if (found := _known.get(provider)) is not None:
+        return found
+    if provider is metrics.get_meter_provider():
+        # What was made before a provider was set, the API has passed on to the one that is set now.
+        found = next((made for known, made in _known.items() if _is_placeholder(known)), None)
+    _known[provider] = found = found or _Gauges(provider.get_meter(names.SCOPE))
+    return found
+
+
+def _is_placeholder(provider: metrics.MeterProvider) -> bool:
+    return type(provider).__module__.startswith("opentelemetry.metrics")
 
 
 def _queued(stats: Any) -> Iterable[Observation]:
@@ -73,8 +98,8 @@ def _decisions(stats: Any) -> Iterable[Observation]:
 def _outcomes(stats: Any) -> Iterable[Observation]:
     yield Observation(stats.evaluated, {names.OUTCOME: "evaluated", names.CAUSE: ""})
     yield Observation(stats.abandoned, {names.OUTCOME: "abandoned", names.CAUSE: ""})
-    if (spooled := getattr(stats, "spooled", 0)) > 0:
-        yield Observation(spooled, {names.OUTCOME: "spooled", names.CAUSE: ""})
+    if stats.spooled:
+        yield Observation(stats.spooled, {names.OUTCOME: "spooled", names.CAUSE: ""})
     for cause, count in stats.dead.items():
         yield Observation(count, {names.OUTCOME: "dead", names.CAUSE: cause})
 
@@ -86,15 +111,10 @@ def _sinks(stats: Any) -> Iterable[Observation]:
 
 
 def _cache_hits(stats: Any) -> Iterable[Observation]:
-    hits: Mapping[str, int] | int | None = getattr(stats, "cache_hits", None)
-    if isinstance(hits, Mapping):
-        for judge, count in hits.items():
-            yield Observation(count, {names.JUDGE: judge})
-    elif hits is not None:
-        yield Observation(hits)
+    yield Observation(stats.cache_hits)
 
 
-def _breaker(stats: Any) -> Iterable[Observation]:
-    states: Mapping[str, str] = getattr(stats, "breakers", {})
+def _breakers(stats: Any) -> Iterable[Observation]:
+    states: Mapping[str, str] = stats.breakers
     for judge, state in states.items():
-        yield Observation(int(state == "open"), {names.JUDGE: judge})
+        yield Observation(int(state in ("open", "rejected")), {names.JUDGE: judge})

@@ -24,6 +24,8 @@ from steelyard.sinks import _attributes as names
 from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes
 from steelyard.sinks._instruments import Instruments
 from steelyard.sinks._lane import Lane
+from steelyard.sinks._sink import Monitored
+from steelyard.sinks.monitoring import observe_monitor
 
 __all__ = ["OpenTelemetrySink", "context_of"]
 
@@ -95,6 +97,10 @@ class OpenTelemetrySink:
     def undelivered(self) -> Mapping[str, int]:
         """How many events, spans and records' metrics did not get out, by reason."""
         return dict(self._undelivered)
+
+    def observe(self, monitor: Monitored) -> None:
+        """Report what the Monitor says of itself, to where this sink's metrics go."""
+        observe_monitor(monitor, meter_provider=self._meter_provider)
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Emit them in a thread of this sink's own, since exporters may block.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.judge.traffic._adaptive import AdaptiveConcurrency
 from steelyard.judge.traffic._breaker import Breaker, BreakerState
 from steelyard.judge.traffic._limit import Limit
-from steelyard.judge.traffic._wrapper import Wrapper
+from steelyard.judge.traffic._wrapper import Wrapper, layers
 
 if TYPE_CHECKING:
     from steelyard.judge.traffic._cache import Cache
@@ -31,6 +31,7 @@ __all__ = [
     "RateLimit",
     "Retry",
     "Wrapper",
+    "layers",
 ]
 
 _LAZY = {"Cache": "_cache", "Patience": "_retry", "RateLimit": "_rate", "Retry": "_retry"}

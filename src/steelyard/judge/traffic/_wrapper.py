@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steelyard.judge._judge import Capabilities, Judge, Reply, Request
 
-__all__ = ["Wrapper"]
+__all__ = ["Wrapper", "layers"]
 
 
 class Wrapper:
@@ -38,3 +40,11 @@ class Wrapper:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.judge!r})"
+
+
+def layers(judge: Judge) -> Iterator[Judge]:
+    """A judge and what it wraps, from the outside in."""
+    yield judge
+    while isinstance(judge, Wrapper):
+        judge = judge.judge
+        yield judge
