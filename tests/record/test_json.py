@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -168,3 +169,35 @@ def test_plain_strings_and_unknown_fields_are_fine() -> None:
     record = record_from_json('{"question": "q", "contexts": ["a", {"text": "b", "id": "2"}], "later": 1}')
     assert [context.text for context in record.contexts] == ["a", "b"]
     assert record.contexts[1].id == "2"
+
+
+@pytest.mark.parametrize(
+    ("odd", "texts"),
+    [
+        (["One.", "Two."], ["One.", "Two."]),
+        ("One.", ["One."]),
+        ((b"One.", 2), ["One.", "2"]),
+        (None, []),
+        (Context(text="One."), ["One."]),
+    ],
+)
+def test_contexts_that_are_none_become_some(odd: Any, texts: list[str]) -> None:
+    assert [context.text for context in clean(Record(contexts=odd)).contexts] == texts
+
+
+@pytest.mark.parametrize("score", [10**400, "high", float("inf"), object(), 1j])
+def test_a_score_that_is_no_number_is_none(score: Any) -> None:
+    (context,) = clean(Record(contexts=(Context(text="One.", score=score),))).contexts
+    assert context.score is None
+
+
+def test_a_trace_is_storable_too() -> None:
+    record = clean(Record(trace=TraceRef(run_id="a\ud800", framework="f" * 2000)))
+    record_to_json(record).encode()
+    assert record.trace is not None
+    assert (record.trace.run_id, record.truncated) == ("a\ufffd", ("trace",))
+
+
+def test_entries_too_many_are_named() -> None:
+    record = Record(tags=("t",) * 201, stages=(Stage(name="s", query="q"),) * 201)
+    assert set(clean(record).truncated) == {"tags", "stages"}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from steelyard.record._record import Context, Record, Stage
+from steelyard.record._record import Context, Record, Stage, TraceRef
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "clean", "plain", "text_of"]
 
@@ -153,6 +153,8 @@ class _Cutter:
     def contexts(self, contexts: Iterable[Context], field: str) -> tuple[Context, ...]:
         kept: list[Context] = []
         left = self.limits.total
+        # Text where a list of Contexts belongs is a slip that costs the user no record.
+        contexts = (contexts,) if isinstance(contexts, (str, Context)) else contexts or ()
         for index, context in enumerate(contexts):
             if index >= self.limits.contexts or left <= 0:
                 self.cut[field] = None
@@ -163,11 +165,9 @@ class _Cutter:
         return _same(contexts, kept)
 
     def _context(self, context: Context, field: str, limit: int) -> Context:
-        score = context.score
-        if score is not None and type(score) is not float:
-            score = float(score)
-        if score is not None and not math.isfinite(score):
-            score = None
+        if not isinstance(context, Context):
+            context = Context(text=text_of(context))
+        score = _finite(context.score)
         text = self.text(context.text, field, limit)
         name = None if context.id is None else self.text(context.id, field, 1000)
         query = None if context.query is None else self.text(context.query, field, self.limits.context)
@@ -177,8 +177,28 @@ class _Cutter:
         return replace(context, text=text, id=name, query=query, score=score)
 
     def names(self, values: Iterable[str], field: str) -> tuple[str, ...]:
-        limit = self.limits.items
-        return _same(values, [self.text(value, field, 1000) for value in islice(values, limit)])
+        values = (values,) if isinstance(values, str) else values or ()
+        return _same(values, [self.text(value, field, 1000) for value in self._first(values, field)])
+
+    def _first(self, items: Iterable[_Item], field: str) -> Iterator[_Item]:
+        """As many entries as there may be."""
+        for number, item in enumerate(items):
+            if number >= self.limits.items:
+                self.cut[field] = None
+                return
+            yield item
+
+    def trace(self, trace: TraceRef | None) -> TraceRef | None:
+        if trace is None:
+            return None
+        names = ("trace_id", "span_id", "run_id", "framework")
+        changes: dict[str, Any] = {
+            name: self.text(value, "trace", 1000)
+            for name in names
+            if (value := getattr(trace, name)) is not None
+        }
+        same = all(changes[name] is getattr(trace, name) for name in changes)
+        return trace if same else replace(trace, **changes)
 
     def stages(self, stages: Iterable[Stage]) -> tuple[Stage, ...]:
         if not stages:
@@ -189,7 +209,7 @@ class _Cutter:
                 query=self.text(stage.query, "stages", self.limits.context),
                 contexts=self.contexts(stage.contexts, "stages"),
             )
-            for stage in islice(stages, self.limits.items)
+            for stage in self._first(stages, "stages")
         )
 
     def metadata(self, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,6 +241,7 @@ def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
         "tags": cut.names(record.tags, "tags"),
         "notes": cut.names(record.notes, "notes"),
         "metadata": cut.metadata(record.metadata),
+        "trace": cut.trace(record.trace),
     }
     for name in ("standalone_question", "reference", "error"):
         value = getattr(record, name)
@@ -238,3 +259,13 @@ def _same(given: Iterable[_Item], kept: list[_Item]) -> tuple[_Item, ...]:
     if isinstance(given, tuple) and len(given) == len(kept) and all(map(operator.is_, given, kept)):
         return given
     return tuple(kept)
+
+
+def _finite(value: object) -> float | None:
+    """A number as a float; None for what is none, or has no end."""
+    if type(value) is not float:
+        try:
+            value = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return value if math.isfinite(value) else None
