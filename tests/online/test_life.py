@@ -262,15 +262,16 @@ def test_it_wakes_up_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_no_thread_before_the_first_turn() -> None:
+    def own() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "steelyard"} - before
+
     before = set(threading.enumerate())
     monitor = Monitor(metrics=[], sinks=[])
     assert set(threading.enumerate()) <= before
     monitor.submit(turn())
-    started = set(threading.enumerate()) - before
-    assert any(thread.name == "steelyard" for thread in started)
-    assert all(thread.daemon for thread in started)
+    assert [thread.daemon for thread in own()] == [True]
     monitor.close()
-    assert not any(thread.name == "steelyard" and thread.is_alive() for thread in started)
+    assert not own()
 
 
 def test_closing_at_once_ends_the_thread() -> None:
