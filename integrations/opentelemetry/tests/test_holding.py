@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -467,3 +469,28 @@ def test_with_the_recorder_and_a_monitor() -> None:
     ].value
     monitor.close()
     provider.shutdown()
+
+
+AT_EXIT = """
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+from steelyard import Monitor
+from steelyard_opentelemetry import EvaluationSpanProcessor, HoldingSpanProcessor
+
+provider = TracerProvider()
+monitor = Monitor(sinks=[])
+provider.add_span_processor(EvaluationSpanProcessor(monitor))
+formatter = lambda span: f"{span.name} {(span.attributes or {}).get('steelyard.faithfulness.score')};"
+exporter = ConsoleSpanExporter(formatter=formatter)
+provider.add_span_processor(HoldingSpanProcessor(exporter, monitor=monitor))
+marks = {"question": "Where?", "contexts": ["It is here."], "answer": "It is here."}
+with provider.get_tracer("app").start_as_current_span("rag") as root:
+    root.set_attributes({f"steelyard.{name}": value for name, value in marks.items()})
+    kind = {"openinference.span.kind": "RETRIEVER"}
+    provider.get_tracer("app").start_span("docs", attributes=kind).end()
+"""
+
+
+def test_a_script_that_just_ends_exports_its_root_once_and_scored() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.strip(";").split(";")) == ["docs None", "rag 1.0"], done.stderr

@@ -12,6 +12,7 @@ from steelyard.online._queue import Submitted, size_of
 from steelyard.online._sampling import key_of, place
 from steelyard.online._selection import Decision, Selection
 from steelyard.online._turns import Final, Ready
+from steelyard.online._twice import Twice
 from steelyard.record import Record
 
 __all__ = ["PICKED_FOR", "Preparer"]
@@ -59,6 +60,7 @@ class Preparer:
         self._feedback = feedback
         self._keep = keep
         self._latest = _Latest(_REMEMBERED)
+        self._twice = Twice()
 
     async def prepare(self, item: Submitted) -> Ready | Final:
         """What to do with a turn. Whatever a user's draft, rule or mask raises comes out as it is."""
@@ -96,6 +98,7 @@ class Preparer:
             self._pace.release(reservation)
             return Final("skipped", "mask_failed")
         self._latest.add(record.id)
+        self._twice.look(record)
         metadata = self._with_feedback(masked, decision)
         if metadata is not masked.metadata:
             masked = masked.replace(metadata=metadata)
