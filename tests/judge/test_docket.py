@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from judge_server import Fault, JudgeServer, Received, filled
+from steelyard.errors import ConfigurationError
 from steelyard.judge import (
+    Answer,
     Asking,
     Capabilities,
     ChatJudge,
@@ -19,6 +21,7 @@ from steelyard.judge import (
     Docket,
     Embed,
     Fuse,
+    Level,
     Noncommittal,
     OpenAIEmbedder,
     Part,
@@ -383,6 +386,38 @@ def test_what_is_no_answer_never_becomes_a_score(reply: Any) -> None:
     (score,) = asyncio.run(Docket(judge=Odd(reply)).run(RECORD, [Asks("three", three)]))
     assert score.status == "failed"
     assert score.value is None
+
+
+LEVELS = ((0.0, "no"), (1.0, "yes"))
+RATED = Rating(instruction="How good?", levels=LEVELS, sees=frozenset({"answer"}))
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (Claims(), Texts(items="one claim")),  # type: ignore[arg-type]
+        (RATED, Level(value=[1.0])),  # type: ignore[arg-type]
+        (RATED, Level(value=1.0, probabilities=None)),  # type: ignore[arg-type]
+        (RATED, Level(value=1.0, probabilities={0.5: 1.0})),
+    ],
+)
+def test_an_answer_of_the_wrong_shape_fails_alone(question: Question, answer: Answer) -> None:
+    def script(asked: Question, request: Request) -> Answer:
+        return answer if asked == question else YesNo(value=True)
+
+    def asks(record: Record) -> Asking:
+        found = yield [question, Noncommittal()]
+        assert isinstance(found[1], YesNo)
+        require(found[:1], question.form)
+        return scored("odd", 1.0)
+
+    (score,) = asyncio.run(Docket(judge=ScriptedJudge(script)).run(RECORD, [Asks("odd", asks)]))
+    assert [score.status, score.cause] == ["failed", "malformed_answer"]
+
+
+def test_a_fuse_mode_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="fuse='views' is none of 'view', 'record', 'off'"):
+        Docket(judge=ScriptedJudge(lambda question, request: None), fuse="views")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

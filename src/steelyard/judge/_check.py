@@ -52,8 +52,12 @@ def _in_unit(probability: object) -> bool:
     return isinstance(probability, int | float) and 0 <= probability <= 1
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
 def _texts_fault(question: Question, items: Sequence[object]) -> str | None:
-    if not all(isinstance(item, str) and item.strip() for item in items):
+    if isinstance(items, str) or not all(isinstance(item, str) and item.strip() for item in items):
         return "an item that is empty or no text"
     if isinstance(question, Questions) and items and len(items) < question.count:
         return f"{len(items)} questions where {question.count} were asked for"
@@ -63,7 +67,7 @@ def _texts_fault(question: Question, items: Sequence[object]) -> str | None:
 def _level_fault(question: Question, answer: Level) -> str | None:
     assert isinstance(question, Rating)
     scale = {value for value, _ in question.levels}
-    if answer.value not in scale:
+    if not _is_number(answer.value) or answer.value not in scale:
         return f"level {answer.value!r} is not on the scale {sorted(scale)!r}"
     return _weights_fault(answer.probabilities, scale)
 
@@ -75,8 +79,8 @@ def _choice_fault(question: Question, answer: Choice) -> str | None:
     return _weights_fault(answer.probabilities, set(question.options))
 
 
-def _weights_fault(weights: Mapping[_Key, float], known: set[_Key]) -> str | None:
-    if not set(weights) <= known:
+def _weights_fault(weights: object, known: set[_Key]) -> str | None:
+    if not isinstance(weights, Mapping) or not set(weights) <= known:
         return "probabilities for something that was not offered"
     if not all(map(_in_unit, weights.values())):
         return "a probability outside 0..1"

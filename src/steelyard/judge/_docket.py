@@ -17,9 +17,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, get_args
 
-from steelyard.errors import JudgeError, JudgeUnavailable
+from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable
 from steelyard.judge._answers import Answer, Unanswered, Vector
 from steelyard.judge._check import check
 from steelyard.judge._judge import Embedder, Judge, Request, View
@@ -141,6 +141,16 @@ class Docket:
     deadline: float | None = None
     usage: Usage = field(default_factory=Usage)
     retry_after: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a fuse mode that there is not.
+
+        Raises:
+            ConfigurationError: Naming those there are.
+        """
+        if self.fuse not in get_args(Fuse):
+            words = ", ".join(map(repr, get_args(Fuse)))
+            raise ConfigurationError(f"fuse={self.fuse!r} is none of {words}")
 
     async def run(self, record: Record, askers: Sequence[Asker]) -> list[Score]:
         """Drive every asker to its Score, in the order given. Errors become Scores, never exceptions."""
