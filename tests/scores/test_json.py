@@ -93,7 +93,14 @@ def test_a_missing_value_is_null_and_never_zero() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"record_id": "r", "scores": 3}', '{"schema": 9}'])
+def test_what_a_judge_sends_can_be_written() -> None:
+    score = Score(metric="m", status="scored", value=1.0, explanation="half a face: \ud83d")
+    evaluation_to_json(Evaluation(record_id="r", scores=(score,))).encode()
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", "{}", '{"record_id": "r", "scores": 3}', '{"schema": 9}', '{"schema": "1"}']
+)
 def test_what_is_no_evaluation_is_refused(line: str) -> None:
     with pytest.raises(InvalidRecord):
         evaluation_from_json(line)

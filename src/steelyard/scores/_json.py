@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from steelyard.errors import InvalidRecord
-from steelyard.record import TraceRef, filled, plain, record_from_dict, record_to_dict
+from steelyard.record import TraceRef, filled, plain, record_from_dict, record_to_dict, text_of
 from steelyard.scores._scores import Evaluation, Evidence, Provenance, Score, Usage, Verdict
 
 __all__ = [
@@ -66,8 +66,8 @@ def evaluation_to_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def evaluation_to_json(evaluation: Evaluation) -> str:
-    """An Evaluation as one line of JSON."""
-    return json.dumps(evaluation_to_dict(evaluation), ensure_ascii=False, separators=(",", ":"))
+    """An Evaluation as one line of JSON, without the lone surrogates that a judge may have sent."""
+    return text_of(json.dumps(evaluation_to_dict(evaluation), ensure_ascii=False, separators=(",", ":")))
 
 
 def evaluation_from_json(line: str | bytes) -> Evaluation:
@@ -91,8 +91,9 @@ def evaluation_from_dict(data: object) -> Evaluation:
     """
     if not isinstance(data, Mapping):
         raise InvalidRecord(f"an evaluation is a JSON object, not {type(data).__name__}")
-    if data.get("schema", EVALUATION_SCHEMA) > EVALUATION_SCHEMA:
-        raise InvalidRecord(f"schema {data['schema']!r} is newer than {EVALUATION_SCHEMA}; update steelyard")
+    schema = data.get("schema", EVALUATION_SCHEMA)
+    if isinstance(schema, bool) or not isinstance(schema, int) or schema > EVALUATION_SCHEMA:
+        raise InvalidRecord(f"schema {schema!r} is not {EVALUATION_SCHEMA} or older; update steelyard")
     try:
         return Evaluation(
             record_id=data["record_id"],
