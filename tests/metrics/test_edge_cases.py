@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from scripts import FixedEmbedder, Script
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Capabilities, Claims, Supported
+from steelyard.judge import Asking, Capabilities, Claims, Part, Supported
 from steelyard.metrics import (
     ALL,
+    AnswerCorrectness,
     AnswerRelevancy,
+    AnswerSimilarity,
     AspectCritique,
     ContextEntityRecall,
     ContextRecall,
     CustomJudge,
     Faithfulness,
+    Hallucination,
     Metric,
     RagScore,
     by_name,
@@ -145,8 +152,73 @@ def test_metrics_are_found_by_name() -> None:
         (lambda: AspectCritique(aspect="coherence", repeats=2), "repeats must be odd, not 2"),
         (lambda: CustomJudge(), "needs a criterion="),
         (lambda: RagScore(parts=(by_name("hallucination")(),)), "'hallucination'"),
+        (lambda: RagScore(parts=(Faithfulness(judge=Script().judge()),)), "give judge= to RagScore"),
+        (lambda: CustomJudge(criterion="c", scale=(0, 2.5)), "whole numbers"),  # type: ignore[arg-type]
+        (lambda: AnswerCorrectness(weights=(1, 2, 3)), "two numbers"),  # type: ignore[arg-type]
+        (lambda: Faithfulness(threshold="0.8"), "threshold='0.8' is no number"),  # type: ignore[arg-type]
+        (lambda: Faithfulness(threshold=math.nan), "threshold=nan is no number"),
+        (lambda: AspectCritique(aspect="coherence", sees="answer"), "sees='answer' must"),  # type: ignore[arg-type]
+        (lambda: CustomJudge(criterion="c", sees=("answers",)), "must be a tuple out of 'question'"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_options_fail_at_once(make: type[Metric], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message.replace("(", r"\(")):
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
         make()
+
+
+@dataclass(frozen=True)
+class Encoder:
+    value: Any
+    name: str = "encoder"
+
+    def similarity(self, one: str, other: str) -> Any:
+        return self.value
+
+
+class OneHalf:
+    """A number of some library, as models return them."""
+
+    def __float__(self) -> float:
+        return 0.5
+
+
+def test_a_value_is_a_plain_float_whatever_a_model_returns() -> None:
+    value = score(AnswerSimilarity(cross_encoder=Encoder(OneHalf())), FULL).value
+    assert (value, type(value)) == (0.5, float)
+
+
+def test_no_number_is_a_failure_and_never_zero() -> None:
+    found = score(AnswerSimilarity(cross_encoder=Encoder(math.nan)), FULL)
+    assert (found.status, found.value, found.cause) == ("failed", None, "metric_error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Careless(Metric):
+    """A metric of a user's own."""
+
+    key = "careless"
+    gives: Any = None
+
+    @property
+    def needs(self) -> tuple[Part, ...]:
+        return ()
+
+    def questions(self, record: Record) -> Asking:
+        return Score(metric="another", status="scored", value=self.gives)
+        yield []
+
+
+@pytest.mark.parametrize("gives", [None, "high", math.inf, [1.0]])
+def test_a_metric_that_gives_no_number_fails(gives: Any) -> None:
+    found = score(Careless(gives=gives), FULL)
+    assert (found.metric, found.status, found.value) == ("careless", "failed", None)
+
+
+def test_a_score_is_under_its_metrics_own_name() -> None:
+    assert score(Careless(gives=1), FULL).metric == "careless"
+
+
+def test_blank_expected_contexts_are_none() -> None:
+    record = FULL.replace(reference_contexts=(Context(text=" "),))
+    script = Script(answer_claims=("a",))
+    assert "the retrieved contexts" in score(Hallucination(), record, script).explanation

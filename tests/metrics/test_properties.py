@@ -136,6 +136,12 @@ def test_the_harmonic_mean_lies_between_0_and_the_least_arithmetic_mean(values: 
 finite = st.lists(st.floats(-1e100, 1e100), min_size=2, max_size=2)
 
 
+def test_cosine_has_no_scale() -> None:
+    for scale in (1e-300, 1.0, 1e200):
+        assert cosine([scale, 0.0], [-scale, 0.0]) == -1.0
+        assert cosine([scale, scale], [scale, 0.0]) == pytest.approx(0.5**0.5)
+
+
 @given(one=finite, other=finite)
 def test_cosine_is_bounded_and_symmetric(one: list[float], other: list[float]) -> None:
     value = cosine(one, other)

@@ -64,11 +64,18 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     >>> cosine([1.0, 0.0], [1.0, 0.0])
     1.0
     """
-    norms = math.sqrt(math.fsum(x * x for x in one)) * math.sqrt(math.fsum(x * x for x in other))
+    one, other = _scaled(one), _scaled(other)
+    norms = math.hypot(*one) * math.hypot(*other)
     if norms == 0:
         return 0.0
     dot = math.fsum(x * y for x, y in zip(one, other, strict=True))
     return max(-1.0, min(1.0, dot / norms))
+
+
+def _scaled(vector: Sequence[float]) -> list[float]:
+    """The same direction with 1 as the largest component: squares of very large ones have no end."""
+    largest = max(map(abs, vector), default=0.0)
+    return [x / largest for x in vector] if largest else list(vector)
 
 
 def jaccard(one: set[str], other: set[str]) -> float:

@@ -15,7 +15,7 @@ from steelyard.judge import Asking, Docket, Embedder, Fuse, Judge, Part
 from steelyard.record import Record
 from steelyard.scores import Direction, Provenance, Score, Usage
 
-__all__ = ["Metric", "score_record"]
+__all__ = ["Metric", "has", "score_record"]
 
 _NOT_OPTIONS = frozenset({"name", "threshold", "judge"})
 
@@ -40,7 +40,7 @@ class Metric(ABC):
     """A judge for this metric alone."""
 
     def __post_init__(self) -> None:
-        """Refuse an option that is none of the words its type names.
+        """Refuse an option that is none of the words its type names, and a threshold that is no number.
 
         Raises:
             ConfigurationError: Naming the option and the words there are.
@@ -48,8 +48,15 @@ class Metric(ABC):
         for option, hint in get_type_hints(type(self)).items():
             value = getattr(self, option, None)
             if get_origin(hint) is Literal and value not in get_args(hint):
-                words = ", ".join(map(repr, get_args(hint)))
-                raise ConfigurationError(f"{self.key}: {option}={value!r} is none of {words}")
+                raise ConfigurationError(f"{self.key}: {option}={value!r} is none of {_words(hint)}")
+            if hint == tuple[Part, ...] and not (
+                isinstance(value, tuple | list) and {*value} <= {*get_args(Part)}
+            ):
+                raise ConfigurationError(
+                    f"{self.key}: {option}={value!r} must be a tuple out of {_words(Part)}"
+                )
+        if self.threshold is not None and _number(self.threshold) is None:
+            raise ConfigurationError(f"{self.key}: threshold={self.threshold!r} is no number")
 
     @property
     def instance(self) -> str:
@@ -68,7 +75,7 @@ class Metric(ABC):
 
     def missing(self, record: Record) -> Part | None:
         """The first part that this metric needs and the record does not have."""
-        return next((part for part in self.needs if not _has(record, part)), None)
+        return next((part for part in self.needs if not has(record, part)), None)
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -128,7 +135,12 @@ class Metric(ABC):
         return Score.not_applicable(self.instance, cause=cause, explanation=explanation)
 
 
-def _has(record: Record, part: Part) -> bool:
+def _words(hint: Any) -> str:
+    return ", ".join(map(repr, get_args(hint)))
+
+
+def has(record: Record, part: Part) -> bool:
+    """Whether a part of the record has something in it."""
     if part == "question":
         return bool(record.asked.strip())
     value = getattr(record, part)
@@ -176,13 +188,16 @@ async def score_record(
 
 def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance) -> Score:
     """Give a raw Score its identity: how it was made, its id, and whether it passes."""
-    if score.value is not None and not math.isfinite(score.value):
+    value = None if score.value is None else _number(score.value)
+    if value is None and (score.status == "scored" or score.value is not None):
         score = Score.failed(
             metric.instance, cause="metric_error", explanation=f"the value is {score.value!r}"
         )
-    passed = _passes(score.value, metric)
+    passed = _passes(value, metric)
     return replace(
         score,
+        metric=metric.instance,
+        value=value,
         reading=metric.how,
         threshold=metric.threshold,
         direction=metric.direction,
@@ -191,6 +206,17 @@ def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance
         provenance=replace(provenance, metric_version=metric.version),
         id=_result_id(metric, record, provenance),
     )
+
+
+def _number(value: object) -> float | None:
+    """What a metric gave as its value as a plain float; None for what is no number, or has no end."""
+    if isinstance(value, str):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _passes(value: float | None, metric: Metric) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
@@ -32,7 +33,8 @@ class AnswerCorrectness(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(self.weights) < 0 or sum(self.weights) <= 0 or self.beta <= 0:
+        weights: Sequence[float] = self.weights
+        if len(weights) != 2 or min(weights) < 0 or sum(weights) <= 0 or self.beta <= 0:
             raise ConfigurationError(
                 f"weights={self.weights!r} must be two numbers >= 0, not both 0; "
                 f"beta={self.beta!r} must be above 0"

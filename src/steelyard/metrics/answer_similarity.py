@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -54,10 +55,11 @@ class AnswerSimilarity(Metric):
         """Two embeddings, or none with a cross-encoder."""
         reference = record.reference or ""
         if self.cross_encoder is not None:
-            value = self.cross_encoder.similarity(record.answer, reference)
+            value = float(self.cross_encoder.similarity(record.answer, reference))
         else:
             asked = [Embed(text=record.answer), Embed(text=reference)]
             answer, expected = require((yield asked), Vector)
             value = cosine(answer.values, expected.values)
-        value = min(1.0, max(0.0, value))
+        if not math.isnan(value):  # which clipping would make a 0
+            value = min(1.0, max(0.0, value))
         return self.scored(value, explanation=f"similarity to the reference {value:.2f}")

@@ -38,8 +38,10 @@ class CustomJudge(Metric):
         super().__post_init__()
         if not self.criterion and not self.steps:
             raise ConfigurationError("CustomJudge needs a criterion= or steps=")
-        if not 0 < self.scale[1] - self.scale[0] <= 100:
-            raise ConfigurationError(f"scale must be (lowest, highest), not {self.scale!r}")
+        if [type(end) for end in self.scale] != [int, int] or not 0 < self.scale[1] - self.scale[0] <= 100:
+            raise ConfigurationError(
+                f"scale must be (lowest, highest), whole numbers at most 100 apart, not {self.scale!r}"
+            )
 
     @property
     def needs(self) -> tuple[Part, ...]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from steelyard.judge import Asking, Contradicted, Part, YesNo, require
 from steelyard.metrics._formulas import share, share_error
-from steelyard.metrics._metric import Metric
+from steelyard.metrics._metric import Metric, has
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.record import Record
 from steelyard.scores import Direction
@@ -39,12 +39,12 @@ class Hallucination(Metric):
 
     def questions(self, record: Record) -> Asking:
         """Claims first, then one verdict each."""
-        if not record.reference_contexts and not record.contexts:
+        expected = has(record, "reference_contexts")
+        if not expected and not has(record, "contexts"):
             return self.not_applicable("missing_contexts", "the record has no contexts")
         claims = yield from claims_of(record, "answer", self.claims)
         if not claims:
             return self.not_applicable("no_claims", "the answer makes no claim")
-        expected = bool(record.reference_contexts)
         by: Literal["reference_contexts", "contexts"] = "reference_contexts" if expected else "contexts"
         answers = require((yield [Contradicted(claim=claim, by=by) for claim in claims]), YesNo)
         wrong = [claim for claim, answer in zip(claims, answers, strict=True) if answer.value]

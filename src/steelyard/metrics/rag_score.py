@@ -43,6 +43,8 @@ class RagScore(Metric):
         super().__post_init__()
         if lower := [part.instance for part in self.parts if part.direction == "lower"]:
             raise ConfigurationError(f"{lower!r} are better when lower; leave them out of parts=")
+        if own := [part.instance for part in self.parts if part.judge is not None]:
+            raise ConfigurationError(f"{own!r} bring a judge; give judge= to RagScore instead")
         if not self.parts:
             raise ConfigurationError("parts must hold at least one metric")
 
