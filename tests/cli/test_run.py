@@ -73,3 +73,12 @@ def test_a_program_that_fails_fails_as_it_would(tmp_path: Path) -> None:
     ran = steelyard(tmp_path, "run", "app.py")
     assert ran.returncode == 1
     assert "ZeroDivisionError: as it is" in ran.stderr
+
+
+def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("print('ran')")
+    hidden = "import sys; sys.modules.update(langchain_core=None, llama_index_instrumentation=None); "
+    command = [sys.executable, "-c", hidden + "from steelyard.cli import main; main()", "run", "app.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "steelyard[langchain]" in ran.stderr

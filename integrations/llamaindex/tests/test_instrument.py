@@ -102,9 +102,9 @@ def test_attached_by_entry_point() -> None:
 
 def test_without_llama_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    attach(Receiver())
-    with pytest.raises(MissingDependency, match="llamaindex"):
-        instrument(Receiver())
+    for record_with in (attach, instrument):
+        with pytest.raises(MissingDependency, match="llamaindex"):
+            record_with(Receiver())
 
 
 def test_importing_and_attaching_do_not_import_llama_index() -> None:

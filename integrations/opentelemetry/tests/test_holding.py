@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -475,10 +476,11 @@ AT_EXIT = """
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 from steelyard import Monitor
+from steelyard.sinks import SQLiteSink
 from steelyard_opentelemetry import EvaluationSpanProcessor, HoldingSpanProcessor
 
 provider = TracerProvider()
-monitor = Monitor(sinks=[])
+monitor = Monitor(sinks=[SQLiteSink("results.db")])
 provider.add_span_processor(EvaluationSpanProcessor(monitor))
 formatter = lambda span: f"{span.name} {(span.attributes or {}).get('steelyard.faithfulness.score')};"
 exporter = ConsoleSpanExporter(formatter=formatter)
@@ -491,6 +493,8 @@ with provider.get_tracer("app").start_as_current_span("rag") as root:
 """
 
 
-def test_a_script_that_just_ends_exports_its_root_once_and_scored() -> None:
-    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=True)
+def test_a_script_that_just_ends_exports_its_root_once_and_scored(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", AT_EXIT]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert sorted(done.stdout.strip(";").split(";")) == ["docs None", "rag 1.0"], done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["results.db"]  # closed, with no log beside it

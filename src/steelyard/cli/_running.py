@@ -42,15 +42,17 @@ def run_recorded(job: Job) -> None:
     """Run the program in this process, under its own name and arguments.
 
     Raises:
-        ConfigurationError: If there is no such program, the judge cannot be had, or no framework is
-        installed. SystemExit: The program's own.
+        ConfigurationError: If there is no such program or judge, or no framework is installed.
+        SystemExit: The program's own.
     """
     _find(job)
     judge = choose_judge(job.judge, model=job.model, base_url=job.base_url, key_variable=job.key_variable)
     metrics = metrics_named(list(job.metrics), judge) if job.metrics else None
     monitor = Monitor(judge=judge, metrics=metrics, sample_rate=job.sample_rate)
     if not attach_recorders(monitor):
-        raise ConfigurationError("there is nothing to record with; run: pip install 'steelyard[langchain]'")
+        raise ConfigurationError(
+            "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"
+        )
     try:
         _become(job)
     finally:

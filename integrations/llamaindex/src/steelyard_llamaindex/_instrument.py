@@ -90,9 +90,12 @@ def active() -> Turns | None:
 
 
 def attach(monitor: Receiver) -> None:
-    """Record into a monitor if LlamaIndex is installed, else do nothing; called by `steelyard run`."""
-    if importlib.util.find_spec("llama_index_instrumentation") is not None:
-        instrument(monitor)
+    """Record into a monitor; called by `steelyard run`.
+
+    Raises:
+        MissingDependency: If LlamaIndex is not installed; `steelyard run` then goes on without it.
+    """
+    instrument(monitor)
 
 
 def detach() -> None:

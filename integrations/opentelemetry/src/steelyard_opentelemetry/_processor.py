@@ -187,13 +187,16 @@ class EvaluationSpanProcessor(SpanProcessor):
         atexit.register(self._at_exit)
 
     def _exit(self) -> None:
-        """The program ends: hand over what there is, and give a Monitor that only now gets it some time."""
+        """The program ends: hand over what there is, and give a Monitor that only now gets it some time.
+
+        One that begins with it is closed too: exit functions that are registered now are not called any more.
+        """
         before = self._tally["records"]
         self.shutdown()
-        flush = getattr(self._monitor, "flush", None)
-        if self._tally["records"] > before and callable(flush):
+        finish = getattr(self._monitor, "flush" if before else "close", None)
+        if self._tally["records"] > before and callable(finish):
             with contextlib.suppress(Exception):
-                flush(_EXIT_SECONDS)
+                finish(_EXIT_SECONDS)
 
     def _run(self) -> None:
         wake, lock = self._wake, self._lock
