@@ -82,6 +82,15 @@ def test_block_around_separate_calls(receiver: Receiver) -> None:
     assert texts(made.retrieved) == [PARIS.page_content, FRANCE.page_content]
     assert (made.tags, made.metadata["user"]) == (("manual",), 7)
     assert made.contexts[0].query == "capital France"
+    assert made.notes == ()
+
+
+def test_block_that_was_told_nothing_says_how_to_tell_it(receiver: Receiver) -> None:
+    with record(receiver):
+        Shelf().invoke("capital France")
+    question, answer, *_ = receiver.record.notes
+    assert "question= to record()" in question
+    assert "set answer" in answer
 
 
 def test_block_takes_the_last_reply_where_no_answer_is_set(receiver: Receiver) -> None:

@@ -225,10 +225,13 @@ def _metadata(turn: Turn, options: Options) -> dict[str, Any]:
 
 def _notes(view: View, found: Found, question: str, answer: str, status: Status) -> tuple[str, ...]:
     notes = list(found.notes)
-    if not question:
-        notes.append(f"question: not found in an input of type {_kind(view.inputs)}; set question_key")
-    if not answer and status == "ok":
-        notes.append(f"answer: not found in an output of type {_kind(view.outputs)}; set answer_key")
+    given = view.turn.given
+    if not question and "question" not in (given or ()):
+        lack = f"not found in an input of type {_kind(view.inputs)}; set question_key"
+        notes.append(f"question: {lack if given is None else 'not given; pass question= to record()'}")
+    if not answer and status == "ok" and "answer" not in (given or ()):
+        lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
+        notes.append(f"answer: {lack if given is None else 'not given; set answer on the block'}")
     if status == "ok" and any(model.failed for model in view.turn.models.values()):
         notes.append("error on the way: a model run failed")
     if not view.models and status == "ok":
