@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -12,7 +16,7 @@ from steelyard import Record, aevaluate, evaluate
 from steelyard.engine import Results, evaluate_each, evaluate_one
 from steelyard.errors import ConfigurationError, JudgeRejected
 from steelyard.judge import Answer, Asking, Part, Question, Reply, Request, Texts
-from steelyard.metrics import ContextRecall, Faithfulness, Metric
+from steelyard.metrics import AnswerSimilarity, ContextRecall, Faithfulness, Metric
 from steelyard.record import Context
 from steelyard.scores import Evaluation
 from steelyard.testing import ScriptedJudge
@@ -161,6 +165,100 @@ def test_records_are_read_as_they_are_needed() -> None:
 
     assert asyncio.run(first()).record_id == "0"
     assert len(read) <= 20
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        (RECORD, r"a single Record; pass a list of them: \[record\]"),
+        ([RECORD, {"question": "q?"}], "holds a dict, not a Record; make one with Record"),
+        ("abc", "holds a str"),
+    ],
+)
+def test_what_is_no_record_is_said_with_the_way_out(records: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        evaluate(records, metrics=[Faithfulness()], judge=SCRIPT.judge(), progress=False)
+
+
+@pytest.mark.parametrize("metric", [Faithfulness, "faithfulness"])
+def test_what_is_no_metric_is_said_with_the_way_out(metric: Any) -> None:
+    with pytest.raises(ConfigurationError, match="is no Metric; write Faithfulness"):
+        run(RECORD, metrics=[metric])
+
+
+def test_a_progress_function_that_raises_leaves_nothing_running() -> None:
+    def tired(evaluation: Evaluation) -> None:
+        raise RuntimeError("enough")
+
+    async def caught() -> set[str]:
+        records = (RECORD.replace(id=str(number)) for number in range(40))
+        judge = SlowJudge(SCRIPT.judge().script)
+        with pytest.raises(RuntimeError, match="enough"):
+            await aevaluate(records, metrics=[Faithfulness()], judge=judge, embedder=EMBEDDER, progress=tired)
+        return {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+
+    assert asyncio.run(caught()) == set()
+
+
+def test_cancelling_leaves_nothing_running() -> None:
+    async def cancelled() -> int:
+        records = (RECORD.replace(id=str(number)) for number in range(40))
+        judge = SlowJudge(SCRIPT.judge().script)
+        work = asyncio.create_task(
+            aevaluate(records, metrics=[Faithfulness()], judge=judge, embedder=EMBEDDER, progress=False)
+        )
+        await asyncio.sleep(0.01)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(cancelled()) == 1
+
+
+def test_an_interrupted_notebook_cell_stops_its_evaluation() -> None:
+    asked = threading.Event()
+
+    class Hanging(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            asked.set()
+            await asyncio.sleep(30)
+            raise AssertionError
+
+    def interrupt() -> None:
+        asked.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    async def cell() -> None:
+        # A notebook's kernel raises it in the cell, where asyncio.run would cancel instead.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                run(RECORD, metrics=[Faithfulness()], judge=Hanging(SCRIPT.judge().script))
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    threading.Thread(target=interrupt).start()
+    asyncio.run(cell())
+    for thread in threading.enumerate():
+        if thread.name.startswith("steelyard-evaluate"):
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def test_one_metric_alone_gives_the_score_that_evaluate_gives() -> None:
+    record = RECORD.replace(contexts=["C."])
+    judge = SCRIPT.judge()
+    for metric in (Faithfulness(), AnswerSimilarity()):
+        alone = asyncio.run(metric.score(record, judge=judge))
+        (among,) = evaluate([record], metrics=[metric], judge=judge, progress=False)[0].scores
+        assert alone == among
+
+
+def test_one_metric_takes_a_judge_by_name() -> None:
+    score = asyncio.run(Faithfulness(claims="sentences").score(RECORD, judge="local"))
+    assert score.provenance is not None
+    assert score.provenance.judge == "local-lexical"
 
 
 def test_a_deadline_ends_in_scores() -> None:

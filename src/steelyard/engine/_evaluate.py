@@ -19,13 +19,18 @@ _JUDGED = frozenset({"ok", "truncated"})
 
 
 def check_names(metrics: Sequence[Metric]) -> None:
-    """Refuse metrics whose Scores could not be told apart.
+    """Refuse what is no metric, and metrics whose Scores could not be told apart.
 
     Raises:
-        ConfigurationError: If two have the same instance name.
+        ConfigurationError: If one is no Metric, or two have the same instance name.
     """
     seen: set[str] = set()
     for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise ConfigurationError(
+                f"{metric!r} among the metrics is no Metric; write Faithfulness() with its brackets, "
+                "or make metrics out of names with steelyard.metrics.metrics_named"
+            )
         if metric.instance in seen:
             raise ConfigurationError(
                 f"two metrics are named {metric.instance!r}; give one of them another name="

@@ -7,7 +7,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from steelyard.engine._evaluate import check_names, evaluate_one
@@ -96,9 +98,10 @@ async def aevaluate(
     )
     with _reporting(progress, total) as report:
         evaluations = []
-        async for evaluation in each:
-            report(evaluation)
-            evaluations.append(evaluation)
+        async with aclosing(each):
+            async for evaluation in each:
+                report(evaluation)
+                evaluations.append(evaluation)
     return Results(evaluations)
 
 
@@ -131,7 +134,7 @@ async def evaluate_each(
 
     window: deque[asyncio.Task[Evaluation]] = deque()
     try:
-        for record in records:
+        for record in _checked(records):
             window.append(asyncio.create_task(score(record)))
             # Wider than the slots, so that one slow record at the head does not idle them.
             if len(window) >= 4 * concurrency:
@@ -148,6 +151,19 @@ async def evaluate_each(
             await vectors.aclose()
 
 
+def _checked(records: Iterable[Record]) -> Iterator[Record]:
+    """The same records; what is none is said with the way to make one."""
+    if isinstance(records, Record):
+        raise ConfigurationError("records is a single Record; pass a list of them: [record]")
+    for record in records:
+        if not isinstance(record, Record):
+            raise ConfigurationError(
+                f"records holds a {type(record).__name__}, not a Record; make one with Record(question=...), "
+                "Record.from_ragas(sample), Record.from_deepeval(case) or record_from_dict(data)"
+            )
+        yield record
+
+
 def _static_embedder() -> Embedder:
     from steelyard.judge import StaticEmbedder
 
@@ -160,20 +176,25 @@ def _run(work: Coroutine[Any, Any, _Result]) -> _Result:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    outcome: list[_Result | BaseException] = []
+    started = threading.Event()
+    stop: list[Callable[[], object]] = []
 
-    def target() -> None:
+    async def stoppable() -> _Result:
+        task = asyncio.current_task()
+        assert task is not None
+        stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        started.set()
+        return await work
+
+    with ThreadPoolExecutor(1, thread_name_prefix="steelyard-evaluate") as thread:
         try:
-            outcome.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
-            outcome.append(error)
-
-    thread = threading.Thread(target=target, name="steelyard-evaluate")
-    thread.start()
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
+            return thread.submit(lambda: asyncio.run(stoppable())).result()
+        except KeyboardInterrupt:  # of a notebook's cell: nothing more is to be asked, or paid for
+            started.wait(1)
+            with suppress(RuntimeError):  # the loop has closed in the meantime
+                for cancel in stop:
+                    cancel()
+            raise
 
 
 @contextmanager

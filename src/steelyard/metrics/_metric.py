@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Docket, Embedder, Fuse, Judge, Part
-from steelyard.record import Record
+from steelyard.judge import Asking, Docket, Embedder, Fuse, Judge, Part, StaticEmbedder, judge_from
+from steelyard.record import Record, clean
 from steelyard.scores import Direction, Provenance, Score, Usage
 
 __all__ = ["Metric", "has", "score_record"]
@@ -105,25 +105,33 @@ class Metric(ABC):
         self,
         record: Record,
         *,
-        judge: Judge | None = None,
+        judge: Judge | str | None = None,
         embedder: Embedder | None = None,
         fuse: Fuse = "view",
     ) -> Score:
         """Score one record.
 
         Args:
-            record: The turn.
-            judge: Who answers; the metric's own judge wins.
-            embedder: Who embeds, for metrics that need it.
+            record: The turn; it is cleaned first.
+            judge: Who answers, or a name such as `"local"`; the metric's own judge wins.
+            embedder: Who embeds; local static vectors by default.
             fuse: How questions share requests.
 
         Raises:
-            ConfigurationError: If there is no judge.
+            ConfigurationError: If there is no judge, or an option cannot mean what was given.
         """
-        chosen = self.judge or judge
-        if chosen is None:
+        given = self.judge or judge
+        if given is None:
             raise ConfigurationError(f"{self.instance!r} has no judge; pass judge=LocalJudge() or another")
-        scores, _ = await score_record(record, [self], judge=chosen, embedder=embedder, fuse=fuse)
+        chosen = judge_from(given)
+        vectors = embedder if embedder is not None else StaticEmbedder()
+        try:
+            scores, _ = await score_record(clean(record), [self], judge=chosen, embedder=vectors, fuse=fuse)
+        finally:
+            if chosen is not given:
+                await chosen.aclose()
+            if vectors is not embedder:
+                await vectors.aclose()
         return scores[0]
 
     def scored(self, value: float, **details: Any) -> Score:
