@@ -121,6 +121,17 @@ def test_phoenix_document_annotations() -> None:
     ]
 
 
+def test_phoenix_is_told_nothing_of_documents_by_verdicts_on_sentences() -> None:
+    """An answer that repeats its only context looks like it, but is not what the retriever returned."""
+    verdicts = (Verdict(about="first", kind="relevant", value=True),)
+    score = make_score("answer_relevancy", verdicts=verdicts)
+    metadata = {"retrieval_span": "00f067aa0ba902b7"}
+    record = Record(id="r1", contexts=(Context(text="first"),), answer="first", metadata=metadata)
+    with VendorServer() as server:
+        write(PhoenixSink(server.url), make_evaluation("r1", score, record=record))
+    assert [request.path for request in server.requests] == ["/v1/span_annotations?sync=false"]
+
+
 def test_langfuse_takes_a_batch() -> None:
     with VendorServer(lambda request: (202, {"message": "Accepted"})) as server:
         sink = LangfuseSink(server.url, **KEYS, environment="staging")

@@ -12,7 +12,8 @@ from steelyard.sinks._http import HTTPSink, details, given_or_env
 
 __all__ = ["PhoenixSink"]
 
-_ABOUT_CONTEXTS = frozenset({"useful", "relevant"})
+_ABOUT_CONTEXT = "useful"
+"""The kind of verdict that is about a whole context; `relevant` is asked of sentences, also the answer's."""
 
 
 class PhoenixSink(HTTPSink):
@@ -111,7 +112,7 @@ def _by_context(score: Score, evaluation: Evaluation) -> Iterator[tuple[int, Ver
     if len(score.verdicts) != len(contexts):
         return
     for index, verdict in enumerate(score.verdicts):
-        if verdict.kind in _ABOUT_CONTEXTS and verdict.about == contexts[index].text:
+        if verdict.kind == _ABOUT_CONTEXT and verdict.about == contexts[index].text:
             rank = contexts[index].rank
             yield (index if rank is None else rank), verdict
 
