@@ -32,5 +32,11 @@ def test_a_deepeval_case() -> None:
     assert record.reference_contexts == (Context(text="b", rank=0),)
 
 
+def test_a_deepeval_case_with_sources() -> None:
+    found = SimpleNamespace(context="a", source="handbook")
+    record = Record.from_deepeval(SimpleNamespace(retrieval_context=[found, "b"]))
+    assert record.contexts == (Context(text="a", id="handbook", rank=0), Context(text="b", rank=1))
+
+
 def test_an_object_of_another_kind_is_an_empty_record() -> None:
     assert Record.from_ragas(object()).question == ""

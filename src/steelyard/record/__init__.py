@@ -6,6 +6,7 @@ from steelyard.record._draft import Draft
 from steelyard.record._guard import SILENT_TRACE, is_unrecorded, unrecorded
 from steelyard.record._json import (
     RECORD_SCHEMA,
+    check_schema,
     context_from_dict,
     filled,
     record_from_dict,
@@ -31,6 +32,7 @@ __all__ = [
     "Timings",
     "TraceRef",
     "assemble",
+    "check_schema",
     "clean",
     "context_from_dict",
     "current_trace",

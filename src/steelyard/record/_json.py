@@ -14,6 +14,7 @@ from steelyard.record._record import Context, ContextsSource, Record, Stage, Sta
 
 __all__ = [
     "RECORD_SCHEMA",
+    "check_schema",
     "context_from_dict",
     "filled",
     "record_from_dict",
@@ -90,12 +91,7 @@ def record_from_dict(data: object) -> Record:
     """
     if not isinstance(data, Mapping):
         raise InvalidRecord(f"a record is a JSON object, not {type(data).__name__}")
-    if (
-        isinstance(schema := data.get("schema", RECORD_SCHEMA), bool)
-        or not isinstance(schema, int)
-        or schema > RECORD_SCHEMA
-    ):
-        raise InvalidRecord(f"schema {schema!r} is newer than {RECORD_SCHEMA}; update steelyard")
+    check_schema(data, RECORD_SCHEMA)
     names = {field.name for field in fields(Record)}
     given = {name: value for name, value in data.items() if name in names and value is not None}
     for name in _CONTEXT_LISTS:
@@ -111,6 +107,19 @@ def record_from_dict(data: object) -> Record:
             given[name] = tuple(_text(item, name) for item in _list(given[name], name))
     _check_scalars(given)
     return Record(**given)
+
+
+def check_schema(data: Mapping[str, Any], newest: int) -> None:
+    """Refuse a JSON form that this reader does not know.
+
+    Raises:
+        InvalidRecord: If the schema is newer than `newest`, or no number.
+    """
+    schema = data.get("schema", newest)
+    if isinstance(schema, bool) or not isinstance(schema, int):
+        raise InvalidRecord(f"'schema' must be a whole number, not {schema!r}")
+    if schema > newest:
+        raise InvalidRecord(f"schema {schema!r} is newer than {newest}; update steelyard")
 
 
 def context_from_dict(data: object, *, where: str = "contexts") -> Context:

@@ -168,9 +168,14 @@ class Record:
         )
 
 
-def _contexts(texts: Sequence[str] | None, ids: Sequence[object] | None = None) -> tuple[Context, ...]:
-    """Texts as contexts in rank order, with their ids where there is one for each."""
-    texts = texts or ()
-    names = [str(name) for name in ids] if ids and len(ids) == len(texts) else [None] * len(texts)
+def _contexts(texts: Sequence[Any] | None, ids: Sequence[object] | None = None) -> tuple[Context, ...]:
+    """Texts as contexts in rank order, with their ids where there is one for each.
+
+    DeepEval's `RetrievedContextData` is an object with a `context`, the text, and a `source`.
+    """
+    given = texts or ()
+    texts = [getattr(text, "context", text) for text in given]
+    ids = ids if ids and len(ids) == len(texts) else [getattr(text, "source", None) for text in given]
+    names = [None if name is None else str(name) for name in ids]
     pairs = enumerate(zip(texts, names, strict=True))
     return tuple(Context(text=text, id=name, rank=rank) for rank, (text, name) in pairs)

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from steelyard.errors import InvalidRecord
-from steelyard.record import TraceRef, filled, plain, record_from_dict, record_to_dict, text_of
+from steelyard.record import TraceRef, check_schema, filled, plain, record_from_dict, record_to_dict, text_of
 from steelyard.scores._scores import Evaluation, Evidence, Provenance, Score, Usage, Verdict
 
 __all__ = [
@@ -91,9 +91,7 @@ def evaluation_from_dict(data: object) -> Evaluation:
     """
     if not isinstance(data, Mapping):
         raise InvalidRecord(f"an evaluation is a JSON object, not {type(data).__name__}")
-    schema = data.get("schema", EVALUATION_SCHEMA)
-    if isinstance(schema, bool) or not isinstance(schema, int) or schema > EVALUATION_SCHEMA:
-        raise InvalidRecord(f"schema {schema!r} is not {EVALUATION_SCHEMA} or older; update steelyard")
+    check_schema(data, EVALUATION_SCHEMA)
     try:
         return Evaluation(
             record_id=data["record_id"],
