@@ -26,6 +26,7 @@ from steelyard.metrics import (
     Hallucination,
     Metric,
     RagScore,
+    RubricScore,
     by_name,
     default_metrics,
     metrics_named,
@@ -158,6 +159,7 @@ def test_metrics_are_found_by_name() -> None:
         (lambda: Faithfulness(threshold="0.8"), "threshold='0.8' is no number"),  # type: ignore[arg-type]
         (lambda: Faithfulness(threshold=math.nan), "threshold=nan is no number"),
         (lambda: AspectCritique(aspect="coherence", sees="answer"), "sees='answer' must"),  # type: ignore[arg-type]
+        (lambda: AspectCritique(aspect="coherence", sees=()), "sees=() must"),
         (lambda: CustomJudge(criterion="c", sees=("answers",)), "must be a tuple out of 'question'"),  # type: ignore[arg-type]
     ],
 )
@@ -222,3 +224,17 @@ def test_blank_expected_contexts_are_none() -> None:
     record = FULL.replace(reference_contexts=(Context(text=" "),))
     script = Script(answer_claims=("a",))
     assert "the retrieved contexts" in score(Hallucination(), record, script).explanation
+
+
+def test_an_evasive_answer_shows_who_said_so() -> None:
+    found = score(AnswerRelevancy(), FULL, Script(evasive=True, questions=("q",) * 3))
+    assert found.value == 0.0
+    assert [(verdict.kind, verdict.value) for verdict in found.verdicts] == [("noncommittal", True)]
+
+
+@pytest.mark.parametrize("metric", [AspectCritique, CustomJudge, RubricScore])
+def test_a_criterion_that_sees_no_answer_needs_none(metric: Any) -> None:
+    options = {} if metric is RubricScore else {"criterion": "Is it about ships?"}
+    made = metric(sees=("question", "contexts"), **options)
+    assert made.missing(FULL.replace(answer="")) is None
+    assert made.missing(FULL.replace(contexts=())) == "contexts"

@@ -165,7 +165,15 @@ def test_noise_sensitivity_tells_relevant_from_irrelevant_contexts() -> None:
         true=frozenset({"right"}),
         by_passage=frozenset({("r", 0), ("right", 0), ("wrong from 0", 0), ("wrong from 1", 1)}),
     )
-    assert score(NoiseSensitivity(), FRANCE, script).value == 0.25
+    found = score(NoiseSensitivity(), FRANCE, script)
+    assert found.value == 0.25
+    assert [(verdict.about, verdict.value) for verdict in found.verdicts] == [
+        ("right", False),
+        ("wrong from 0", True),
+        ("wrong from 1", False),
+        ("wrong from nowhere", False),
+    ]
+    assert [piece.context for piece in found.verdicts[1].evidence] == [0]
     assert score(NoiseSensitivity(mode="irrelevant"), FRANCE, script).value == 0.25
 
 

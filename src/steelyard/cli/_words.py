@@ -9,7 +9,7 @@ from steelyard.scores import Score, Verdict
 
 __all__ = ["amount", "counted", "printable", "reason_of", "shorten", "worst_verdict"]
 
-_BAD_WHEN_TRUE = frozenset({"contradicted"})
+_BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
 
 
 def worst_verdict(score: Score) -> Verdict | None:
@@ -54,6 +54,8 @@ def _items(notes: Mapping[str, Any], *names: str) -> list[str]:
 _PLAIN: Mapping[str, str] = {
     "supported": "not supported",
     "contradicted": "contradicted",
+    "led_astray": "wrong, and from a context",
+    "noncommittal": "evasive",
     "useful": "not useful",
     "relevant": "beside the question",
     "same": "only on one side",

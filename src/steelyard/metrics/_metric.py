@@ -50,7 +50,7 @@ class Metric(ABC):
             if get_origin(hint) is Literal and value not in get_args(hint):
                 raise ConfigurationError(f"{self.key}: {option}={value!r} is none of {_words(hint)}")
             if hint == tuple[Part, ...] and not (
-                isinstance(value, tuple | list) and {*value} <= {*get_args(Part)}
+                value and isinstance(value, tuple | list) and {*value} <= {*get_args(Part)}
             ):
                 raise ConfigurationError(
                     f"{self.key}: {option}={value!r} must be a tuple out of {_words(Part)}"

@@ -79,9 +79,11 @@ class AnswerRelevancy(Metric):
         repeats = 0 if self.noncommittal == "none" else self.repeats
         evasions = [Noncommittal(sample=number if repeats > 1 else 0) for number in range(1, repeats + 1)]
         written, *judged = yield [Questions(count=self.count), *evasions]
-        evasive = [answer.value for answer in require(judged, YesNo)]
+        votes = require(judged, YesNo)
+        evasive = [answer.value for answer in votes]
         if evasive and (all(evasive) if self.noncommittal == "all" else any(evasive)):
-            return self.scored(0.0, explanation="the answer is evasive")
+            said = verdicts("noncommittal", [record.answer] * len(votes), votes)
+            return self.scored(0.0, verdicts=said, explanation="the answer is evasive")
         (questions,) = require([written], Texts)
         if not questions.items:
             return self.not_applicable("no_questions", "no question could be made out of the answer")

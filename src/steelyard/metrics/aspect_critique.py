@@ -8,7 +8,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import Asking, Part, Predicate, YesNo, require
 from steelyard.metrics._formulas import share
 from steelyard.metrics._metric import Metric
-from steelyard.metrics._steps import verdicts
+from steelyard.metrics._steps import needs_of, verdicts
 from steelyard.record import Record
 from steelyard.scores import Direction
 
@@ -65,7 +65,7 @@ class AspectCritique(Metric):
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        return ("answer",)
+        return needs_of(self.sees)
 
     def questions(self, record: Record) -> Asking:
         """One question, or one per repeat."""

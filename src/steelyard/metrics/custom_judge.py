@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from steelyard.errors import ConfigurationError
 from steelyard.judge import Asking, Level, Part, Rating, require
 from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import needs_of
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
@@ -45,7 +46,7 @@ class CustomJudge(Metric):
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        return ("answer",)
+        return needs_of(self.sees)
 
     def questions(self, record: Record) -> Asking:
         """One rating."""

@@ -10,7 +10,7 @@ from steelyard.metrics._formulas import share
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import both_claims, name_worst
 from steelyard.record import Record
-from steelyard.scores import Direction
+from steelyard.scores import Direction, Evidence, Verdict
 
 __all__ = ["NoiseSensitivity"]
 
@@ -58,6 +58,10 @@ class NoiseSensitivity(Metric):
         astray = [claim for claim, led in zip(ours, noisy, strict=True) if led]
         return self.scored(
             share(noisy),
+            verdicts=tuple(
+                Verdict(about=claim, kind="led_astray", value=led, evidence=_entailed_by(entailing))
+                for claim, led, entailing in zip(ours, noisy, ours_by, strict=True)
+            ),
             explanation=f"{len(astray)} of {len(ours)} claims are wrong and come from {self.mode} contexts"
             + (f": {name_worst(astray)}" if astray else ""),
         )
@@ -67,6 +71,10 @@ class NoiseSensitivity(Metric):
         if self.mode == "relevant":
             return by_relevant
         return any(entailing) and not by_relevant
+
+
+def _entailed_by(entailing: list[bool]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(context=rank) for rank, hit in enumerate(entailing) if hit)
 
 
 def _rows(flat: list[bool], width: int) -> list[list[bool]]:

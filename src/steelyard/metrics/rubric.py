@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from steelyard.errors import ConfigurationError
 from steelyard.judge import Asking, Level, Part, Rating, require
 from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import needs_of
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
@@ -49,7 +50,7 @@ class RubricScore(Metric):
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        return ("answer",)
+        return needs_of(self.sees)
 
     def questions(self, record: Record) -> Asking:
         """One rating."""
