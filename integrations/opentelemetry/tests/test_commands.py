@@ -62,6 +62,28 @@ def test_records_prints_one_record_a_line(traces: Path) -> None:
     assert "steelyard doctor" in done.stderr
 
 
+def test_an_export_that_was_indented_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "pretty.json"
+    path.write_text(json.dumps(json.loads(line(FOUND, ROOT)), indent=2))
+    done = call("records", str(path))
+    assert done.exit_code == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    path.write_text(path.read_text()[:-20] + "\n}")
+    done = call("records", str(path))
+    assert done.exit_code == 1
+    assert done.stderr.count("not JSON") == 1
+
+
+@pytest.mark.parametrize("text", ["", '{"resourceLogs": []}\n', '{"resourceSpans": 5}\n'])
+@pytest.mark.parametrize("command", ["records", "doctor"])
+def test_a_file_without_spans_says_so(tmp_path: Path, command: str, text: str) -> None:
+    path = tmp_path / "nothing.jsonl"
+    path.write_text(text)
+    done = call(command, str(path))
+    assert done.exit_code == 1
+    assert "nothing.jsonl: no spans in it" in done.output
+
+
 def test_a_trace_may_go_on_in_the_next_file(tmp_path: Path) -> None:
     first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
     first.write_text(line(FOUND))

@@ -26,7 +26,7 @@ class TracesRead:
     without: frozenset[str]
     """The traces that are part of no record."""
     problems: list[str] = field(default_factory=list)
-    """Lines that could not be read."""
+    """Lines that could not be read, and files without a span."""
     repeated: int = 0
     """Spans that came more than once."""
 
@@ -54,6 +54,8 @@ def read_files(paths: list[str]) -> TracesRead:
         spans.extend(found.spans)
         repeated += found.repeated
         problems.extend(f"{path}: {problem}" for problem in found.problems)
+        if not found.spans and not found.problems:
+            problems.append(f"{path}: no spans in it; traces are read as OTLP/JSON, one export a line")
         for span in found.spans:
             where.setdefault(span.trace_id, path)
     reading = read_spans(spans)

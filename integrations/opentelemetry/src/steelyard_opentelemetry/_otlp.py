@@ -35,7 +35,7 @@ class Otlp:
 
 
 def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
-    """Read OTLP/JSON, one export request a line.
+    """Read OTLP/JSON, one export request a line, or a single one that is spread over many.
 
     Log events that carry the content of a model call (`gen_ai.client.inference.operation.details` and the
     older `gen_ai.*.message`) are put on the span they belong to.
@@ -44,9 +44,7 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
     logs: dict[tuple[str, str], dict[str, Any]] = {}
     problems: list[str] = []
     repeated = 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in _requests(lines):
         data = _loaded(line, number, problems)
         for span in _spans(data, number, problems):
             key = (span.trace_id, span.span_id)
@@ -56,6 +54,26 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
             add_content(logs.setdefault(key, {}), content)
     spans = [_with_content(span, logs.get(key)) for key, span in found.items()]
     return Otlp([span for span in spans if not is_own(span.scope, span.trace_id)], problems, repeated)
+
+
+def _requests(lines: Iterable[str | bytes]) -> Iterator[tuple[int, str | bytes]]:
+    """Each line that has something on it, with its number; one indented object is one piece."""
+    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    first = next(numbered, None)
+    if first is None:
+        return
+    if first[1].strip() not in ("{", b"{"):
+        yield first
+        yield from numbered
+        return
+    rest = [first, *numbered]
+    if rest[-1][1].strip() in ("}", b"}"):
+        pieces = (
+            line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for _, line in rest
+        )
+        yield first[0], b"".join(pieces)
+    else:
+        yield from rest
 
 
 def _with_content(span: Span, content: Mapping[str, Any] | None) -> Span:
