@@ -12,7 +12,7 @@ import pytest
 
 from scripts import FixedEmbedder, Script
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Capabilities, Claims, Part, Supported
+from steelyard.judge import Asking, Capabilities, Claims, LocalJudge, Part, Supported
 from steelyard.metrics import (
     ALL,
     AnswerCorrectness,
@@ -156,6 +156,7 @@ def test_metrics_are_found_by_name() -> None:
         (lambda: RagScore(parts=(Faithfulness(judge=Script().judge()),)), "give judge= to RagScore"),
         (lambda: CustomJudge(criterion="c", scale=(0, 2.5)), "whole numbers"),  # type: ignore[arg-type]
         (lambda: AnswerCorrectness(weights=(1, 2, 3)), "two numbers"),  # type: ignore[arg-type]
+        (lambda: Faithfulness(judge="local"), "judge='local' is no Judge"),  # type: ignore[arg-type]
         (lambda: Faithfulness(threshold="0.8"), "threshold='0.8' is no number"),  # type: ignore[arg-type]
         (lambda: Faithfulness(threshold=math.nan), "threshold=nan is no number"),
         (lambda: AspectCritique(aspect="coherence", sees="answer"), "sees='answer' must"),  # type: ignore[arg-type]
@@ -238,3 +239,11 @@ def test_a_criterion_that_sees_no_answer_needs_none(metric: Any) -> None:
     made = metric(sees=("question", "contexts"), **options)
     assert made.missing(FULL.replace(answer="")) is None
     assert made.missing(FULL.replace(contexts=())) == "contexts"
+
+
+def test_the_rag_score_of_a_name_is_made_of_what_the_judge_can_answer() -> None:
+    judge = LocalJudge()
+    named, alone, relevancy = metrics_named(["rag_score", "faithfulness", "answer_relevancy"], judge)
+    assert isinstance(named, RagScore)
+    assert named.parts[:2] == (alone, relevancy)
+    assert asyncio.run(named.score(FULL.replace(answer="A context is here."), judge=judge)).status == "scored"

@@ -40,7 +40,7 @@ class Metric(ABC):
     """A judge for this metric alone."""
 
     def __post_init__(self) -> None:
-        """Refuse an option that is none of the words its type names, and a threshold that is no number.
+        """Refuse options of the wrong kind: a word there is not, a threshold that is no number, a judge's name.
 
         Raises:
             ConfigurationError: Naming the option and the words there are.
@@ -57,6 +57,10 @@ class Metric(ABC):
                 )
         if self.threshold is not None and _number(self.threshold) is None:
             raise ConfigurationError(f"{self.key}: threshold={self.threshold!r} is no number")
+        if self.judge is not None and not isinstance(self.judge, Judge):
+            raise ConfigurationError(
+                f"{self.key}: judge={self.judge!r} is no Judge; make one with steelyard.judge.judge_from"
+            )
 
     @property
     def instance(self) -> str:

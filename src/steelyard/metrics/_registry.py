@@ -90,5 +90,7 @@ def metrics_named(names: Sequence[str], judge: Judge) -> list[Metric]:
         ConfigurationError: If a name is unknown.
     """
     preset = {metric.key: metric for metric in default_metrics(judge)}
+    parts = tuple(preset.get(part.key, part) for part in RagScore().parts)
+    preset[RagScore.key] = RagScore(parts=parts)
     made = [metric() for name in names for metric in (ALL if name == "all" else (by_name(name),))]
     return [preset.get(metric.key, metric) for metric in made]
