@@ -186,6 +186,35 @@ def test_what_is_no_metric_is_said_with_the_way_out(metric: Any) -> None:
         run(RECORD, metrics=[metric])
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"concurrency": "16"}, "concurrency must be a whole number"),
+        ({"deadline": "5"}, "deadline must be a number of seconds above 0, not '5'"),
+        ({"deadline": 0}, "deadline must be a number of seconds above 0, not 0"),
+        ({"embedder": "openai:small"}, "embedder='openai:small' is no Embedder"),
+        ({"metrics": Faithfulness()}, r"pass a list of them: \[faithfulness\]"),
+    ],
+)
+def test_options_without_meaning_are_refused(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        evaluate([RECORD], **{"judge": SCRIPT.judge(), "progress": False, **option})
+
+
+def test_without_a_terminal_nothing_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    results = evaluate([RECORD], metrics=[], judge=SCRIPT.judge(), embedder=EMBEDDER, progress=True)
+    assert (str(results), capfd.readouterr()) == ("no metrics", ("", ""))
+
+
+def test_vectors_of_different_lengths_fail_by_name() -> None:
+    crooked = FixedEmbedder(lambda text: (1.0,) * len(text))
+    record = RECORD.replace(reference="Longer.")
+    results = evaluate(
+        [record], metrics=[AnswerSimilarity()], judge=SCRIPT.judge(), embedder=crooked, progress=False
+    )
+    assert results[0]["answer_similarity"].cause == "malformed_reply"
+
+
 def test_a_progress_function_that_raises_leaves_nothing_running() -> None:
     def tired(evaluation: Evaluation) -> None:
         raise RuntimeError("enough")

@@ -116,9 +116,10 @@ async def evaluate_each(
     deadline: float | None = None,
 ) -> AsyncGenerator[Evaluation, None]:
     """Score records as a stream, in input order and bounded memory; arguments as for `aevaluate`."""
-    if concurrency < 1:
-        raise ConfigurationError(f"concurrency must be at least 1, not {concurrency!r}")
+    _check(concurrency, deadline, embedder)
     chosen = judge_from(judge if judge is not None else "local")
+    if isinstance(metrics, Metric):
+        raise ConfigurationError(f"metrics is a single Metric; pass a list of them: [{metrics.instance}]")
     suite = list(metrics) if metrics is not None else default_metrics(chosen)
     check_names(suite)
     vectors = embedder if embedder is not None else _static_embedder()
@@ -149,6 +150,15 @@ async def evaluate_each(
             await chosen.aclose()
         if vectors is not embedder:
             await vectors.aclose()
+
+
+def _check(concurrency: object, deadline: object, embedder: object) -> None:
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise ConfigurationError(f"concurrency must be a whole number of at least 1, not {concurrency!r}")
+    if deadline is not None and not (isinstance(deadline, int | float) and deadline > 0):
+        raise ConfigurationError(f"deadline must be a number of seconds above 0, not {deadline!r}")
+    if embedder is not None and not isinstance(embedder, Embedder):
+        raise ConfigurationError(f"embedder={embedder!r} is no Embedder: it needs name and embed()")
 
 
 def _checked(records: Iterable[Record]) -> Iterator[Record]:
@@ -208,6 +218,7 @@ def _reporting(progress: Progress, total: int | None) -> Iterator[Callable[[Eval
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Scoring", total=total)
         yield lambda _: bar.advance(task)

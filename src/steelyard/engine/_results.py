@@ -54,7 +54,7 @@ class Results(Sequence[Evaluation]):
         return self._sums.usage
 
     def __str__(self) -> str:
-        return "\n".join(map(_line, self.summary)) or "no records"
+        return "\n".join(map(_line, self.summary)) or ("no metrics" if self.evaluations else "no records")
 
     def to_pandas(self) -> pd.DataFrame:
         """One row a record: id, question, answer and the value of each metric, missing where there is none.

@@ -268,6 +268,9 @@ class Docket:
             if len(vectors) != len(questions):
                 detail = f"{len(vectors)} vectors for {len(questions)} texts"
                 return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
+            if len(lengths := {len(vector) for vector in vectors}) > 1:
+                detail = f"vectors of different lengths: {sorted(lengths)}"
+                return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
             found = (Vector(values=tuple(map(float, vector))) for vector in vectors)
             return {
                 question: check(question, vector) for question, vector in zip(questions, found, strict=True)

@@ -40,7 +40,7 @@ class Metric(ABC):
     """A judge for this metric alone."""
 
     def __post_init__(self) -> None:
-        """Refuse options of the wrong kind: a word there is not, a threshold that is no number, a judge's name.
+        """Refuse options of the wrong kind: a word there is not, a threshold that is no number.
 
         Raises:
             ConfigurationError: Naming the option and the words there are.
