@@ -80,3 +80,8 @@ def test_no_such_file(steelyard: Steelyard, tmp_path: Path) -> None:
     outcome = steelyard("report", "--db", tmp_path / "none.db")
     assert outcome.status == 2
     assert "there is no results file" in outcome.err
+
+
+def test_hours_to_come_are_refused(steelyard: Steelyard, tmp_path: Path) -> None:
+    path = str(write(tmp_path / "s.db", made(1, 0.5, 1.0)))
+    assert steelyard("report", "--db", path, "--last", "-1").status == 2

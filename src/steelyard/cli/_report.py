@@ -14,7 +14,7 @@ def report(
     metric: Annotated[str, typer.Option("--metric", "-m", metavar="NAME", help="Only this metric.")] = "",
     tag: Annotated[str, typer.Option(metavar="TAG", help="Only turns with this tag.")] = "",
     last: Annotated[
-        float, typer.Option(metavar="HOURS", help="Only turns judged in these last hours.")
+        float, typer.Option(min=0.0, metavar="HOURS", help="Only turns judged in these last hours.")
     ] = 0.0,
 ) -> None:
     """Sum up the scores of a running application.
