@@ -58,10 +58,7 @@ class NoiseSensitivity(Metric):
         astray = [claim for claim, led in zip(ours, noisy, strict=True) if led]
         return self.scored(
             share(noisy),
-            verdicts=tuple(
-                Verdict(about=claim, kind="led_astray", value=led, evidence=_entailed_by(entailing))
-                for claim, led, entailing in zip(ours, noisy, ours_by, strict=True)
-            ),
+            verdicts=_verdicts(ours, noisy, ours_by),
             explanation=f"{len(astray)} of {len(ours)} claims are wrong and come from {self.mode} contexts"
             + (f": {name_worst(astray)}" if astray else ""),
         )
@@ -73,8 +70,17 @@ class NoiseSensitivity(Metric):
         return any(entailing) and not by_relevant
 
 
-def _entailed_by(entailing: list[bool]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(context=rank) for rank, hit in enumerate(entailing) if hit)
+def _verdicts(claims: list[str], noisy: list[bool], by_claim: list[list[bool]]) -> tuple[Verdict, ...]:
+    """One Verdict per claim, with the contexts that entail it."""
+    return tuple(
+        Verdict(
+            about=claim,
+            kind="led_astray",
+            value=led,
+            evidence=tuple(Evidence(context=rank) for rank, hit in enumerate(entailing) if hit),
+        )
+        for claim, led, entailing in zip(claims, noisy, by_claim, strict=True)
+    )
 
 
 def _rows(flat: list[bool], width: int) -> list[list[bool]]:

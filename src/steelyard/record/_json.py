@@ -94,6 +94,16 @@ def record_from_dict(data: object) -> Record:
     check_schema(data, RECORD_SCHEMA)
     names = {field.name for field in fields(Record)}
     given = {name: value for name, value in data.items() if name in names and value is not None}
+    _read_parts(given)
+    for name in ("tags", "notes", "truncated"):
+        if name in given:
+            given[name] = tuple(_text(item, name) for item in _list(given[name], name))
+    _check_scalars(given)
+    return Record(**given)
+
+
+def _read_parts(given: dict[str, Any]) -> None:
+    """Turn what is an object of ours in the given fields into one."""
     for name in _CONTEXT_LISTS:
         if name in given:
             given[name] = _contexts(given[name], name)
@@ -102,11 +112,6 @@ def record_from_dict(data: object) -> Record:
     for name, kind in (("trace", TraceRef), ("timings", Timings)):
         if name in given:
             given[name] = _part(given[name], kind, name)
-    for name in ("tags", "notes", "truncated"):
-        if name in given:
-            given[name] = tuple(_text(item, name) for item in _list(given[name], name))
-    _check_scalars(given)
-    return Record(**given)
 
 
 def check_schema(data: Mapping[str, Any], newest: int) -> None:
