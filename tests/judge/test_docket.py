@@ -13,7 +13,6 @@ import pytest
 from judge_server import Fault, JudgeServer, Received, filled
 from steelyard.errors import ConfigurationError
 from steelyard.judge import (
-    Answer,
     Asking,
     Capabilities,
     ChatJudge,
@@ -21,7 +20,6 @@ from steelyard.judge import (
     Docket,
     Embed,
     Fuse,
-    Level,
     Noncommittal,
     OpenAIEmbedder,
     Part,
@@ -29,7 +27,6 @@ from steelyard.judge import (
     Question,
     Questions,
     Rating,
-    Reply,
     Request,
     Supported,
     Texts,
@@ -354,67 +351,6 @@ def test_a_judge_that_raises_fails_by_name() -> None:
     assert docket.usage.requests == 1
 
 
-class Odd:
-    """A judge that returns what no judge may return."""
-
-    name = "odd"
-    prompt_version = "0"
-    capabilities = Capabilities(kinds=frozenset({Supported}))
-
-    def __init__(self, reply: Any) -> None:
-        self.reply = reply
-
-    async def answer(self, request: Request) -> Reply:
-        return self.reply  # type: ignore[no-any-return]
-
-    async def aclose(self) -> None: ...
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        None,
-        {"q1": True},
-        Reply(answers={"q1": "yes", "q2": YesNo(value=True), "q3": YesNo(value=True)}),  # type: ignore[dict-item]
-        Reply(answers={f"q{n}": YesNo(value="no") for n in (1, 2, 3)}),  # type: ignore[arg-type]
-        Reply(answers={f"q{n}": YesNo(value=True, probability=float("nan")) for n in (1, 2, 3)}),
-        Reply(answers={f"q{n}": YesNo(value=True, probability=2) for n in (1, 2, 3)}),
-        Reply(answers={f"q{n}": Texts(items=("yes",)) for n in (1, 2, 3)}),
-    ],
-)
-def test_what_is_no_answer_never_becomes_a_score(reply: Any) -> None:
-    (score,) = asyncio.run(Docket(judge=Odd(reply)).run(RECORD, [Asks("three", three)]))
-    assert score.status == "failed"
-    assert score.value is None
-
-
-LEVELS = ((0.0, "no"), (1.0, "yes"))
-RATED = Rating(instruction="How good?", levels=LEVELS, sees=frozenset({"answer"}))
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        (Claims(), Texts(items="one claim")),  # type: ignore[arg-type]
-        (RATED, Level(value=[1.0])),  # type: ignore[arg-type]
-        (RATED, Level(value=1.0, probabilities=None)),  # type: ignore[arg-type]
-        (RATED, Level(value=1.0, probabilities={0.5: 1.0})),
-    ],
-)
-def test_an_answer_of_the_wrong_shape_fails_alone(question: Question, answer: Answer) -> None:
-    def script(asked: Question, request: Request) -> Answer:
-        return answer if asked == question else YesNo(value=True)
-
-    def asks(record: Record) -> Asking:
-        found = yield [question, Noncommittal()]
-        assert isinstance(found[1], YesNo)
-        require(found[:1], question.form)
-        return scored("odd", 1.0)
-
-    (score,) = asyncio.run(Docket(judge=ScriptedJudge(script)).run(RECORD, [Asks("odd", asks)]))
-    assert [score.status, score.cause] == ["failed", "malformed_answer"]
-
-
 def test_a_fuse_mode_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="fuse='views' is none of 'view', 'record', 'off'"):
         Docket(judge=ScriptedJudge(lambda question, request: None), fuse="views")  # type: ignore[arg-type]
@@ -448,9 +384,11 @@ def test_a_question_that_cannot_be_compared_fails_its_metric_alone() -> None:
 
 
 def test_what_the_judge_cannot_answer_is_not_applicable_and_not_sent() -> None:
-    judge = Odd(None)
+    judge = ScriptedJudge(lambda question, request: YesNo(value=True))
+    judge.capabilities = Capabilities(kinds=frozenset({Supported}))
     (score,) = asyncio.run(Docket(judge=judge).run(RECORD, [Asks("deep", deep)]))
     assert [score.status, score.cause] == ["not_applicable", "unsupported"]
+    assert judge.requests == []
 
 
 def test_the_deadline_ends_everything() -> None:
