@@ -304,3 +304,24 @@ def test_nothing_happens_after_close() -> None:
     check_law(stats)
     assert (stats.pending, stats.skipped) == (0, {"sampled_out": 1, "closed": 1})
     assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.faults
+def test_a_turn_taken_just_before_the_end_needs_no_thread_that_starts_later(tmp_path: Path) -> None:
+    """Python 3.12 refuses new threads as soon as the main thread has ended."""
+    script = """
+    late = []
+    real = threading.Thread.start
+    def start(thread):
+        if threading.current_thread() is not threading.main_thread():
+            late.append(thread.name)
+        real(thread)
+    threading.Thread.start = start
+    monitor = Monitor(metrics=[], sinks=[Slow()], mask=lambda r: r, spool=sys.argv[1] + ".db", exit_timeout=3)
+    submit("a")
+    import atexit
+    atexit._run_exitfuncs()
+    assert late == [], late
+    """
+    lines, errors, _ = run(script, tmp_path / "out")
+    assert (lines, errors) == (["a", "closed"], "")

@@ -30,7 +30,7 @@ class Masker:
 
     def start(self) -> None:
         """Start the threads; not earlier, since a fork would leave them behind, and not at exit."""
-        if self._mask is not None:
+        if self._mask is not None and self._executor is None:
             self._executor = DaemonExecutor(2, name="steelyard-mask")
 
     async def apply(self, record: Record) -> Record | None:

@@ -88,6 +88,7 @@ class Run:
             try:
                 self._on_start()
                 self._notifier.start()
+                self.worker.start()
                 thread = LoopThread(self.worker.run)
                 thread.start()
                 self._thread = thread

@@ -69,9 +69,14 @@ class Spooling:
         except sqlite3.Error:
             return None
 
+    def start(self) -> None:
+        """Start the thread that calls SQLite."""
+        if self._executor is None:
+            self._executor = DaemonExecutor(1, name="steelyard-spool")
+
     async def run(self, fill: Callable[[], Awaitable[None]]) -> None:
         """Work until the spool has failed and `fill`, which stores turns, has noticed and returned."""
-        self._executor = DaemonExecutor(1, name="steelyard-spool")
+        assert self._executor is not None
         try:
             self._spool = await in_executor(self._executor, self._open)
         except (sqlite3.Error, OSError) as error:

@@ -28,15 +28,21 @@ class LoopThread:
         self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._task: asyncio.Future[None] | None = None
+        self._executor: DaemonExecutor | None = None
         self._stopped = False
 
     def start(self) -> None:
-        """Start the thread.
+        """Start the thread and its helpers, all from here: the program may end before the thread gets to it.
 
         Raises:
             RuntimeError: If the interpreter refuses new threads.
         """
-        self._thread.start()
+        self._executor = DaemonExecutor(2, name=f"{self._name}-io")
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._executor.shutdown()
+            raise
 
     @property
     def current(self) -> bool:
@@ -63,14 +69,14 @@ class LoopThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        executor = DaemonExecutor(2, name=f"{self._name}-io")
-        self._loop.set_default_executor(executor)
+        assert self._executor is not None
+        self._loop.set_default_executor(self._executor)
         try:
             self._loop.run_until_complete(self._supervise())
         except Exception:  # noqa: BLE001 - the last line of defence; there is nobody to raise to
             _log.exception("the background thread ended unexpectedly; turns are no longer evaluated")
         finally:
-            executor.shutdown()
+            self._executor.shutdown()
             with contextlib.suppress(Exception):
                 self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()

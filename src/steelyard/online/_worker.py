@@ -60,10 +60,19 @@ class Worker:
         if self._news is not None:
             self._news.set()
 
+    def start(self) -> None:
+        """Start the threads for blocking work; called where the loop's own thread is started.
+
+        Raises:
+            RuntimeError: If the interpreter refuses new threads.
+        """
+        self._masker.start()
+        if self.spooling is not None:
+            self.spooling.start()
+
     async def run(self) -> None:
         """Work until cancelled."""
         self._news = asyncio.Event()
-        self._masker.start()
         try:
             if self.spooling is not None:
                 await self._work_with_spool(self.spooling)

@@ -68,7 +68,12 @@ class Lane:
         running = self._running
         if self._pid == os.getpid() and running is not None and running.done.cancelled():
             raise SinkError(f"{self._name}: an earlier call still hangs", cause="hangs")
-        self._start()
+        try:
+            self._start()
+        except RuntimeError:
+            # From Python 3.12 on an exiting interpreter may refuse threads; nobody else is held up then.
+            with unrecorded():
+                return work()
         loop = asyncio.get_running_loop()
         errand = _Errand(work, loop, loop.create_future())
         self._errands.put(errand)
