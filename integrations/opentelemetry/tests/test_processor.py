@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -280,3 +283,24 @@ def test_limits_must_be_positive(limits: dict[str, int]) -> None:
 def test_a_monitor_takes_records() -> None:
     with pytest.raises(ConfigurationError, match="submit"):
         EvaluationSpanProcessor(object())  # type: ignore[arg-type]
+
+
+_SCRIPT = """
+import sys
+from opentelemetry.sdk.trace import TracerProvider
+from steelyard import Monitor
+from steelyard.sinks import JSONLSink
+from steelyard_opentelemetry import EvaluationSpanProcessor
+provider = TracerProvider()
+provider.add_span_processor(EvaluationSpanProcessor(Monitor(metrics=[], sinks=[JSONLSink(sys.argv[1])])))
+turn = {"steelyard.question": "Why?", "steelyard.contexts": ["So."], "steelyard.answer": "So."}
+with provider.get_tracer("app").start_as_current_span("turn", attributes=turn):
+    pass
+"""
+
+
+def test_a_program_that_ends_right_after_its_only_turn(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _SCRIPT, str(tmp_path / "out.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1

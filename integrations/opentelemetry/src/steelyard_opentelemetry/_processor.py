@@ -174,12 +174,20 @@ class EvaluationSpanProcessor(SpanProcessor):
                 return
             thread = threading.Thread(target=self._run, name="steelyard-opentelemetry", daemon=True)
             try:
+                self._start_monitor()
                 thread.start()
             except RuntimeError:
                 # The interpreter is shutting down; force_flush and shutdown still do the work.
                 return
             self._thread = thread
             self._go_first_at_exit()
+
+    def _start_monitor(self) -> None:
+        """With the first span, as an exiting interpreter may start no thread for the first turn."""
+        start = getattr(self._monitor, "start", None)
+        if callable(start):
+            with contextlib.suppress(Exception):
+                start()
 
     def _go_first_at_exit(self) -> None:
         """Exit functions run last in, first out: turns have to be handed over before Monitors close."""
