@@ -232,7 +232,9 @@ class Spooling:
 
     def _set_aside(self, error: Exception) -> None:
         """Use the spool no more. A damaged file is renamed, so that the next start makes a new one."""
-        self._spool = None
+        spool, self._spool = self._spool, None
+        if spool is not None and self._executor is not None:
+            self._executor.submit(spool.close)
         path = Path(self._settings.path)
         where = str(path)
         if type(error) is sqlite3.DatabaseError and path.exists():

@@ -162,10 +162,14 @@ class _File:
             connection = sqlite3.connect(
                 self._path, isolation_level=None, check_same_thread=False, timeout=1.0
             )
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(_TABLE)
-            connection.execute("CREATE INDEX IF NOT EXISTS replies_used ON replies (used)")
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+                connection.execute(_TABLE)
+                connection.execute("CREATE INDEX IF NOT EXISTS replies_used ON replies (used)")
+            except sqlite3.Error:
+                connection.close()
+                raise
             self._connection, self._owner = connection, os.getpid()
         return self._connection
 
