@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_a_program_is_recorded_and_judged(tmp_path: Path, how: str) -> None:
     ran = steelyard(tmp_path, "run", *program, "--port", "3")
     assert ran.returncode == 3, ran.stderr
     assert "'--port', '3'] Paris is the capital of France." in ran.stdout
-    with sqlite3.connect(tmp_path / "steelyard.db") as database:
+    with closing(sqlite3.connect(tmp_path / "steelyard.db")) as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         dump = "\n".join(database.iterdump())
     assert tables

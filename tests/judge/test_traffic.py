@@ -394,18 +394,23 @@ class TestCache:
         inner = Fixed(GOOD)
         judge = Cache(inner, path=path)
         first, second = (asyncio.run(judge.answer(MANY)) for _ in range(2))
+        asyncio.run(judge.aclose())
         assert first.answers == second.answers == GOOD
         assert second.usage == Usage()
         assert (inner.calls, judge.hits, judge.misses) == (1, 1, 1)
 
     def test_alike_at_the_same_time_asks_once(self, path: Path | None) -> None:
         inner = Busy(seconds=0.01)
-        asyncio.run(ask(Cache(inner, path=path), 10))
+        judge = Cache(inner, path=path)
+        asyncio.run(ask(judge, 10))
+        asyncio.run(judge.aclose())
         assert inner.calls == 1
 
     def test_the_second_in_line_asks_if_the_first_failed(self, path: Path | None) -> None:
         inner = Busy(down(), None, seconds=0.01)
-        replies = asyncio.run(ask(Cache(inner, path=path), 3))
+        judge = Cache(inner, path=path)
+        replies = asyncio.run(ask(judge, 3))
+        asyncio.run(judge.aclose())
         assert [type(reply) for reply in replies] == [JudgeUnavailable, Reply, Reply]
         assert inner.calls == 2
 

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +33,22 @@ class Clock:
         return self.now
 
 
+_open: list[Spool] = []
+
+
+def opened(path: Path, **options: Any) -> Spool:
+    """A spool that is closed when the test is over."""
+    _open.append(Spool(path, **options))
+    return _open[-1]
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_open() -> Iterator[None]:
+    yield
+    while _open:
+        _open.pop().close()
+
+
 def spooled(name: str) -> Spooled:
     return Spooled(turn(name), 0.25, 0.5)
 
@@ -45,7 +63,7 @@ def check(counts: SpoolCounts) -> None:
 
 
 def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool.db")
+    spool = opened(tmp_path / "spool.db")
     assert spool.put([spooled("a"), spooled("b"), spooled("a")]) == ["new", "new", "known"]
     first, second = spool.claim(5)
     assert [first.turn, second.turn] == [spooled("a"), spooled("b")]
@@ -64,13 +82,13 @@ def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
 
 
 def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
-    Spool(tmp_path / "spool.db").put([spooled("a")])
+    opened(tmp_path / "spool.db").put([spooled("a")])
     for file in tmp_path.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
 def test_nothing_of_a_finished_turn_stays_in_it(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool.db")
+    spool = opened(tmp_path / "spool.db")
     spool.put([spooled("a")])
     [claim] = spool.claim(1)
     done = spool.finish(claim, result(claim))
@@ -82,7 +100,7 @@ def test_nothing_of_a_finished_turn_stays_in_it(tmp_path: Path) -> None:
 
 def test_it_refuses_what_does_not_fit(tmp_path: Path) -> None:
     size = len(spooled("a").to_json())
-    spool = Spool(tmp_path / "spool.db", max_bytes=2 * size + 10)
+    spool = opened(tmp_path / "spool.db", max_bytes=2 * size + 10)
     assert spool.put([spooled("a"), spooled("b"), spooled("c")]) == ["new", "new", "full"]
     [claim] = spool.claim(1)
     spool.finish(claim, result(claim))
@@ -92,7 +110,7 @@ def test_it_refuses_what_does_not_fit(tmp_path: Path) -> None:
 
 def test_a_lost_lease_finishes_nothing(tmp_path: Path) -> None:
     clock = Clock()
-    spool = Spool(tmp_path / "spool.db", clock=clock, lease_seconds=10)
+    spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10)
     spool.put([spooled("a")])
     [slow] = spool.claim(1)
     clock.now += 11
@@ -105,7 +123,7 @@ def test_a_lost_lease_finishes_nothing(tmp_path: Path) -> None:
 
 def test_a_renewed_lease_holds(tmp_path: Path) -> None:
     clock = Clock()
-    spool = Spool(tmp_path / "spool.db", clock=clock, lease_seconds=10)
+    spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10)
     spool.put([spooled("a")])
     [claim] = spool.claim(1)
     for _ in range(5):
@@ -118,7 +136,7 @@ def test_a_renewed_lease_holds(tmp_path: Path) -> None:
 @pytest.mark.faults
 def test_a_poison_record_is_buried_and_others_pass(tmp_path: Path) -> None:
     clock = Clock()
-    spool = Spool(tmp_path / "spool.db", clock=clock, lease_seconds=10, max_attempts=3)
+    spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10, max_attempts=3)
     spool.put([spooled("poison")])
     for _ in range(3):
         [claim] = spool.claim(1)
@@ -133,7 +151,7 @@ def test_a_poison_record_is_buried_and_others_pass(tmp_path: Path) -> None:
 
 def test_postponing_does_not_count_as_an_attempt(tmp_path: Path) -> None:
     clock = Clock()
-    spool = Spool(tmp_path / "spool.db", clock=clock, max_attempts=2)
+    spool = opened(tmp_path / "spool.db", clock=clock, max_attempts=2)
     spool.put([spooled("a")])
     for number in range(10):
         [claim] = spool.claim(1)
@@ -148,7 +166,7 @@ def test_postponing_does_not_count_as_an_attempt(tmp_path: Path) -> None:
 def test_a_machine_that_starts_again_begins_with_a_younger_clock(tmp_path: Path) -> None:
     clock = Clock()
     clock.now = 1e6
-    spool = Spool(tmp_path / "spool.db", clock=clock, lease_seconds=10)
+    spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10)
     spool.put([spooled("leased"), spooled("postponed"), spooled("finished")])
     _, postponed, finished = spool.claim(3)
     spool.postpone(postponed, 3600)
@@ -160,7 +178,7 @@ def test_a_machine_that_starts_again_begins_with_a_younger_clock(tmp_path: Path)
 
 @pytest.mark.faults
 def test_a_wall_clock_a_day_off_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spool = Spool(tmp_path / "spool.db", lease_seconds=10)
+    spool = opened(tmp_path / "spool.db", lease_seconds=10)
     spool.put([spooled("a")])
     [claim] = spool.claim(1)
     real = __import__("time").time
@@ -173,13 +191,13 @@ def test_a_wall_clock_a_day_off_changes_nothing(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.faults
 def test_a_body_that_cannot_be_read_is_buried(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool.db")
+    spool = opened(tmp_path / "spool.db")
     spool.put([spooled("a"), spooled("b")])
     spool.close()
     with sqlite3.connect(tmp_path / "spool.db") as db:
         db.execute("UPDATE turns SET body = 'nonsense' WHERE record_id = 'a'")
     db.close()
-    spool = Spool(tmp_path / "spool.db")
+    spool = opened(tmp_path / "spool.db")
     assert [claim.turn.record.id for claim in spool.claim(2)] == ["b"]
     assert spool.counts().dead == {"unreadable": 1}
     check(spool.counts())
@@ -200,7 +218,7 @@ while claims := spool.claim(3):
 @pytest.mark.faults
 def test_two_processes_never_hold_the_same_turn(tmp_path: Path) -> None:
     path = tmp_path / "spool.db"
-    spool = Spool(path)
+    spool = opened(path)
     spool.put([spooled(str(number)) for number in range(300)])
     command = [sys.executable, "-c", _WORKER, str(path)]
     workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -259,7 +277,7 @@ def test_a_kill_loses_nothing_and_does_nothing_twice(
     assert killed.returncode == -9
     clock = Clock()
     clock.now = 1e9
-    spool = Spool(path, clock=clock, lease_seconds=0.2)
+    spool = opened(path, clock=clock, lease_seconds=0.2)
     before = spool.counts()
     check(before)
     assert (before.accepted, before.evaluated, before.undelivered) == (3, evaluated, undelivered)

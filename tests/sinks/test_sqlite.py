@@ -115,13 +115,15 @@ def test_a_write_waits_for_another_writer_and_lets_the_loop_run(tmp_path: Path) 
 
     async def run() -> int:
         ticks = 0
-        writing = asyncio.create_task(SQLiteSink(path).write([make_evaluation("b")]))
+        sink = SQLiteSink(path)
+        writing = asyncio.create_task(sink.write([make_evaluation("b")]))
         while not writing.done():
             await asyncio.sleep(0.01)
             ticks += 1
             if ticks == 3:
                 other.execute("COMMIT")
         await writing
+        await sink.aclose()
         return ticks
 
     assert asyncio.run(run()) >= 3
