@@ -127,6 +127,17 @@ class Record:
     truncated: tuple[str, ...] = ()
     """Names of the fields that were cut to fit the limits; empty for a whole record."""
 
+    def __post_init__(self) -> None:
+        # People write lists, and plain strings for contexts; what they meant is clear.
+        for name in ("contexts", "retrieved", "reference_contexts"):
+            value = getattr(self, name)
+            if type(value) is not tuple or (value and type(value[0]) is not Context):
+                object.__setattr__(self, name, _as_contexts(value))
+        for name in ("stages", "tags", "notes", "truncated"):
+            value = getattr(self, name)
+            if type(value) is list:
+                object.__setattr__(self, name, tuple(value))
+
     @property
     def asked(self) -> str:
         """The question as metrics use it: the stand-alone form where there is one."""
@@ -166,6 +177,15 @@ class Record:
             reference_contexts=_contexts(getattr(case, "context", None)),
             tags=tuple(getattr(case, "tags", None) or ()),
         )
+
+
+def _as_contexts(value: object) -> tuple[Any, ...]:
+    """Contexts from a list, from strings, or from nothing; what is neither stays for `clean` to repair."""
+    if isinstance(value, str | Context):
+        value = (value,)
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(Context(text=item) if isinstance(item, str) else item for item in value)
 
 
 def _contexts(texts: Sequence[Any] | None, ids: Sequence[object] | None = None) -> tuple[Context, ...]:

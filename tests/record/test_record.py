@@ -1,0 +1,27 @@
+"""Making a Record as people write it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steelyard import Context, Monitor, Record
+
+
+@pytest.mark.parametrize(
+    "contexts", [["Built in 1811."], ("Built in 1811.",), [Context(text="Built in 1811.")], "Built in 1811."]
+)
+def test_lists_and_strings_are_taken_for_contexts(contexts: Any) -> None:
+    record = Record(question="When?", contexts=contexts, answer="In 1811.", tags=["a"])  # type: ignore[arg-type]
+    assert record.contexts == (Context(text="Built in 1811."),)
+    assert record.tags == ("a",)
+    monitor = Monitor(metrics=[], sinks=[])
+    monitor.submit(record)
+    assert monitor.flush(10) == 0
+    assert monitor.stats().evaluated == 1
+    monitor.close()
+
+
+def test_no_contexts_are_no_contexts() -> None:
+    assert Record(contexts=None).contexts == ()  # type: ignore[arg-type]
