@@ -21,7 +21,7 @@ demo: $(VENV)/.demo  ## a real RAG chain, scored without a key
 	$(BIN)/steelyard demo
 
 test: $(VENV)/.dev  ## every test that is not marked slow
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 LOWEST_LANGCHAIN := .venv-lowest-langchain
 

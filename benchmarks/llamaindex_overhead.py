@@ -39,7 +39,8 @@ from llama_index_instrumentation.event_handlers import NullEventHandler
 from llama_index_instrumentation.span_handlers import NullSpanHandler
 
 from steelyard.online import Monitor
-from steelyard.record import Draft, Record
+from steelyard.record import Record
+from steelyard.recording import Draft
 from steelyard_llamaindex import _instrument, instrument, uninstrument
 
 BLOCK = 20

@@ -22,8 +22,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from steelyard.judge import Claims, LocalJudge, Request, Supported, Texts, View, YesNo
+from steelyard.judge import LocalJudge
 from steelyard.metrics import Faithfulness
+from steelyard.questions import Claims, Request, Supported, Texts, View, YesNo
 from steelyard.record import Context, Record
 from steelyard.text import sentences
 

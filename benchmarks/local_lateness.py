@@ -18,7 +18,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from steelyard.judge import LocalJudge, Question, Relevant, Request, Supported, Useful, View
+from steelyard.judge import LocalJudge
+from steelyard.questions import Question, Relevant, Request, Supported, Useful, View
 from steelyard.record import Context
 
 _WORDS = """

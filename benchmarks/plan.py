@@ -9,12 +9,12 @@ import argparse
 from collections.abc import Sequence
 from itertools import islice
 
-from steelyard.cli._input import open_input, read_records
-from steelyard.cli._judges import JudgeChoice
-from steelyard.cli._paper import PaperJudge
-from steelyard.cli._scoring import suite_of
+from steelyard.cli.scoring._dry_run import DryRunJudge
+from steelyard.cli.scoring._input import open_input, read_records
+from steelyard.cli.scoring._job import suite_of
+from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.engine import evaluate
-from steelyard.judge import Fuse, Judge, Reply, Request
+from steelyard.questions import Fuse, Judge, Reply, Request
 from steelyard.record import Record
 from steelyard.scores import Usage
 
@@ -55,7 +55,7 @@ def main() -> None:
     names = tuple(filter(None, given.metrics.split(",")))
     print(f"{len(records)} records, {choice.kind} judge; per record: planned / counted (ratio)")
     for fuse in FUSES:
-        paper = PaperJudge(choice.remote)
+        paper = DryRunJudge(choice.remote)
         run(records, paper, names, fuse)
         planned = sum(paper.usage.values(), Usage())
         real = Counted(choice.build())

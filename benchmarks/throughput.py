@@ -17,11 +17,11 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from steelyard.judge import Reply, Request
 from steelyard.judge.chat import ChatJudge
-from steelyard.judge.traffic import Wrapper
+from steelyard.judge.middleware import Wrapper
 from steelyard.metrics import Faithfulness
 from steelyard.online import Monitor
+from steelyard.questions import Reply, Request
 from steelyard.record import Context, Record
 
 CONTEXTS = tuple(Context(text="Marie Curie found polonium in 1898, in Paris. " * 20) for _ in range(5))

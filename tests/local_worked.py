@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from steelyard.judge import Answer, LocalJudge, Question, Request, Supported, View, YesNo
+from steelyard.judge import LocalJudge
+from steelyard.questions import Answer, Question, Request, Supported, View, YesNo
 from steelyard.record import Context
 
 JUDGE = LocalJudge()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.judge import (
+from steelyard.questions import (
     Answer,
     Claims,
     Contradicted,
     Entities,
+    GeneratedQuestions,
     Level,
     Noncommittal,
     Question,
-    Questions,
     Rating,
     Relevant,
     Request,
@@ -52,7 +52,7 @@ class Script:
                 return Texts(items=self.answer_claims if of == "answer" else self.reference_claims)
             case Entities(of=of):
                 return Texts(items=self.entities.get(of, ()))
-            case Questions(count=count):
+            case GeneratedQuestions(count=count):
                 return Texts(items=self.questions[:count])
             case Supported(claim=claim, passage=int() as passage):
                 return YesNo(value=(claim, passage) in self.by_passage)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.engine import evaluate_each
-from steelyard.judge import ChatJudge, DecisionsJudge, Judge, OpenAIEmbedder
+from steelyard.judge import ChatJudge, DecisionsJudge, OpenAIEmbedder
 from steelyard.metrics import (
     AnswerCorrectness,
     AnswerRelevancy,
@@ -29,6 +29,7 @@ from steelyard.metrics import (
     Metric,
     ResponseGroundedness,
 )
+from steelyard.questions import Judge
 from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.judge import (
+from steelyard.questions import (
     Answer,
     Capabilities,
+    Choose,
     Claims,
     Contradicted,
     Entities,
+    GeneratedQuestions,
     Noncommittal,
-    Pick,
     Predicate,
     Question,
-    Questions,
     Rating,
     Relevant,
     Reply,
@@ -30,8 +30,8 @@ __all__ = ["EVERY_KIND", "MemorySink", "ScriptedJudge"]
 
 EVERY_KIND: frozenset[type[Question]] = frozenset(
     {
-        *(Claims, Contradicted, Entities, Noncommittal, Pick, Predicate),
-        *(Questions, Rating, Relevant, Same, Supported, Useful),
+        *(Claims, Contradicted, Entities, Noncommittal, Choose, Predicate),
+        *(GeneratedQuestions, Rating, Relevant, Same, Supported, Useful),
     }
 )
 """Every kind of question a judge can be asked."""

@@ -15,8 +15,8 @@ from scripts import FixedEmbedder, Script
 from steelyard import Record, aevaluate, evaluate
 from steelyard.engine import Results, evaluate_each, evaluate_one
 from steelyard.errors import ConfigurationError, JudgeRejected
-from steelyard.judge import Answer, Asking, Part, Question, Reply, Request, Texts
 from steelyard.metrics import AnswerSimilarity, ContextRecall, Faithfulness, Metric
+from steelyard.questions import Answer, MetricRun, Part, Question, Reply, Request, Texts
 from steelyard.record import Context
 from steelyard.scores import Evaluation
 from steelyard.testing import ScriptedJudge
@@ -96,7 +96,7 @@ class Raising(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ()
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         yield []
         raise ZeroDivisionError("mine")
 

@@ -22,18 +22,19 @@ from steelyard.errors import (
     MalformedReply,
     RateLimited,
 )
-from steelyard.judge import (
-    ChatJudge,
+from steelyard.judge import ChatJudge
+from steelyard.judge.middleware import RetryPolicy
+from steelyard.questions import (
     Choice,
+    Choose,
     Claims,
     Contradicted,
     Entities,
+    GeneratedQuestions,
     Level,
     Noncommittal,
-    Pick,
     Predicate,
     Question,
-    Questions,
     Rating,
     Relevant,
     Reply,
@@ -46,7 +47,6 @@ from steelyard.judge import (
     View,
     YesNo,
 )
-from steelyard.judge.traffic import Patience
 from steelyard.record import Context
 from steelyard.scores import Evidence
 
@@ -84,7 +84,7 @@ def ask(server: JudgeServer | str, what: Request = ONE, *, times: int = 1, **opt
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Backoff without the waiting; Retry-After is waited for."""
-    monkeypatch.setattr("steelyard.judge.chat.Patience", partial(Patience, first_wait=0.0))
+    monkeypatch.setattr("steelyard.judge.chat._judge.RetryPolicy", partial(RetryPolicy, first_wait=0.0))
 
 
 def test_every_kind_comes_back_in_its_own_form() -> None:
@@ -97,10 +97,10 @@ def test_every_kind_comes_back_in_its_own_form() -> None:
         Noncommittal(),
         Predicate(criterion="Is it short?", sees=SEES),
         RATING,
-        Pick(instruction="Which?", options=("red", "blue"), sees=SEES),
+        Choose(instruction="Which?", options=("red", "blue"), sees=SEES),
         Claims(),
         Entities(of="answer"),
-        Questions(count=2),
+        GeneratedQuestions(count=2),
     )
     with JudgeServer() as server:
         reply = ask(server, asked)

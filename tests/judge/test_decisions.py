@@ -9,21 +9,21 @@ import pytest
 
 from judge_server import Fault, JudgeServer
 from steelyard.errors import ConfigurationError, JudgeUnavailable, MalformedReply
-from steelyard.judge import (
-    ChatJudge,
+from steelyard.judge import ChatJudge, DecisionsJudge
+from steelyard.metrics import ContextRelevance, Faithfulness, ResponseGroundedness
+from steelyard.questions import (
     Choice,
+    Choose,
     Claims,
     Contradicted,
-    DecisionsJudge,
-    Docket,
     Entities,
+    GeneratedQuestions,
     Judge,
     Level,
     Noncommittal,
-    Pick,
     Predicate,
     Question,
-    Questions,
+    QuestionBatcher,
     Rating,
     Relevant,
     Reply,
@@ -36,7 +36,6 @@ from steelyard.judge import (
     View,
     YesNo,
 )
-from steelyard.metrics import ContextRelevance, Faithfulness, ResponseGroundedness
 from steelyard.record import Context, Record
 
 SEES = frozenset[Any]({"answer"})
@@ -71,7 +70,7 @@ def test_every_kind_of_decision() -> None:
         Noncommittal(),
         Predicate(criterion="It is short.", sees=SEES),
         RATING,
-        Pick(instruction="Which?", options=("red", "blue"), sees=SEES),
+        Choose(instruction="Which?", options=("red", "blue"), sees=SEES),
     )
     with JudgeServer() as server:
         reply = ask(DecisionsJudge(base_url=server.url), asked)
@@ -176,7 +175,7 @@ def test_without_an_extractor_claims_are_sentences() -> None:
         assert server.received == []
     assert reply.answers["q1"] == Texts(items=("In Ulm.", "In 1879."))
     assert reply.usage.requests == 0
-    assert not judge.capabilities.kinds & {Entities, Questions}
+    assert not judge.capabilities.kinds & {Entities, GeneratedQuestions}
     assert judge.prompt_version.endswith("+sentences")
 
 
@@ -195,7 +194,7 @@ def test_independent_ratings_share_a_request() -> None:
     record = Record(question="Where?", contexts=(Context(text="In Ulm."),), answer="In Ulm.")
 
     async def main(judge: Judge) -> list[Any]:
-        docket = Docket(judge=judge, fuse="record")
+        docket = QuestionBatcher(judge=judge, fuse="record")
         scores = await docket.run(record, [Faithfulness(), ContextRelevance(), ResponseGroundedness()])
         await judge.aclose()
         return scores

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_server import Fault, JudgeServer, Received
-from steelyard.judge import (
+from steelyard.judge import ChatJudge, DecisionsJudge
+from steelyard.judge.chat._parse import find, read
+from steelyard.judge.chat._prompts import render
+from steelyard.questions import (
     Answer,
-    ChatJudge,
     Claims,
-    DecisionsJudge,
     Judge,
     Rating,
     Relevant,
@@ -27,10 +28,8 @@ from steelyard.judge import (
     Unanswered,
     View,
     YesNo,
+    check,
 )
-from steelyard.judge._check import check
-from steelyard.judge._parse import find, read
-from steelyard.judge._prompts import render
 from steelyard.record import Context
 
 CORPUS = {

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from steelyard.judge import (
+from steelyard.questions import (
     Answer,
-    Asking,
     Capabilities,
     Claims,
-    Docket,
     Level,
+    MetricRun,
     Noncommittal,
     Question,
+    QuestionBatcher,
     Rating,
     Reply,
     Request,
@@ -38,9 +38,9 @@ class Asks:
     """A metric made of a function."""
 
     instance: str
-    rounds: Callable[[Record], Asking]
+    rounds: Callable[[Record], MetricRun]
 
-    def ask(self, record: Record) -> Asking:
+    def ask(self, record: Record) -> MetricRun:
         return self.rounds(record)
 
 
@@ -48,7 +48,7 @@ def scored(name: str, value: float) -> Score:
     return Score(metric=name, status="scored", value=value)
 
 
-def three(record: Record) -> Asking:
+def three(record: Record) -> MetricRun:
     answers = require((yield [Supported(claim=claim) for claim in ("A a.", "B b.", "C c.")]), YesNo)
     return scored("three", sum(answer.value for answer in answers) / 3)
 
@@ -82,7 +82,7 @@ class Odd:
     ],
 )
 def test_what_is_no_answer_never_becomes_a_score(reply: Any) -> None:
-    (score,) = asyncio.run(Docket(judge=Odd(reply)).run(RECORD, [Asks("three", three)]))
+    (score,) = asyncio.run(QuestionBatcher(judge=Odd(reply)).run(RECORD, [Asks("three", three)]))
     assert score.status == "failed"
     assert score.value is None
 
@@ -104,11 +104,11 @@ def test_an_answer_of_the_wrong_shape_fails_alone(question: Question, answer: An
     def script(asked: Question, request: Request) -> Answer:
         return answer if asked == question else YesNo(value=True)
 
-    def asks(record: Record) -> Asking:
+    def asks(record: Record) -> MetricRun:
         found = yield [question, Noncommittal()]
         assert isinstance(found[1], YesNo)
         require(found[:1], question.form)
         return scored("odd", 1.0)
 
-    (score,) = asyncio.run(Docket(judge=ScriptedJudge(script)).run(RECORD, [Asks("odd", asks)]))
+    (score,) = asyncio.run(QuestionBatcher(judge=ScriptedJudge(script)).run(RECORD, [Asks("odd", asks)]))
     assert [score.status, score.cause] == ["failed", "malformed_answer"]

@@ -10,7 +10,8 @@ import pytest
 
 from judge_server import Fault, JudgeServer
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge import ChatJudge, Embedder, OpenAIEmbedder, Request, Supported, View
+from steelyard.judge import ChatJudge, OpenAIEmbedder
+from steelyard.questions import Embedder, Request, Supported, View
 from steelyard.record import Context
 from steelyard.scores import Usage
 

@@ -12,18 +12,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.judge import (
-    ChatJudge,
-    Claims,
-    Level,
-    Rating,
-    Reply,
-    Request,
-    Supported,
-    Texts,
-    View,
-    YesNo,
-)
+from steelyard.judge import ChatJudge
+from steelyard.questions import Claims, Level, Rating, Reply, Request, Supported, Texts, View, YesNo
 from steelyard.record import Context
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

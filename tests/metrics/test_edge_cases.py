@@ -12,7 +12,7 @@ import pytest
 
 from scripts import FixedEmbedder, Script
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Capabilities, Claims, LocalJudge, Part, Supported
+from steelyard.judge import LocalJudge
 from steelyard.metrics import (
     ALL,
     AnswerCorrectness,
@@ -31,6 +31,7 @@ from steelyard.metrics import (
     default_metrics,
     metrics_named,
 )
+from steelyard.questions import Capabilities, Claims, MetricRun, Part, Supported
 from steelyard.record import Context, Record
 from steelyard.scores import Score
 from steelyard.testing import ScriptedJudge
@@ -206,7 +207,7 @@ class Careless(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ()
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         return Score(metric="another", status="scored", value=self.gives)
         yield []
 

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from scripts import FixedEmbedder, Script
-from steelyard.judge import Answer, Predicate, Question, Request, Texts, YesNo
 from steelyard.metrics import (
     AnswerAccuracy,
     AnswerCorrectness,
@@ -30,6 +29,7 @@ from steelyard.metrics import (
     RetrievalPrecision,
     RetrievalRecall,
 )
+from steelyard.questions import Answer, Predicate, Question, Request, Texts, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Score
 from steelyard.testing import ScriptedJudge

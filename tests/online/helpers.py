@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.judge import Answer, Question, Reply, Request, YesNo
 from steelyard.metrics import Faithfulness, Metric
 from steelyard.online import Stats
+from steelyard.questions import Answer, Question, Reply, Request, YesNo
 from steelyard.record import Context, Record, TraceRef
 from steelyard.testing import ScriptedJudge
 

@@ -26,9 +26,9 @@ import pytest
 
 from judge_server import Fault, JudgeServer
 from online.helpers import FAITHFUL, SlowJudge, check_law, turn, yes
-from steelyard.judge import Reply, Request
 from steelyard.judge.chat import ChatJudge
 from steelyard.online import Monitor, Stats
+from steelyard.questions import Reply, Request
 from steelyard.record import Context
 from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink, ScriptedJudge

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online.helpers import turn
-from steelyard.online._ledger import Counts, Ledger
-from steelyard.online._queue import Intake, Submitted
+from steelyard.online.queue._ledger import Counts, Ledger
+from steelyard.online.queue._memory import MemoryQueue, Queued
 
 
 def balanced(counts: Counts) -> bool:
@@ -20,8 +20,8 @@ def balanced(counts: Counts) -> bool:
 
 
 def test_it_balances_at_every_moment_under_threads() -> None:
-    ledger = Intake(max_items=10**6, max_bytes=10**9, wake=lambda: None)
-    item = Submitted(turn(), None, 1)
+    ledger = MemoryQueue(max_items=10**6, max_bytes=10**9, wake=lambda: None)
+    item = Queued(turn(), None, 1)
     stop = threading.Event()
     unbalanced: list[Counts] = []
 
@@ -75,9 +75,9 @@ def test_only_what_was_settled_can_be_revived() -> None:
 
 
 def test_waiting_ends_with_the_last_turn_and_says_what_is_left() -> None:
-    ledger = Intake(max_items=10, max_bytes=1000, wake=lambda: None)
-    ledger.put(Submitted(turn(), None, 1))
-    ledger.put(Submitted(turn(), None, 1))
+    ledger = MemoryQueue(max_items=10, max_bytes=1000, wake=lambda: None)
+    ledger.put(Queued(turn(), None, 1))
+    ledger.put(Queued(turn(), None, 1))
     assert ledger.wait(0.01) == 2
     threading.Timer(0.05, lambda: ledger.settle("evaluated", count=2)).start()
     assert ledger.wait(5) == 0
@@ -100,8 +100,8 @@ def test_any_sequence_balances(moves: list[str]) -> None:
 
 def test_a_turn_that_comes_while_the_lock_is_held_wakes_the_worker_too() -> None:
     woken: list[int] = []
-    intake = Intake(max_items=10, max_bytes=1000, wake=lambda: woken.append(1))
-    item = Submitted(turn(), None, 1)
+    intake = MemoryQueue(max_items=10, max_bytes=1000, wake=lambda: woken.append(1))
+    item = Queued(turn(), None, 1)
 
     def submit_meanwhile(*_: object) -> Counts:
         thread = threading.Thread(target=intake.put, args=(item,))

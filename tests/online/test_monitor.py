@@ -13,7 +13,8 @@ from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Faithfulness
 from steelyard.online import Monitor, Selection
-from steelyard.record import Context, Record, unrecorded
+from steelyard.record import Context, Record
+from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from online.helpers import FAITHFUL, TestDraft, check_law, kind_judge, traced, turn
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Answer, Question, Request, YesNo
 from steelyard.online import Decision, Monitor, Rule, Selection, Suspicion, place
+from steelyard.questions import Answer, Question, Request, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink, ScriptedJudge

@@ -13,8 +13,8 @@ import pytest
 
 from online.helpers import FAITHFUL, check_law, turn
 from steelyard.errors import JudgeRejected, JudgeUnavailable, MalformedReply
-from steelyard.judge import Answer, Question, Reply, Request, Unanswered, YesNo
 from steelyard.online import Monitor, Selection, Suspicion
+from steelyard.questions import Answer, Question, Reply, Request, Unanswered, YesNo
 from steelyard.scores import Evaluation
 from steelyard.testing import ScriptedJudge
 

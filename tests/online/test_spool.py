@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from online.helpers import turn
-from steelyard.online._spool import Claimed, Spool, SpoolCounts, Spooled, Undelivered
+from steelyard.online.queue._spool import Claimed, Spool, SpoolCounts, Spooled, Undelivered
 from steelyard.scores import Evaluation
 
 
@@ -205,7 +205,7 @@ def test_a_body_that_cannot_be_read_is_buried(tmp_path: Path) -> None:
 
 _WORKER = """
 import sys
-from steelyard.online._spool import Spool
+from steelyard.online.queue._spool import Spool
 from steelyard.scores import Evaluation
 spool = Spool(sys.argv[1])
 while claims := spool.claim(3):
@@ -232,7 +232,7 @@ def test_two_processes_never_hold_the_same_turn(tmp_path: Path) -> None:
 
 _CRASH = """
 import os, signal, sys
-from steelyard.online._spool import Spool, Spooled
+from steelyard.online.queue._spool import Spool, Spooled
 from steelyard.record import Record
 from steelyard.scores import Evaluation
 point, path = sys.argv[1:]

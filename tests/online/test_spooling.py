@@ -15,9 +15,10 @@ import pytest
 
 from online.helpers import FAITHFUL, check_law, kind_judge, turn, yes
 from steelyard.errors import ConfigurationError, JudgeUnavailable
-from steelyard.judge import Answer, Question, Request
-from steelyard.judge.traffic import Breaker
-from steelyard.online import Budget, Monitor, SpoolCounts, SpoolSettings, Stats, _spool_schema
+from steelyard.judge.middleware import CircuitBreaker
+from steelyard.online import Budget, Monitor, SpoolCounts, SpoolSettings, Stats
+from steelyard.online.queue import _spool_schema
+from steelyard.questions import Answer, Question, Request
 from steelyard.testing import MemorySink, ScriptedJudge
 
 
@@ -84,7 +85,7 @@ class Down(ScriptedJudge):
 def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steelyard.online._spooling._FIRST_WAIT", 0.3)
+    monkeypatch.setattr("steelyard.online.queue._spooling._FIRST_WAIT", 0.3)
     sink = MemorySink()
     memory = Monitor(metrics=FAITHFUL, judge=Down(), sinks=[sink])
     memory.submit(turn())
@@ -94,7 +95,7 @@ def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     memory.close()
 
     judge, sink = Down(), MemorySink()
-    breaker = Breaker(judge, failures=3, reset_after=0.5)
+    breaker = CircuitBreaker(judge, failures=3, reset_after=0.5)
     monitor = Monitor(metrics=FAITHFUL, judge=breaker, sinks=[sink], spool=tmp_path / "s.db")
     for number in range(10):
         monitor.submit(turn(f"turn {number}"))
@@ -253,7 +254,7 @@ def test_a_full_disk_hands_over_to_memory(tmp_path: Path, monkeypatch: pytest.Mo
         connection.execute("PRAGMA max_page_count = 30")
         return connection
 
-    monkeypatch.setattr("steelyard.online._spool.connect", small)
+    monkeypatch.setattr("steelyard.online.queue._spool.connect", small)
     sink = MemorySink()
     settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
     monitor = Monitor(metrics=[], sinks=[sink], spool=settings)

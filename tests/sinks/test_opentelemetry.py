@@ -24,10 +24,11 @@ from opentelemetry.trace import Span, get_current_span
 from sinks.making import TRACE, failed, make_evaluation, make_score
 from steelyard import Monitor, Record
 from steelyard.errors import JudgeRejected, SinkError
-from steelyard.judge import Answer, Question, Request, YesNo
-from steelyard.judge.traffic import Breaker, Cache
+from steelyard.judge.middleware import Cache, CircuitBreaker
 from steelyard.metrics import AspectCritique
-from steelyard.record import TraceRef, current_trace, unrecorded
+from steelyard.questions import Answer, Question, Request, YesNo
+from steelyard.record import TraceRef
+from steelyard.recording import current_trace, unrecorded
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import OpenTelemetrySink, Sink, observe_monitor
 from steelyard.testing import MemorySink, ScriptedJudge
@@ -322,14 +323,14 @@ def test_cache_hits_and_breaker_states(telemetry: Telemetry) -> None:
     def turn_away(question: Question, request: Request) -> Answer:
         raise JudgeRejected("no such key", cause="unauthorized")
 
-    kept = Cache(Breaker(ScriptedJudge(lambda question, request: YesNo(value=True), name="kept")))
+    kept = Cache(CircuitBreaker(ScriptedJudge(lambda question, request: YesNo(value=True), name="kept")))
     metrics = [
         AspectCritique(aspect="polite", criterion="Is it polite?", judge=kept),
         AspectCritique(aspect="brief", criterion="Is it brief?"),
     ]
     monitor = Monitor(
         metrics=metrics,
-        judge=Breaker(ScriptedJudge(turn_away, name="rejecting")),
+        judge=CircuitBreaker(ScriptedJudge(turn_away, name="rejecting")),
         sinks=[telemetry.sink()],
     )
     assert monitor.stats().breakers == {"rejecting": "closed", "kept": "closed"}

@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from sinks.making import make_evaluation
-from steelyard.record import current_trace
+from steelyard.recording import current_trace
 from steelyard.scores import Score
 from steelyard.sinks import OpenTelemetrySink
 

@@ -15,7 +15,8 @@ from langchain_core.runnables import RunnableLambda
 from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, lcel, says, texts
 
 from steelyard.online import Monitor
-from steelyard.record import Context, unrecorded
+from steelyard.record import Context
+from steelyard.recording import unrecorded
 from steelyard.testing import MemorySink
 from steelyard_langchain import CallbackHandler, attach, detach, feedback, record
 

@@ -14,9 +14,9 @@ from langchain_core.runnables import RunnableLambda
 from langchain_parts import PARIS, QUESTION, Receiver, lcel, says
 
 from steelyard.errors import ConfigurationError, JudgeError
-from steelyard.judge import Claims, Request, Supported, Texts, View, YesNo
 from steelyard.metrics import Faithfulness
 from steelyard.online import Monitor
+from steelyard.questions import Claims, Request, Supported, Texts, View, YesNo
 from steelyard.record import Context, Record
 from steelyard.testing import MemorySink
 from steelyard_langchain import LangChainEmbedder, LangChainJudge, attach

@@ -14,9 +14,9 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageR
 from llamaindex_parts import ANSWER, PARIS, QUESTION, Caller, Fixed, Receiver, Scripted, engine
 
 from steelyard.errors import ConfigurationError, JudgeError
-from steelyard.judge import Claims, Request, Supported, Texts, View, YesNo
 from steelyard.metrics import AnswerRelevancy, Faithfulness
 from steelyard.online import Monitor
+from steelyard.questions import Claims, Request, Supported, Texts, View, YesNo
 from steelyard.record import Context, Record
 from steelyard.testing import MemorySink
 from steelyard_llamaindex import LlamaIndexEmbedder, LlamaIndexJudge, instrument, uninstrument

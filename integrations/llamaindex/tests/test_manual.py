@@ -17,7 +17,7 @@ from llamaindex_parts import (
     texts,
 )
 
-from steelyard.record import unrecorded
+from steelyard.recording import unrecorded
 from steelyard_llamaindex import record, uninstrument
 
 

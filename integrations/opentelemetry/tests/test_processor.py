@@ -20,7 +20,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, documents, is_right, oi
 
 from steelyard.errors import ConfigurationError
-from steelyard.record import Record, unrecorded
+from steelyard.record import Record
+from steelyard.recording import unrecorded
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
 QUIET = 0.05

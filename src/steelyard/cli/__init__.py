@@ -1,4 +1,4 @@
-"""The command line. Each command is a file of its own, `_<command>.py`, found by `steelyard.cli._app`."""
+"""The command line. Each command is a file of its own in `commands/`, found by `steelyard.cli._app`."""
 
 from steelyard.cli._app import main
 

@@ -1,6 +1,6 @@
 """`steelyard`: finds its commands, and turns errors that the user can mend into one line.
 
-A command is a file `_<name>.py` beside this one with either a function `<name>` (one command) or a
+A command is a file `commands/_<name>.py` with either a function `<name>` (one command) or a
 `typer.Typer` called `app` (a group of them). Importing such a file must cost next to nothing: whatever is
 heavy is imported inside the function, so that `steelyard --help` stays fast however many commands there are.
 """
@@ -60,7 +60,7 @@ def build() -> typer.Typer:
     )
     app.callback()(_root)
     for name in _COMMANDS:
-        path = f"steelyard.cli._{name}"
+        path = f"steelyard.cli.commands._{name}"
         if find_spec(path) is None:
             continue
         module = import_module(path)

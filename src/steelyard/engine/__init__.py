@@ -1,15 +1,12 @@
 """The engine room: score one Record, score many."""
 
 from steelyard.engine._evaluate import check_names, evaluate_one
-from steelyard.engine._many import Progress, aevaluate, evaluate, evaluate_each
+from steelyard.engine._evaluate_many import Progress, aevaluate, evaluate, evaluate_each
 from steelyard.engine._results import Results
-from steelyard.engine._summary import MetricSummary, Summarizer
 
 __all__ = [
-    "MetricSummary",
     "Progress",
     "Results",
-    "Summarizer",
     "aevaluate",
     "check_names",
     "evaluate",

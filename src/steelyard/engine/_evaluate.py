@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Embedder, Fuse, Judge
 from steelyard.metrics import Metric, score_record
+from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record, clean
 from steelyard.scores import Evaluation, Score, Usage
 

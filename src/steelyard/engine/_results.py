@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from steelyard.engine._summary import MetricSummary, Summarizer
 from steelyard.errors import MissingDependency
 from steelyard.scores import Evaluation, Usage
+from steelyard.stats import MetricSummary, Summarizer
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,6 +1,6 @@
-"""The judge room: questions, the judges that answer them, and the docket that fuses them.
+"""The judge room: the judges that answer questions, and the embedders.
 
-The judges and embedders at the end of the list load their libraries when they are first used.
+Each loads its libraries when it is first used.
 """
 
 from __future__ import annotations
@@ -8,77 +8,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from steelyard.judge._answers import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
-from steelyard.judge._docket import Asker, Asking, Docket, Unanswerable, require
-from steelyard.judge._judge import Capabilities, Embedder, Judge, Reply, Request, View
-from steelyard.judge._questions import (
-    Claims,
-    Contradicted,
-    Embed,
-    Entities,
-    Noncommittal,
-    Part,
-    Pick,
-    Predicate,
-    Question,
-    Questions,
-    Rating,
-    Relevant,
-    Same,
-    Supported,
-    Useful,
-)
-from steelyard.judge._views import Fuse
-
 if TYPE_CHECKING:
-    from steelyard.judge._named import judge_from
+    from steelyard.judge._by_name import judge_from
     from steelyard.judge.chat import ChatJudge
     from steelyard.judge.decisions import DecisionsJudge
     from steelyard.judge.embed import MiniLMEmbedder, OpenAIEmbedder, StaticEmbedder
     from steelyard.judge.local import LocalJudge
 
 __all__ = [
-    "Answer",
-    "Asker",
-    "Asking",
-    "Capabilities",
     "ChatJudge",
-    "Choice",
-    "Claims",
-    "Contradicted",
     "DecisionsJudge",
-    "Docket",
-    "Embed",
-    "Embedder",
-    "Entities",
-    "Fuse",
-    "Judge",
-    "Level",
     "LocalJudge",
     "MiniLMEmbedder",
-    "Noncommittal",
     "OpenAIEmbedder",
-    "Part",
-    "Pick",
-    "Predicate",
-    "Question",
-    "Questions",
-    "Rating",
-    "Relevant",
-    "Reply",
-    "Request",
-    "Same",
     "StaticEmbedder",
-    "Supported",
-    "Texts",
-    "Unanswerable",
-    "Unanswered",
-    "Useful",
-    "Vector",
-    "View",
-    "YesNo",
     "judge_from",
-    "require",
 ]
 
 _LAZY = {
@@ -88,7 +32,7 @@ _LAZY = {
     "MiniLMEmbedder": "embed",
     "OpenAIEmbedder": "embed",
     "StaticEmbedder": "embed",
-    "judge_from": "_named",
+    "judge_from": "_by_name",
 }
 
 

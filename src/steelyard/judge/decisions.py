@@ -8,27 +8,35 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import ConfigurationError, MalformedReply, MissingDependency
-from steelyard.judge._answers import Answer, Choice, Level, Texts, Unanswered, YesNo
-from steelyard.judge._judge import Capabilities, Judge, Reply, Request
-from steelyard.judge._openai import Endpoint
-from steelyard.judge._prompts import Material, fence_view
-from steelyard.judge._questions import (
+from steelyard.judge._openai_client import Endpoint
+from steelyard.judge._replies import body_of, usage_of
+from steelyard.judge.chat._prompts import Material, fence_view
+from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy
+from steelyard.questions import (
+    Answer,
+    Capabilities,
+    Choice,
+    Choose,
     Claims,
     Contradicted,
     Entities,
+    GeneratedQuestions,
+    Judge,
+    Level,
     Noncommittal,
-    Pick,
     Predicate,
     Question,
-    Questions,
     Rating,
     Relevant,
+    Reply,
+    Request,
     Same,
     Supported,
+    Texts,
+    Unanswered,
     Useful,
+    YesNo,
 )
-from steelyard.judge._replies import body_of, usage_of
-from steelyard.judge.traffic import AdaptiveConcurrency, Patience, Retry
 from steelyard.scores import Usage
 from steelyard.text import statements
 
@@ -40,9 +48,9 @@ __all__ = ["DecisionsJudge"]
 _VERSION = "d1"
 _MOST = 400
 _DECIDED: frozenset[type[Question]] = frozenset(
-    {Contradicted, Noncommittal, Pick, Predicate, Rating, Relevant, Same, Supported, Useful}
+    {Contradicted, Noncommittal, Choose, Predicate, Rating, Relevant, Same, Supported, Useful}
 )
-_EXTRACTIONS: frozenset[type[Question]] = frozenset({Claims, Entities, Questions})
+_EXTRACTIONS: frozenset[type[Question]] = frozenset({Claims, Entities, GeneratedQuestions})
 _PLACES = {"reference_contexts": "the expected contexts", "contexts": "the contexts"}
 
 
@@ -95,7 +103,7 @@ class DecisionsJudge:
             kinds=_DECIDED, independent=True, max_questions=max_questions, max_characters=max_characters
         )
         bare = _Decisions(model, endpoint, able)
-        self._judge: Judge = Retry(AdaptiveConcurrency(bare, most=concurrency), Patience(retries=retries))
+        self._judge: Judge = Retry(AdaptiveConcurrency(bare, most=concurrency), RetryPolicy(retries=retries))
         self._extractor = extractor
         self._where = endpoint.where
         extracts = extractor.capabilities.kinds & _EXTRACTIONS if extractor else frozenset({Claims})
@@ -200,7 +208,7 @@ def _put(question: Question, material: Material) -> dict[str, Any]:
         case Rating(instruction=instruction, levels=levels):
             steps = [{"label": f"{value:g}", "description": text} for value, text in levels]
             return {"type": "score", "instructions": instruction, "levels": steps}
-        case Pick(instruction=instruction, options=options):
+        case Choose(instruction=instruction, options=options):
             return {
                 "type": "choice",
                 "instructions": instruction,
@@ -266,7 +274,7 @@ def _answer(question: Question, body: Mapping[str, Any]) -> Answer:
                 weights = {by_label[w["label"]]: float(w["probability"]) for w in body["probabilities"]}
                 # Of levels equally probable the lowest: doubt never raises a score.
                 return Level(value=max(sorted(weights), key=weights.__getitem__), probabilities=weights)
-            case Pick() if kind == "choice":
+            case Choose() if kind == "choice":
                 chances = {str(w["value"]): float(w["probability"]) for w in body["probabilities"]}
                 return Choice(value=body["choice"], probabilities=chances)
             case _ if kind == "predicate" and question.form is YesNo:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Docket, Embedder, Fuse, Judge, Part, StaticEmbedder, judge_from
+from steelyard.judge import StaticEmbedder, judge_from
+from steelyard.questions import Embedder, Fuse, Judge, MetricRun, Part, QuestionBatcher
 from steelyard.record import Record, clean
 from steelyard.scores import Direction, Provenance, Score, Usage
 
@@ -92,10 +93,10 @@ class Metric(ABC):
         return ", ".join(f"{name}={value}" for name, value in self.options.items())
 
     @abstractmethod
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Ask, round by round, and return the Score. The record has everything that `needs` lists."""
 
-    def ask(self, record: Record) -> Asking:
+    def ask(self, record: Record) -> MetricRun:
         """`questions`, for a record that may lack what the metric needs."""
         part = self.missing(record)
         if part is not None:
@@ -183,7 +184,7 @@ async def score_record(
     Returns:
         One finished Score per metric, in order, and what they cost together.
     """
-    docket = Docket(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
+    docket = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
     scores = await docket.run(record, metrics)
     provenance = Provenance(
         judge=judge.name,

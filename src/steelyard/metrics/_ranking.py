@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from steelyard.judge import Asking, Useful, YesNo, require
 from steelyard.metrics._formulas import average_precision
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import verdicts
+from steelyard.questions import MetricRun, Useful, YesNo, require
 from steelyard.record import Record
 
 __all__ = ["rank_useful"]
 
 
-def rank_useful(metric: Metric, record: Record, toward: Literal["answer", "reference"]) -> Asking:
+def rank_useful(metric: Metric, record: Record, toward: Literal["answer", "reference"]) -> MetricRun:
     """Ask of every context whether it was useful, and score the ranking; use with `yield from`."""
     contexts = record.contexts
     asked = [Useful(context=index, toward=toward) for index in range(len(contexts))]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Judge, Questions
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom
 from steelyard.metrics.answer_accuracy import AnswerAccuracy
@@ -28,6 +27,7 @@ from steelyard.metrics.rag_score import RagScore
 from steelyard.metrics.response_groundedness import ResponseGroundedness
 from steelyard.metrics.retrieval import RetrievalPrecision, RetrievalRecall
 from steelyard.metrics.rubric import RubricScore
+from steelyard.questions import GeneratedQuestions, Judge
 
 __all__ = ["ALL", "by_name", "default_metrics", "metrics_named"]
 
@@ -77,7 +77,7 @@ def default_metrics(judge: Judge) -> list[Metric]:
     A judge that cannot write (the local one) gets answer relevancy in its statements reading, and claims are
     the sentences that state something: its own extraction is no more than that, and the Score shall say so.
     """
-    writes = Questions in judge.capabilities.kinds
+    writes = GeneratedQuestions in judge.capabilities.kinds
     claims: ClaimsFrom = "extracted" if writes else "sentences"
     relevancy = AnswerRelevancy() if writes else AnswerRelevancy(reading="statements", claims=claims)
     return [Faithfulness(claims=claims), relevancy, ContextUtilization(), ContextRelevancy()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Literal
 
-from steelyard.judge import Answer, Claims, Part, Question, Texts, YesNo, require
+from steelyard.questions import Answer, Claims, Part, Question, Texts, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Verdict
 from steelyard.text import statements

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from steelyard.judge import Answer, Asking, Level, Rating, Unanswered
 from steelyard.metrics._metric import Metric
+from steelyard.questions import Answer, Level, MetricRun, Rating, Unanswered
 from steelyard.record import Record
 from steelyard.scores import Score, Verdict
 
@@ -30,7 +30,7 @@ class TwoRatings(Metric):
         """The two questions; they carry repeat numbers, so they are never answered together."""
         raise NotImplementedError
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Both ratings in one round."""
         asked = self.ratings()
         answers = yield asked

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Embed, Part, Same, Vector, YesNo, require
 from steelyard.metrics._formulas import cosine, f_beta
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import both_claims, verdicts
+from steelyard.questions import Embed, MetricRun, Part, Same, Vector, YesNo, require
 from steelyard.record import Record
 
 __all__ = ["AnswerCorrectness"]
@@ -44,7 +44,7 @@ class AnswerCorrectness(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("question", "answer", "reference")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Both lists of claims first, then a verdict for each claim, with the embeddings alongside."""
         ours, theirs = yield from both_claims()
         made = [Same(claim=claim, among="reference", of="answer") for claim in ours]

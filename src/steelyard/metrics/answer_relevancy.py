@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import (
-    Asking,
+from steelyard.metrics._formulas import cosine, share, share_error
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
+from steelyard.questions import (
     Embed,
+    GeneratedQuestions,
+    MetricRun,
     Noncommittal,
     Part,
-    Questions,
     Relevant,
     Texts,
     Vector,
     YesNo,
     require,
 )
-from steelyard.metrics._formulas import cosine, share, share_error
-from steelyard.metrics._metric import Metric
-from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
@@ -69,16 +69,16 @@ class AnswerRelevancy(Metric):
         evasive = f"noncommittal={self.noncommittal}, repeats={self.repeats}"
         return f"reading=questions, count={self.count}, {evasive}"
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """One of the two readings."""
         return (
             yield from self._statements(record) if self.reading == "statements" else self._generated(record)
         )
 
-    def _generated(self, record: Record) -> Asking:
+    def _generated(self, record: Record) -> MetricRun:
         repeats = 0 if self.noncommittal == "none" else self.repeats
         evasions = [Noncommittal(sample=number if repeats > 1 else 0) for number in range(1, repeats + 1)]
-        written, *judged = yield [Questions(count=self.count), *evasions]
+        written, *judged = yield [GeneratedQuestions(count=self.count), *evasions]
         votes = require(judged, YesNo)
         evasive = [answer.value for answer in votes]
         if evasive and (all(evasive) if self.noncommittal == "all" else any(evasive)):
@@ -99,7 +99,7 @@ class AnswerRelevancy(Metric):
             explanation=f"the answer would answer {name_worst(texts[1:])}",
         )
 
-    def _statements(self, record: Record) -> Asking:
+    def _statements(self, record: Record) -> MetricRun:
         statements = yield from claims_of(record, "answer", self.claims)
         if not statements:
             return self.not_applicable("no_statements", "the answer makes no statement")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from steelyard.judge import Asking, Embed, Part, Vector, require
 from steelyard.metrics._formulas import cosine
 from steelyard.metrics._metric import Metric
+from steelyard.questions import Embed, MetricRun, Part, Vector, require
 from steelyard.record import Record
 
 __all__ = ["AnswerSimilarity", "CrossEncoder"]
@@ -51,7 +51,7 @@ class AnswerSimilarity(Metric):
     def options(self) -> Mapping[str, Any]:
         return {"cross_encoder": self.cross_encoder.name if self.cross_encoder else None}
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Two embeddings, or none with a cross-encoder."""
         reference = record.reference or ""
         if self.cross_encoder is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Part, Predicate, YesNo, require
 from steelyard.metrics._formulas import share
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import needs_of, verdicts
+from steelyard.questions import MetricRun, Part, Predicate, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Direction
 
@@ -67,7 +67,7 @@ class AspectCritique(Metric):
     def needs(self) -> tuple[Part, ...]:
         return needs_of(self.sees)
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """One question, or one per repeat."""
         criterion = self.criterion or ASPECTS[self.aspect][0]
         samples = range(1, self.repeats + 1) if self.repeats > 1 else (0,)

@@ -7,10 +7,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.judge import Answer, Asking, Entities, Part, Predicate, Question, Texts, YesNo, require
 from steelyard.metrics._formulas import share
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import name_worst
+from steelyard.questions import Answer, Entities, MetricRun, Part, Predicate, Question, Texts, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
@@ -35,7 +35,7 @@ class ContextEntityRecall(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("contexts", "reference")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Both extractions in one round; with `aliases="judged"` one question per entity not found."""
         asked = [Entities(of="reference"), Entities(of="contexts")]
         expected, present = require((yield asked), Texts)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.judge import Asking, Part
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._ranking import rank_useful
+from steelyard.questions import MetricRun, Part
 from steelyard.record import Record
 
 __all__ = ["ContextPrecision"]
@@ -26,6 +26,6 @@ class ContextPrecision(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("question", "contexts", "reference")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """One verdict per context."""
         return (yield from rank_useful(self, record, "reference"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.judge import Asking, Part, Supported, YesNo, require
 from steelyard.metrics._formulas import share, share_error
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
+from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 
 __all__ = ["ContextRecall"]
@@ -30,7 +30,7 @@ class ContextRecall(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("contexts", "reference")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Claims first, then one verdict each."""
         claims = yield from claims_of(record, "reference", self.claims)
         if not claims:

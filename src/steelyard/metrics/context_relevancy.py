@@ -8,11 +8,14 @@ from itertools import combinations
 from typing import Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import (
+from steelyard.metrics._formulas import cosine, jaccard, share, share_error
+from steelyard.metrics._metric import Metric
+from steelyard.metrics._steps import Step, verdicts
+from steelyard.questions import (
     Answer,
-    Asking,
     Claims,
     Embed,
+    MetricRun,
     Part,
     Question,
     Relevant,
@@ -21,9 +24,6 @@ from steelyard.judge import (
     YesNo,
     require,
 )
-from steelyard.metrics._formulas import cosine, jaccard, share, share_error
-from steelyard.metrics._metric import Metric
-from steelyard.metrics._steps import Step, verdicts
 from steelyard.record import Record
 from steelyard.text import sentences
 
@@ -66,7 +66,7 @@ class ContextRelevancy(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("question", "contexts")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """One verdict per sentence (or statement) and repeat."""
         texts = yield from self._texts(record)
         if not texts:

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Level, Part, Rating, require
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import needs_of
+from steelyard.questions import Level, MetricRun, Part, Rating, require
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
@@ -48,7 +48,7 @@ class CustomJudge(Metric):
     def needs(self) -> tuple[Part, ...]:
         return needs_of(self.sees)
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """One rating."""
         low, high = self.scale
         steps = " ".join(f"({number}) {step}" for number, step in enumerate(self.steps, start=1))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Part, Supported, YesNo, require
 from steelyard.metrics._formulas import f_score, share
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import both_claims, verdicts
+from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 
 __all__ = ["FactualCorrectness"]
@@ -39,7 +39,7 @@ class FactualCorrectness(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("answer", "reference")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Both lists of claims first, then a verdict for each claim."""
         ours, theirs = yield from both_claims()
         if not ours or not theirs:

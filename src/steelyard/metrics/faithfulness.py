@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.judge import Asking, Contradicted, Part, Supported, YesNo, require
 from steelyard.metrics._formulas import share, share_error
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
+from steelyard.questions import Contradicted, MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 
 __all__ = ["Faithfulness"]
@@ -36,7 +36,7 @@ class Faithfulness(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("answer", "contexts")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Claims first, then one verdict each."""
         claims = yield from claims_of(record, "answer", self.claims)
         if not claims:

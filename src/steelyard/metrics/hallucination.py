@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.judge import Asking, Contradicted, Part, YesNo, require
 from steelyard.metrics._formulas import share, share_error
 from steelyard.metrics._metric import Metric, has
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
+from steelyard.questions import Contradicted, MetricRun, Part, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Direction
 
@@ -37,7 +37,7 @@ class Hallucination(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("answer",)
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Claims first, then one verdict each."""
         expected = has(record, "reference_contexts")
         if not expected and not has(record, "contexts"):

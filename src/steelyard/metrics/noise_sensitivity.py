@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.judge import Asking, Part, Supported, YesNo, require
 from steelyard.metrics._formulas import share
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import both_claims, name_worst
+from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Direction, Evidence, Verdict
 
@@ -37,7 +37,7 @@ class NoiseSensitivity(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("question", "answer", "contexts", "reference")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Both lists of claims first, then each claim against each context."""
         ours, theirs = yield from both_claims()
         if not ours or not theirs:

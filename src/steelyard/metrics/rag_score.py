@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Answer, Asking, Part, Question
 from steelyard.metrics._formulas import harmonic_mean
 from steelyard.metrics._metric import Metric
 from steelyard.metrics.answer_relevancy import AnswerRelevancy
 from steelyard.metrics.context_recall import ContextRecall
 from steelyard.metrics.context_relevancy import ContextRelevancy
 from steelyard.metrics.faithfulness import Faithfulness
+from steelyard.questions import Answer, MetricRun, Part, Question
 from steelyard.record import Record
 from steelyard.scores import Score, Verdict
 
@@ -60,7 +60,7 @@ class RagScore(Metric):
     def how(self) -> str:
         return "harmonic mean of " + ", ".join(part.instance for part in self.parts)
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Whatever its parts ask, round by round."""
         scores = yield from _together(self.parts, record)
         for score in scores:
@@ -81,10 +81,10 @@ class RagScore(Metric):
 
 def _together(metrics: Sequence[Metric], record: Record) -> _Together:
     """Run several metrics side by side as one; use with `yield from`."""
-    running: dict[int, tuple[Asking, Sequence[Question]]] = {}
+    running: dict[int, tuple[MetricRun, Sequence[Question]]] = {}
     done: dict[int, Score] = {}
 
-    def advance(number: int, asking: Asking, answers: Sequence[Answer] | None) -> None:
+    def advance(number: int, asking: MetricRun, answers: Sequence[Answer] | None) -> None:
         try:
             running[number] = (asking, next(asking) if answers is None else asking.send(answers))
         except StopIteration as stop:

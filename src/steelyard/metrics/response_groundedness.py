@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.judge import Part, Rating
 from steelyard.metrics._two_ratings import TwoRatings
+from steelyard.questions import Part, Rating
 
 __all__ = ["ResponseGroundedness"]
 

@@ -7,9 +7,9 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Part
 from steelyard.metrics._formulas import average_precision, share
 from steelyard.metrics._metric import Metric
+from steelyard.questions import MetricRun, Part
 from steelyard.record import Context, Record
 from steelyard.scores import Score, Verdict
 
@@ -34,7 +34,7 @@ class _Retrieval(Metric):
     def needs(self) -> tuple[Part, ...]:
         return ("contexts", "reference_contexts")
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """Nothing to ask."""
         sides = (*record.contexts, *record.reference_contexts)
         if self.by == "id" and not all(context.id for context in sides):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
-from steelyard.judge import Asking, Level, Part, Rating, require
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import needs_of
+from steelyard.questions import Level, MetricRun, Part, Rating, require
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
@@ -52,7 +52,7 @@ class RubricScore(Metric):
     def needs(self) -> tuple[Part, ...]:
         return needs_of(self.sees)
 
-    def questions(self, record: Record) -> Asking:
+    def questions(self, record: Record) -> MetricRun:
         """One rating."""
         levels = tuple((float(number), text) for number, text in enumerate(self.levels, start=1))
         asked = Rating(instruction=self.instruction, levels=levels, sees=frozenset(self.sees))

@@ -1,19 +1,19 @@
 """The online room: turns are taken from the running application, picked, queued, judged and delivered."""
 
-from steelyard.online._allowance import Budget
-from steelyard.online._defaults import default_monitor
-from steelyard.online._outlet import SinkCounts
-from steelyard.online._plan import SpoolSettings
-from steelyard.online._price import Price
-from steelyard.online._rules import Rule
-from steelyard.online._sampling import place
-from steelyard.online._selection import Decision, Selection
-from steelyard.online._settings import Settings
-from steelyard.online._settings import load as load_settings
-from steelyard.online._spool import Spool, SpoolCounts
 from steelyard.online._stats import Stats
-from steelyard.online._suspicion import Suspicion
+from steelyard.online.config._defaults import default_monitor
+from steelyard.online.config._options import SpoolSettings
+from steelyard.online.config._settings import Settings
+from steelyard.online.config._settings import load as load_settings
+from steelyard.online.delivery._sink_writer import SinkCounts
 from steelyard.online.monitor import Monitor
+from steelyard.online.queue._spool import Spool, SpoolCounts
+from steelyard.online.selection._budget import Budget
+from steelyard.online.selection._price import Price
+from steelyard.online.selection._rules import Rule
+from steelyard.online.selection._sampling import place
+from steelyard.online.selection._selection import Decision, Selection
+from steelyard.online.selection._suspicion import Suspicion
 
 __all__ = [
     "Budget",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from steelyard.metrics import Metric
-from steelyard.online._allowance import Pace
-from steelyard.online._content import Masker
-from steelyard.online._feedback import Feedback
-from steelyard.online._queue import Submitted, size_of
-from steelyard.online._sampling import key_of, place
-from steelyard.online._selection import Decision, Selection
-from steelyard.online._turns import Final, Ready
-from steelyard.online._twice import Twice
+from steelyard.online._duplicates import DuplicateRecorderCheck
+from steelyard.online._masking import Masker
+from steelyard.online._turn_states import Closed, Selected
+from steelyard.online.queue._feedback import Feedback
+from steelyard.online.queue._memory import Queued, size_of
+from steelyard.online.selection._budget import BudgetControl
+from steelyard.online.selection._sampling import key_of, place
+from steelyard.online.selection._selection import Decision, Selection
 from steelyard.record import Record
 
 __all__ = ["PICKED_FOR", "Preparer"]
@@ -49,7 +49,7 @@ class Preparer:
         selection: Selection,
         metrics: Sequence[Metric],
         masker: Masker,
-        pace: Pace,
+        pace: BudgetControl,
         feedback: Feedback,
         keep: bool,
     ) -> None:
@@ -60,60 +60,58 @@ class Preparer:
         self._feedback = feedback
         self._keep = keep
         self._latest = _Latest(_REMEMBERED)
-        self._twice = Twice()
+        self._twice = DuplicateRecorderCheck()
 
-    async def prepare(self, item: Submitted) -> Ready | Final:
+    async def prepare(self, item: Queued) -> Selected | Closed:
         """What to do with a turn. Whatever a user's draft, rule or mask raises comes out as it is."""
         record = item.turn if isinstance(item.turn, Record) else item.turn.build()
         if record is None:
-            return Final("skipped", "not_rag")
+            return Closed("skipped", "not_rag")
         where = place(key_of(item.turn)) if item.place is None else item.place
         decision = self._selection.decide(record, disliked=self._feedback.disliked(record.id))
         if decision.skip:
-            return Final("skipped", decision.skip)
+            return Closed("skipped", decision.skip)
         again = self._worth_keeping(item, record, where, decision)
         if where >= decision.rate and not decision.forced:
-            return Final("skipped", "sampled_out", again)
+            return Closed("skipped", "sampled_out", again)
         if record.status not in _JUDGED:
-            return Final("skipped", f"status_{record.status}")
+            return Closed("skipped", f"status_{record.status}")
         if self._metrics and all(metric.missing(record) for metric in self._metrics):
-            return Final("skipped", "missing_input")
+            return Closed("skipped", "missing_input")
         if self._latest.holds(record.id) and not item.again:
-            return Final("skipped", "duplicate")
+            return Closed("skipped", "duplicate")
         return await self._admit(record, where, decision, again)
 
     async def _admit(
-        self, record: Record, where: float, decision: Decision, again: Submitted | None
-    ) -> Ready | Final:
+        self, record: Record, where: float, decision: Decision, again: Queued | None
+    ) -> Selected | Closed:
         """Hold a picked turn against throttle and budget, and make it safe to look at."""
         rate = 1.0 if decision.forced else decision.rate * self._pace.share()
         names = [metric.instance for metric in self._metrics]
         if (0 < rate <= where) or (names and not self._selection.metrics_for(where, rate, names)):
-            return Final("skipped", "sampled_out", again)
+            return Closed("skipped", "sampled_out", again)
         reservation = self._pace.reserve(forced=decision.forced)
         if isinstance(reservation, str):
-            return Final("skipped", reservation)
+            return Closed("skipped", reservation)
         masked = await self._masker.apply(record)
         if masked is None:
             self._pace.release(reservation)
-            return Final("skipped", "mask_failed")
+            return Closed("skipped", "mask_failed")
         self._latest.add(record.id)
         self._twice.look(record)
         metadata = self._with_feedback(masked, decision)
         if metadata is not masked.metadata:
             masked = masked.replace(metadata=metadata)
-        return Ready(masked, where, rate, reservation, again)
+        return Selected(masked, where, rate, reservation, again)
 
-    def _worth_keeping(
-        self, item: Submitted, record: Record, where: float, decision: Decision
-    ) -> Submitted | None:
+    def _worth_keeping(self, item: Queued, record: Record, where: float, decision: Decision) -> Queued | None:
         """The turn as it would be taken up again, if the user's dislike could still change its rate."""
         suspicion = self._selection.suspicion
         if not self._keep or suspicion is None or item.again or decision.forced:
             return None
         if not max(where, decision.rate) < suspicion.rate:
             return None
-        return Submitted(record, where, size_of(record), again=True)
+        return Queued(record, where, size_of(record), again=True)
 
     def _with_feedback(self, record: Record, decision: Decision) -> Mapping[str, object]:
         extra: dict[str, object] = dict(self._feedback.known(record.id))

@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from steelyard.online._delivery import Delivery
-from steelyard.online._feedback import Feedback
-from steelyard.online._notify import Notifier
-from steelyard.online._plan import Plan
-from steelyard.online._queue import Intake
 from steelyard.online._thread import LoopThread
 from steelyard.online._worker import Worker
+from steelyard.online.config._options import MonitorOptions
+from steelyard.online.delivery._callbacks import Notifier
+from steelyard.online.delivery._delivery import Delivery
+from steelyard.online.queue._feedback import Feedback
+from steelyard.online.queue._memory import MemoryQueue
 
 __all__ = ["Run"]
 
@@ -26,9 +26,9 @@ _LOOK = 0.02
 class Run:
     """Everything of a Monitor that lives and dies with the process."""
 
-    def __init__(self, plan: Plan, notifier: Notifier, *, on_start: Callable[[], None]) -> None:
+    def __init__(self, plan: MonitorOptions, notifier: Notifier, *, on_start: Callable[[], None]) -> None:
         self.pid = os.getpid()
-        self.intake = Intake(max_items=plan.max_queue, max_bytes=plan.max_queue_bytes, wake=self._wake)
+        self.intake = MemoryQueue(max_items=plan.max_queue, max_bytes=plan.max_queue_bytes, wake=self._wake)
         self.feedback = Feedback()
         self.delivery = Delivery(plan, notifier.tell)
         self.worker = Worker(plan, intake=self.intake, delivery=self.delivery, feedback=self.feedback)

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from steelyard.engine import evaluate_one
 from steelyard.errors import JudgeUnavailable
-from steelyard.judge import Reply, Request
-from steelyard.judge.traffic import Wrapper
-from steelyard.online._plan import Plan
+from steelyard.judge.middleware import Wrapper
+from steelyard.online.config._options import MonitorOptions
+from steelyard.questions import Reply, Request
 from steelyard.record import Record, clean
 from steelyard.scores import Evaluation
 
@@ -19,7 +19,7 @@ __all__ = ["Listening", "score", "worth_waiting"]
 _MAY_PASS = frozenset({"breaker_open", "rate_limited", "server_error", "timeout", "unreachable"})
 
 
-async def score(plan: Plan, record: Record, *, place: float, rate: float) -> Evaluation:
+async def score(plan: MonitorOptions, record: Record, *, place: float, rate: float) -> Evaluation:
     """Score a turn with the metrics whose own rates pick it, each with its inclusion probability."""
     names = [metric.instance for metric in plan.metrics]
     inclusion = plan.selection.metrics_for(place, rate, names)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from steelyard.judge import Judge
-from steelyard.judge.traffic import Breaker, BreakerState, Cache, layers
-from steelyard.online._outlet import SinkCounts
-from steelyard.online._spool import SpoolCounts
+from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
+from steelyard.online.delivery._sink_writer import SinkCounts
+from steelyard.online.queue._spool import SpoolCounts
+from steelyard.questions import Judge
 from steelyard.scores import Usage
 
 __all__ = ["Stats", "breakers_of", "cache_hits_of"]
 
-_SEVERITY: tuple[BreakerState, ...] = ("closed", "half_open", "open", "rejected")
+_SEVERITY: tuple[CircuitState, ...] = ("closed", "half_open", "open", "rejected")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,16 +50,18 @@ class Stats:
     """The spool's own ledger, over all processes; None without a spool, or before the first turn."""
     usage: Usage
     """What judging has cost since the start."""
-    breakers: Mapping[str, BreakerState]
+    breakers: Mapping[str, CircuitState]
     """By judge: what its breaker does with the next request; the worst state where one name has several."""
     cache_hits: int
     """Replies that came out of the judges' caches instead of from a judge."""
 
 
-def breakers_of(judges: Iterable[Judge]) -> dict[str, BreakerState]:
+def breakers_of(judges: Iterable[Judge]) -> dict[str, CircuitState]:
     """The states of the breakers that are around some judges."""
-    found: dict[str, BreakerState] = {}
-    for breaker in (layer for judge in judges for layer in layers(judge) if isinstance(layer, Breaker)):
+    found: dict[str, CircuitState] = {}
+    for breaker in (
+        layer for judge in judges for layer in layers(judge) if isinstance(layer, CircuitBreaker)
+    ):
         states = (found.get(breaker.name, "closed"), breaker.state)
         found[breaker.name] = max(states, key=_SEVERITY.index)
     return found

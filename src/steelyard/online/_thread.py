@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable
 
-from steelyard.online._executor import DaemonExecutor
+from steelyard._internal.executor import DaemonExecutor
 
 __all__ = ["LoopThread"]
 

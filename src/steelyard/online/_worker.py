@@ -8,16 +8,16 @@ import logging
 import time
 from collections import deque
 
-from steelyard.online._content import Masker
-from steelyard.online._delivery import Delivery
-from steelyard.online._feedback import Feedback
-from steelyard.online._plan import Plan
+from steelyard.online._masking import Masker
 from steelyard.online._prepare import Preparer
-from steelyard.online._queue import Intake, Submitted
 from steelyard.online._scoring import score
-from steelyard.online._spooling import Spooling
-from steelyard.online._turns import Final, Ready
-from steelyard.record import unrecorded
+from steelyard.online._turn_states import Closed, Selected
+from steelyard.online.config._options import MonitorOptions
+from steelyard.online.delivery._delivery import Delivery
+from steelyard.online.queue._feedback import Feedback
+from steelyard.online.queue._memory import MemoryQueue, Queued
+from steelyard.online.queue._spooling import Spooling
+from steelyard.recording import unrecorded
 
 __all__ = ["Worker"]
 
@@ -35,7 +35,9 @@ class Worker:
     judged right away from then on.
     """
 
-    def __init__(self, plan: Plan, *, intake: Intake, delivery: Delivery, feedback: Feedback) -> None:
+    def __init__(
+        self, plan: MonitorOptions, *, intake: MemoryQueue, delivery: Delivery, feedback: Feedback
+    ) -> None:
         self._plan = plan
         self._intake = intake
         self._delivery = delivery
@@ -51,7 +53,7 @@ class Worker:
             keep=plan.spool is None,
         )
         self._news: asyncio.Event | None = None
-        self._handed_back: deque[Ready] = deque()
+        self._handed_back: deque[Selected] = deque()
         self._said: set[str] = set()
         self.spooling = Spooling(plan, delivery=delivery, pace=self._pace) if plan.spool else None
 
@@ -94,7 +96,7 @@ class Worker:
         assert self.spooling is not None
         while True:
             batch = await self._next(_BATCH)
-            ready = [turn for turn in await self._prepare_all(batch) if isinstance(turn, Ready)]
+            ready = [turn for turn in await self._prepare_all(batch) if isinstance(turn, Selected)]
             if not ready:
                 continue
             stored = await self.spooling.store(ready)
@@ -106,7 +108,7 @@ class Worker:
             self._intake.settle("skipped", "spool_full", count=stored.count("full"))
             self._intake.settle("dead", "unstorable", count=stored.count("broken"))
 
-    async def _prepare_all(self, batch: list[Submitted]) -> list[Ready | Final]:
+    async def _prepare_all(self, batch: list[Queued]) -> list[Selected | Closed]:
         if self._plan.mask is None:
             return [await self._prepare(item) for item in batch]
         return await asyncio.gather(*map(self._prepare, batch))
@@ -127,7 +129,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _next(self, most: int) -> list[Submitted]:
+    async def _next(self, most: int) -> list[Queued]:
         """The next turns. Looks in every 20 ms for some seconds, then sleeps until it is woken."""
         assert self._news is not None
         idle_since = time.monotonic()
@@ -140,43 +142,43 @@ class Worker:
                 await self._news.wait()
         return taken
 
-    async def _prepare(self, item: Submitted) -> Ready | Final:
+    async def _prepare(self, item: Queued) -> Selected | Closed:
         """Prepare a turn; where it ends here, that is entered into the ledger."""
         try:
             with unrecorded():
                 turn = await self._preparer.prepare(item)
         except Exception as error:  # noqa: BLE001 - users' drafts and rules may raise anything
             turn = self._died(error)
-        if isinstance(turn, Final):
+        if isinstance(turn, Closed):
             self._settle(turn)
         return turn
 
-    async def _see_through(self, item: Submitted | Ready) -> None:
+    async def _see_through(self, item: Queued | Selected) -> None:
         """Bring one turn to its final state, whatever happens; a cancelled one stays pending."""
-        turn = item if isinstance(item, Ready) else await self._prepare(item)
-        if isinstance(turn, Final):
+        turn = item if isinstance(item, Selected) else await self._prepare(item)
+        if isinstance(turn, Closed):
             return
         try:
             with unrecorded():
                 evaluation = await score(self._plan, turn.record, place=turn.place, rate=turn.rate)
                 self._pace.correct(turn.reservation, evaluation.usage)
                 await self._delivery.deliver(evaluation)
-            final = Final("evaluated", again=turn.again)
+            final = Closed("evaluated", again=turn.again)
         except Exception as error:  # noqa: BLE001 - users' metrics may raise anything
             final = self._died(error)
         self._settle(final)
 
-    def _settle(self, final: Final) -> None:
+    def _settle(self, final: Closed) -> None:
         self._intake.settle(final.state, final.reason)
         if final.again is not None and (kept := self._feedback.keep(final.again, final.state)) is not None:
             self._intake.revive(kept.item, kept.settled)
 
-    def _died(self, error: Exception) -> Final:
+    def _died(self, error: Exception) -> Closed:
         kind = type(error).__name__
         if kind not in self._said:
             self._said.add(kind)
             _log.warning("a turn could not be evaluated; said once for %s", kind, exc_info=error)
-        return Final("dead", kind)
+        return Closed("dead", kind)
 
     async def _close(self) -> None:
         await self._delivery.close()

@@ -13,21 +13,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
-from steelyard.judge import Embedder, Fuse, Judge
+from steelyard._internal.lifecycle import at_exit, forget, on_fork
 from steelyard.metrics import Metric
-from steelyard.online._allowance import Budget
-from steelyard.online._content import Mask
-from steelyard.online._defaults import choose_budget, choose_parts, choose_selection, choose_spool
-from steelyard.online._life import at_exit, forget, on_fork
-from steelyard.online._notify import Callback, Notifier
-from steelyard.online._plan import Plan, SpoolSettings
-from steelyard.online._queue import Submitted, size_of
+from steelyard.online._masking import Mask
 from steelyard.online._run import Run
-from steelyard.online._sampling import key_of, place
-from steelyard.online._selection import Selection
-from steelyard.online._settings import load
 from steelyard.online._stats import Stats, breakers_of, cache_hits_of
-from steelyard.record import Draft, Record, is_unrecorded
+from steelyard.online.config._defaults import choose_budget, choose_parts, choose_selection, choose_spool
+from steelyard.online.config._options import MonitorOptions, SpoolSettings
+from steelyard.online.config._settings import load
+from steelyard.online.delivery._callbacks import Callback, Notifier
+from steelyard.online.queue._memory import Queued, size_of
+from steelyard.online.selection._budget import Budget
+from steelyard.online.selection._sampling import key_of, place
+from steelyard.online.selection._selection import Selection
+from steelyard.questions import Embedder, Fuse, Judge
+from steelyard.record import Record
+from steelyard.recording import Draft, is_unrecorded
 from steelyard.sinks import Observing, Sink
 
 __all__ = ["Monitor"]
@@ -85,7 +86,7 @@ class Monitor:
             metrics: What to score turns with; the judge's default suite where none are given. An empty list
                 is legal: turns are recorded, accounted for and delivered, and nothing is scored.
             judge: Who answers: a Judge, or a name such as `"openai:gpt-4o-mini"`; the local judge by default.
-                One that is not local is put behind a `Breaker`, unless it brings one.
+                One that is not local is put behind a `CircuitBreaker`, unless it brings one.
             embedder: Who embeds; local static vectors by default.
             sample_rate: The share of turns to judge, by hash of the trace id; all by default.
             selection: Which turns to judge, in full: rules, suspicion, rates for single metrics.
@@ -112,7 +113,7 @@ class Monitor:
         """
         settings = load().settings
         parts = choose_parts(settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
-        self._plan = Plan(
+        self._plan = MonitorOptions(
             metrics=parts.metrics,
             judge=parts.judge,
             embedder=parts.embedder,
@@ -163,7 +164,7 @@ class Monitor:
             if where >= self._ceiling:
                 run.intake.put("sampled_out")
                 return
-        run.intake.put("closed" if run.closed else Submitted(turn, where, size_of(turn)))
+        run.intake.put("closed" if run.closed else Queued(turn, where, size_of(turn)))
 
     def _complain(self, turn: object, error: Exception) -> None:
         self._run.intake.put("unreadable")

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, cast, get_args
 
 from steelyard.errors import InvalidRecord
-from steelyard.record._clean import DEFAULT_LIMITS, Limits, clean
+from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
 
 __all__ = [

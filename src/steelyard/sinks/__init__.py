@@ -17,13 +17,13 @@ from steelyard.sinks.jsonl import JSONLSink
 from steelyard.sinks.sqlite import SQLiteSink
 
 if TYPE_CHECKING:
-    from steelyard.sinks.datadog import DatadogSink
-    from steelyard.sinks.langfuse import LangfuseSink
-    from steelyard.sinks.langsmith import LangSmithSink
-    from steelyard.sinks.mlflow import MLflowSink
     from steelyard.sinks.monitoring import observe_monitor
     from steelyard.sinks.opentelemetry import OpenTelemetrySink
-    from steelyard.sinks.phoenix import PhoenixSink
+    from steelyard.sinks.vendors.datadog import DatadogSink
+    from steelyard.sinks.vendors.langfuse import LangfuseSink
+    from steelyard.sinks.vendors.langsmith import LangSmithSink
+    from steelyard.sinks.vendors.mlflow import MLflowSink
+    from steelyard.sinks.vendors.phoenix import PhoenixSink
 
 __all__ = [
     "DatadogSink",
@@ -45,12 +45,12 @@ __all__ = [
 ]
 
 _LATER = {
-    "DatadogSink": "datadog",
-    "LangSmithSink": "langsmith",
-    "LangfuseSink": "langfuse",
-    "MLflowSink": "mlflow",
+    "DatadogSink": "vendors.datadog",
+    "LangSmithSink": "vendors.langsmith",
+    "LangfuseSink": "vendors.langfuse",
+    "MLflowSink": "vendors.mlflow",
     "OpenTelemetrySink": "opentelemetry",
-    "PhoenixSink": "phoenix",
+    "PhoenixSink": "vendors.phoenix",
     "observe_monitor": "monitoring",
 }
 

@@ -18,12 +18,13 @@ from opentelemetry import metrics, trace
 from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger_provider
 from opentelemetry.context import Context
 
+from steelyard._internal.worker_thread import WorkerThread
 from steelyard.record import TraceRef
+from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 from steelyard.sinks import _attributes as names
 from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes
 from steelyard.sinks._instruments import Instruments
-from steelyard.sinks._lane import Lane
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.monitoring import observe_monitor
 
@@ -85,7 +86,7 @@ class OpenTelemetrySink:
         self._meter_provider = meter_provider
         self._explanations = explanations
         self._new_trace = new_trace
-        self._lane = Lane("steelyard-opentelemetry")
+        self._lane = WorkerThread("steelyard-opentelemetry", around=unrecorded)
         self._emitted: OrderedDict[tuple[str, ...], None] = OrderedDict()
         self._undelivered: Counter[str] = Counter()
         self._instruments: tuple[object, Instruments] | None = None

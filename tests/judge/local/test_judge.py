@@ -13,15 +13,16 @@ import pytest
 
 from local_worked import EINSTEIN, FRANCE, JUDGE, ask, supported
 from steelyard.errors import ConfigurationError
-from steelyard.judge import (
+from steelyard.judge import LocalJudge
+from steelyard.metrics import ContextUtilization, Faithfulness
+from steelyard.questions import (
     Answer,
     Claims,
     Contradicted,
     Entities,
+    GeneratedQuestions,
     Judge,
-    LocalJudge,
     Noncommittal,
-    Questions,
     Rating,
     Relevant,
     Request,
@@ -33,7 +34,6 @@ from steelyard.judge import (
     View,
     YesNo,
 )
-from steelyard.metrics import ContextUtilization, Faithfulness
 from steelyard.record import Context, Record
 
 TAJ_MAHAL = (
@@ -60,11 +60,11 @@ def test_it_is_a_judge_that_says_what_it_is() -> None:
     assert JUDGE.capabilities.independent
     assert not JUDGE.capabilities.calibrated
     assert Rating not in JUDGE.capabilities.kinds
-    assert Questions not in JUDGE.capabilities.kinds
+    assert GeneratedQuestions not in JUDGE.capabilities.kinds
 
 
 def test_what_it_cannot_answer_is_unsupported_even_when_asked() -> None:
-    answer = ask(Questions(), answer="Paris.")
+    answer = ask(GeneratedQuestions(), answer="Paris.")
     assert isinstance(answer, Unanswered)
     assert answer.cause == "unsupported"
 

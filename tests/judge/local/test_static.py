@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.judge import Embedder, StaticEmbedder
+from steelyard.judge import StaticEmbedder
+from steelyard.questions import Embedder
 
 EMBEDDER = StaticEmbedder()
 

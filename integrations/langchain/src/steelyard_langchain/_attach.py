@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from langchain_core.tracers.context import register_configure_hook
 
-from steelyard.record import is_unrecorded
+from steelyard.recording import is_unrecorded
 from steelyard_langchain._block import current_block
 from steelyard_langchain._handler import CallbackHandler, Recorder
 

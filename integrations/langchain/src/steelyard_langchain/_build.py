@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from steelyard.record import Assembled, Record, Status, Timings, assemble, plain, text_of
+from steelyard.record import Record, Status, Timings, plain, text_of
+from steelyard.recording import Assembled, assemble
 from steelyard_langchain._contexts import Found, find_contexts
 from steelyard_langchain._extract import answer_of, ends_in_tool_call, pick, question_of, text_in
 from steelyard_langchain._nested import outermost, within

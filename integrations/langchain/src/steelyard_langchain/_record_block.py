@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-from steelyard.record import Context, current_trace, is_unrecorded
+from steelyard.record import Context
+from steelyard.recording import current_trace, is_unrecorded
 from steelyard_langchain._attach import attached, listen
 from steelyard_langchain._block import Block, block_var
 from steelyard_langchain._handler import CallbackHandler, Recorder

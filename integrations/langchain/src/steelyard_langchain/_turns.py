@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from steelyard.record import Draft, Record, Status, current_trace, is_unrecorded
+from steelyard.record import Record, Status
+from steelyard.recording import Draft, current_trace, is_unrecorded
 from steelyard_langchain._block import Block, current_block
 from steelyard_langchain._drafts import TurnDraft
 from steelyard_langchain._nested import inner_turns

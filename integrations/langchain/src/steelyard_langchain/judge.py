@@ -11,9 +11,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge import Capabilities, Reply, Request
-from steelyard.judge._foreign import KINDS, Calls, answers_in, asked, model_name
-from steelyard.judge._prompts import PROMPT_VERSION
+from steelyard.judge.chat._adapter import KINDS, Calls, answers_in, asked, model_name
+from steelyard.judge.chat._prompts import PROMPT_VERSION
+from steelyard.questions import Capabilities, Reply, Request
 from steelyard.scores import Usage
 from steelyard_langchain._shapes import message_text
 

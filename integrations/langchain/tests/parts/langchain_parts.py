@@ -16,7 +16,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from steelyard.record import Draft, Record
+from steelyard.record import Record
+from steelyard.recording import Draft
 
 PARIS = Document(id="d1", page_content="Paris is the capital of France.", metadata={"score": 0.91})
 FRANCE = Document(id="d2", page_content="France is a country in Europe.", metadata={"score": 0.55})

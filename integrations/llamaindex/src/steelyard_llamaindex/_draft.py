@@ -7,20 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.record import (
-    Assembled,
-    Context,
-    ContextsSource,
-    Record,
-    Stage,
-    Timings,
-    TraceRef,
-    assemble,
-    mark_in_prompt,
-    plain,
-    text_of,
-    unique,
-)
+from steelyard.record import Context, ContextsSource, Record, Stage, Timings, TraceRef, plain, text_of
+from steelyard.recording import Assembled, assemble, mark_in_prompt, unique
 from steelyard_llamaindex._extract import (
     answer_of,
     contexts_of,

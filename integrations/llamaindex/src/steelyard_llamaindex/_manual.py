@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from steelyard.record import is_unrecorded
+from steelyard.recording import is_unrecorded
 from steelyard_llamaindex import _instrument
 from steelyard_llamaindex._turns import Turn, Turns, current_place
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol
 
-from steelyard.record import Draft, Record, Status, TraceRef, current_trace, is_unrecorded, text_of
+from steelyard.record import Record, Status, TraceRef, text_of
+from steelyard.recording import Draft, current_trace, is_unrecorded
 from steelyard_llamaindex._kinds import Kind, stream_of
 
 __all__ = ["Place", "Receiver", "Step", "Turn", "Turns", "current_place"]

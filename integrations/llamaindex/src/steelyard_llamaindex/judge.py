@@ -11,10 +11,10 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge import Capabilities, Reply, Request
-from steelyard.judge._foreign import KINDS, Calls, answers_in, asked, model_name
-from steelyard.judge._prompts import PROMPT_VERSION
 from steelyard.judge._replies import usage_of
+from steelyard.judge.chat._adapter import KINDS, Calls, answers_in, asked, model_name
+from steelyard.judge.chat._prompts import PROMPT_VERSION
+from steelyard.questions import Capabilities, Reply, Request
 from steelyard.scores import Usage
 
 __all__ = ["LlamaIndexEmbedder", "LlamaIndexJudge"]

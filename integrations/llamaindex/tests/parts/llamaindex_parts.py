@@ -27,7 +27,8 @@ from llama_index.core.response_synthesizers import ResponseMode, get_response_sy
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from steelyard.record import Draft, Record
+from steelyard.record import Record
+from steelyard.recording import Draft
 
 CORE = tuple(int(part) for part in version("llama-index-core").split(".")[:3])
 QUESTION = "What is the capital of France?"

@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from steelyard.record import Context, ContextsSource, Stage, unique
+from steelyard.record import Context, ContextsSource, Stage
+from steelyard.recording import unique
 from steelyard_opentelemetry._documents import documents_in, merged
 from steelyard_opentelemetry._payload import result_in
 from steelyard_opentelemetry._prompt import context_block, split_passages
 from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
-from steelyard_opentelemetry.dialects import Sight
+from steelyard_opentelemetry.dialects import ParsedSpan
 
 __all__ = ["Found", "find_contexts"]
 
@@ -86,7 +87,7 @@ def _ranked(documents: Sequence[Context], *, hop: int = 0, query: str | None = N
 
 def _hops(turn: Turn) -> Iterator[tuple[Context, ...]]:
     """The documents of each outermost retrieval; two instrumentors' views of one retrieval are one hop."""
-    seen: list[tuple[Node, Sight]] = []
+    seen: list[tuple[Node, ParsedSpan]] = []
     hop = -1
     for node, sight in turn.outermost("retrieval"):
         if not any(_same(node, sight, other, known) for other, known in seen):
@@ -97,12 +98,12 @@ def _hops(turn: Turn) -> Iterator[tuple[Context, ...]]:
         yield _ranked(documents, hop=max(hop, 0), query=query)
 
 
-def _same(node: Node, sight: Sight, other: Node, known: Sight) -> bool:
+def _same(node: Node, sight: ParsedSpan, other: Node, known: ParsedSpan) -> bool:
     overlap = node.span.start <= other.span.end and other.span.start <= node.span.end
     return overlap and sight.dialect != known.dialect and sight.query == known.query
 
 
-def _best(node: Node, sight: Sight) -> tuple[Context, ...]:
+def _best(node: Node, sight: ParsedSpan) -> tuple[Context, ...]:
     """A retrieval's own documents, else those of the retrieval inside it."""
     inner = [n.sight for n in node.below() if n.sight and n.sight.kind == "retrieval"]
     having = [s.documents for s in (sight, *inner) if any(document.text for document in s.documents)]

@@ -24,7 +24,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import span_attributes
 from steelyard_opentelemetry._marks import is_local_root, retrieves
-from steelyard_opentelemetry._shelf import Shelf
+from steelyard_opentelemetry._shelf import PendingSpans
 from steelyard_opentelemetry._span import is_own
 
 __all__ = ["HoldingCounts", "HoldingSpanProcessor", "Reports"]
@@ -277,7 +277,7 @@ class HoldingSpanProcessor(SpanProcessor):
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._change = threading.Condition(threading.Lock())
-        self._shelf = Shelf(most=self._max_held, most_bytes=self._max_bytes)
+        self._shelf = PendingSpans(most=self._max_held, most_bytes=self._max_bytes)
         self._leaving = 0
         self._watcher = None
 

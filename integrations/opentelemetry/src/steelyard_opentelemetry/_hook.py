@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from steelyard.record import is_unrecorded
+from steelyard.recording import is_unrecorded
 
 __all__ = ["SteelyardCompletionHook", "content_of"]
 

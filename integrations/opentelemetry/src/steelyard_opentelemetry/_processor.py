@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from steelyard.errors import ConfigurationError
-from steelyard.record import Record, is_unrecorded
+from steelyard.record import Record
+from steelyard.recording import is_unrecorded
 from steelyard_opentelemetry._diagnosis import Diagnosis
 from steelyard_opentelemetry._hook import content_of
 from steelyard_opentelemetry._span import from_sdk, is_own

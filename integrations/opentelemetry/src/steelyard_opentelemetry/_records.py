@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from steelyard.record import Context, Record, Status, Timings, TraceRef, assemble, unique
+from steelyard.record import Context, Record, Status, Timings, TraceRef
+from steelyard.recording import assemble, unique
 from steelyard_opentelemetry._contexts import Found
 from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry._tree import Node

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from steelyard.record import TraceRef
 from steelyard.scores import Score
 
-__all__ = ["Shelf", "ids_of"]
+__all__ = ["PendingSpans", "ids_of"]
 
 _REMEMBERED = 10_000
 _OBJECTS = 2500
@@ -31,7 +31,7 @@ class _Held:
     size: int
 
 
-class Shelf:
+class PendingSpans:
     """Roots that wait for their scores, oldest first, bounded by number and bytes."""
 
     def __init__(self, *, most: int, most_bytes: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.record import SILENT_TRACE
+from steelyard.recording import SILENT_TRACE
 
 __all__ = ["OWN_SCOPE", "Event", "Span", "from_sdk", "is_own"]
 

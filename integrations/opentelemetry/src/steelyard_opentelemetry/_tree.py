@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects import Sight, see
+from steelyard_opentelemetry.dialects import ParsedSpan, see
 
 __all__ = ["Node", "grow"]
 
@@ -16,7 +16,7 @@ class Node:
     """A span in its tree."""
 
     span: Span
-    sight: Sight | None
+    sight: ParsedSpan | None
     """None where no dialect knows the span: an HTTP server, a database, the user's own."""
     children: list[Node] = field(default_factory=list)
     """In order of their start."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from steelyard_opentelemetry._messages import Message
 from steelyard_opentelemetry._prompt import question_of_prompt
 from steelyard_opentelemetry._tree import Node
-from steelyard_opentelemetry.dialects import Kind, Sight
+from steelyard_opentelemetry.dialects import Kind, ParsedSpan
 
 __all__ = ["Turn"]
 
@@ -56,13 +56,13 @@ class Turn:
             waiting.extend((child, inner) for child in node.children)
         return found
 
-    def seen(self, *kinds: Kind) -> list[tuple[Node, Sight]]:
+    def seen(self, *kinds: Kind) -> list[tuple[Node, ParsedSpan]]:
         """The spans of some kinds."""
         return [
             (node, node.sight) for node in self.nodes if node.sight is not None and node.sight.kind in kinds
         ]
 
-    def outermost(self, kind: Kind) -> list[tuple[Node, Sight]]:
+    def outermost(self, kind: Kind) -> list[tuple[Node, ParsedSpan]]:
         """The spans of a kind that stand in no other of the same kind."""
         return [(node, sight) for node, sight in self.seen(kind) if kind not in self.above[id(node)]]
 

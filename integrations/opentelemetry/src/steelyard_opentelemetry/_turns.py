@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from steelyard.record import Record, mark_in_prompt
+from steelyard.record import Record
+from steelyard.recording import mark_in_prompt
 from steelyard_opentelemetry._contexts import Found, find_contexts
 from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry._records import failure, record_of
@@ -82,7 +83,7 @@ class Reader:
         self._most = most
         self._halves: deque[Turn] = deque()
         self._calls: deque[Turn] = deque()
-        self._recent: OrderedDict[bytes, list[_Brief]] = OrderedDict()
+        self._recent: OrderedDict[bytes, list[_TurnFingerprint]] = OrderedDict()
         self._told: OrderedDict[str, dict[str, None]] = OrderedDict()
         self.errors = 0
         """Traces and turns that could not be read."""
@@ -239,7 +240,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Brief:
+class _TurnFingerprint:
     """What is remembered of a turn, without keeping its spans alive."""
 
     dialects: frozenset[str]
@@ -248,7 +249,7 @@ class _Brief:
     end: int
     question: str
 
-    def is_twin(self, other: _Brief) -> bool:
+    def is_twin(self, other: _TurnFingerprint) -> bool:
         """Whether two turns with the same question and answer are one, seen by two instrumentors."""
         overlap = self.start <= other.end and other.start <= self.end
         return overlap and self.dialects != other.dialects
@@ -258,10 +259,10 @@ class _Brief:
         return service == self.service and self.start <= moment <= self.end
 
 
-def _brief(turn: Turn) -> _Brief:
+def _brief(turn: Turn) -> _TurnFingerprint:
     span = turn.root.span
     dialects = frozenset(node.sight.dialect for node in turn.nodes if node.sight)
-    return _Brief(dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT])
+    return _TurnFingerprint(dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT])
 
 
 def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:

@@ -24,7 +24,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from otel_parts import ANSWER, QUESTION, Receiver, instrumented, prompt
 
-from steelyard.record import record_to_dict, unrecorded
+from steelyard.record import record_to_dict
+from steelyard.recording import unrecorded
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
 QUESTIONS = ("Which city is the capital of France?", QUESTION, "Where is the government of France?")

@@ -68,7 +68,7 @@ class Board:
         """How the chains differ, metric by metric."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("Mean over questions", no_wrap=True)
-        for heading in ("A", "B", "B - A", "95 % interval", "Questions"):
+        for heading in ("A", "B", "B - A", "95 % interval", "GeneratedQuestions"):
             table.add_column(heading, justify="right", no_wrap=True)
         for one in differences:
             style = "bold" if one.clear else "dim"

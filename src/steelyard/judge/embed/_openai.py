@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge._openai import Endpoint
-from steelyard.judge._prompts import sendable
+from steelyard.judge._openai_client import Endpoint
 from steelyard.judge._replies import body_of, usage_of
-from steelyard.judge.traffic import Patience
-from steelyard.judge.traffic._limit import Slots
+from steelyard.judge.chat._prompts import sendable
+from steelyard.judge.middleware import RetryPolicy
+from steelyard.judge.middleware._limit import PerLoopSemaphore
 from steelyard.scores import Usage
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class OpenAIEmbedder:
         self._endpoint = Endpoint(
             base_url=base_url, api_key=api_key, timeout=timeout, connections=concurrency, client=client
         )
-        self._slots = Slots(concurrency)
-        self._patience = Patience(retries=retries)
+        self._slots = PerLoopSemaphore(concurrency)
+        self._patience = RetryPolicy(retries=retries)
         self._batch = batch
         self._options: dict[str, Any] = {"model": model, "encoding_format": "base64"}
         if dimensions is not None:

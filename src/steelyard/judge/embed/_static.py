@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from steelyard.judge.local._pace import Pace
+from steelyard.judge.local._cpu_throttle import CpuThrottle
 from steelyard.judge.local._vectors import Vectors, load
 from steelyard.scores import Usage
 
@@ -29,7 +29,7 @@ class StaticEmbedder:
         Raises:
             ConfigurationError: If the share is out of range.
         """
-        self._pace = Pace(max_share)
+        self._pace = CpuThrottle(max_share)
 
     @property
     def name(self) -> str:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
-from steelyard.judge._answers import Answer, Texts, Unanswered, YesNo
-from steelyard.judge._judge import Capabilities, Reply, Request, View
-from steelyard.judge._questions import (
+from steelyard.judge.local._cpu_throttle import CpuThrottle
+from steelyard.judge.local._entities import entities
+from steelyard.judge.local._material import Line, Memory, Text, pieces
+from steelyard.judge.local._relevance import relevance
+from steelyard.judge.local._text import weight
+from steelyard.judge.local._vectors import Vectors, load
+from steelyard.judge.local._verifier import VERSION, Finding, verify
+from steelyard.questions import (
+    Answer,
+    Capabilities,
     Claims,
     Contradicted,
     Entities,
@@ -15,17 +22,16 @@ from steelyard.judge._questions import (
     Part,
     Question,
     Relevant,
+    Reply,
+    Request,
     Same,
     Supported,
+    Texts,
+    Unanswered,
     Useful,
+    View,
+    YesNo,
 )
-from steelyard.judge.local._entities import entities
-from steelyard.judge.local._material import Line, Memory, Text, pieces
-from steelyard.judge.local._pace import Pace
-from steelyard.judge.local._relevance import relevance
-from steelyard.judge.local._text import weight
-from steelyard.judge.local._vectors import Vectors, load
-from steelyard.judge.local._verifier import VERSION, Finding, verify
 from steelyard.scores import Evidence, Usage
 from steelyard.text import evades, iter_sentences, states
 
@@ -75,7 +81,7 @@ class LocalJudge:
         Raises:
             ConfigurationError: If the share is out of range.
         """
-        self._pace = Pace(max_share)
+        self._pace = CpuThrottle(max_share)
         self._memory = Memory()
 
     @property

@@ -1,7 +1,7 @@
 """The dialects: how instrumentors write LLM work on spans, one file each."""
 
 from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Dialect, Kind, Sight, fused
+from steelyard_opentelemetry.dialects._sight import Dialect, Kind, ParsedSpan, fused
 from steelyard_opentelemetry.dialects.genai import GenAI
 from steelyard_opentelemetry.dialects.llamaindex import LlamaIndex
 from steelyard_opentelemetry.dialects.manual import Manual
@@ -17,7 +17,7 @@ __all__ = [
     "Manual",
     "OpenInference",
     "OpenLLMetry",
-    "Sight",
+    "ParsedSpan",
     "known_scope",
     "see",
 ]
@@ -26,7 +26,7 @@ DIALECTS: tuple[Dialect, ...] = (Manual(), OpenInference(), OpenLLMetry(), GenAI
 """Every dialect; of several on one span the earlier one has the first word."""
 
 
-def see(span: Span) -> Sight | None:
+def see(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
     return fused(sight for dialect in DIALECTS if (sight := dialect.see(span)) is not None)
 

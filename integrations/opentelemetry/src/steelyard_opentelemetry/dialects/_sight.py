@@ -10,14 +10,14 @@ from steelyard.record import Context
 from steelyard_opentelemetry._messages import Message
 from steelyard_opentelemetry._span import Span
 
-__all__ = ["Dialect", "Kind", "Sight", "fused", "indexed"]
+__all__ = ["Dialect", "Kind", "ParsedSpan", "fused", "indexed"]
 
 Kind = Literal["turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain"]
 _MOST_TELLING: tuple[Kind, ...] = ("turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sight:
+class ParsedSpan:
     """What one span says about a RAG turn; what it does not say is empty."""
 
     dialect: str
@@ -60,19 +60,19 @@ class Dialect(Protocol):
         """The dialect's name, as it stands in a Record's metadata."""
         ...
 
-    def see(self, span: Span) -> Sight | None:
+    def see(self, span: Span) -> ParsedSpan | None:
         """What the span says in this dialect; None where it speaks another."""
         ...
 
 
-def fused(sights: Iterable[Sight]) -> Sight | None:
+def fused(sights: Iterable[ParsedSpan]) -> ParsedSpan | None:
     """What several dialects say on one span: the most telling kind, and the first of each part."""
     found = sorted(sights, key=lambda sight: _MOST_TELLING.index(sight.kind))
     if len(found) < 2:
         return found[0] if found else None
     best, *others = found
     missing: dict[str, object] = {}
-    for part in fields(Sight):
+    for part in fields(ParsedSpan):
         if not getattr(best, part.name):
             missing[part.name] = next((v for other in others if (v := getattr(other, part.name))), None)
     filled = replace(best, **{name: value for name, value in missing.items() if value})  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from steelyard_opentelemetry._documents import retrieved_in
 from steelyard_opentelemetry._messages import Message, messages_in
 from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
 from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Kind, Sight, indexed
+from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan, indexed
 
 __all__ = ["GenAI"]
 
@@ -29,7 +29,7 @@ class GenAI:
 
     name = "genai"
 
-    def see(self, span: Span) -> Sight | None:
+    def see(self, span: Span) -> ParsedSpan | None:
         """The span as the conventions describe it."""
         attributes = span.attributes
         kind = _kind(attributes)
@@ -42,7 +42,7 @@ class GenAI:
         sent, broken = _sent(attributes)
         got = decode(attributes.get("gen_ai.output.messages"))
         answer = answer_in(got) or _older_answer(attributes)
-        return Sight(
+        return ParsedSpan(
             dialect=self.name,
             kind=kind,
             question=question_in(_texts(sent)) if kind != "llm" and sent else "",
@@ -53,11 +53,11 @@ class GenAI:
             broken=broken or (got.cause if isinstance(got, Broken) else ""),
         )
 
-    def _retrieval(self, attributes: Mapping[str, Any]) -> Sight:
+    def _retrieval(self, attributes: Mapping[str, Any]) -> ParsedSpan:
         query = attributes.get("gen_ai.retrieval.query.text")
         listed = decode(attributes.get("gen_ai.retrieval.documents"))
         broken = listed.cause if isinstance(listed, Broken) else ""
-        return Sight(
+        return ParsedSpan(
             dialect=self.name,
             kind="retrieval",
             query=query.strip() if isinstance(query, str) else "",
@@ -66,9 +66,9 @@ class GenAI:
             broken=broken,
         )
 
-    def _tool(self, attributes: Mapping[str, Any]) -> Sight:
+    def _tool(self, attributes: Mapping[str, Any]) -> ParsedSpan:
         result = attributes.get("gen_ai.tool.call.result")
-        return Sight(
+        return ParsedSpan(
             dialect=self.name,
             kind="tool",
             tool=str(attributes.get("gen_ai.tool.name") or ""),

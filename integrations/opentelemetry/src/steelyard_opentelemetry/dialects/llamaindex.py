@@ -9,7 +9,7 @@ from steelyard_opentelemetry._documents import retrieved_in
 from steelyard_opentelemetry._messages import Message
 from steelyard_opentelemetry._payload import Broken, answer_in, as_messages, decode, named, question_in
 from steelyard_opentelemetry._span import Event, Span
-from steelyard_opentelemetry.dialects._sight import Kind, Sight
+from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan
 
 __all__ = ["LlamaIndex"]
 
@@ -36,7 +36,7 @@ class LlamaIndex:
 
     name = "llamaindex"
 
-    def see(self, span: Span) -> Sight | None:
+    def see(self, span: Span) -> ParsedSpan | None:
         """The span as LlamaIndex's events describe it."""
         if not span.scope.startswith(_SCOPE):
             return None
@@ -46,7 +46,7 @@ class LlamaIndex:
             got = {**events.get("RetrievalEndEvent", {}), **events.get("ReRankEndEvent", {})}
             nodes = decode(got.get("nodes"))
             broken = nodes.cause if isinstance(nodes, Broken) else ""
-            return Sight(
+            return ParsedSpan(
                 dialect=self.name,
                 kind=kind,
                 query=_query(events.get("RetrievalStartEvent", got), "str_or_query_bundle"),
@@ -55,8 +55,8 @@ class LlamaIndex:
             )
         if kind == "llm":
             answer = _said(events) or _streamed(span.events)
-            return Sight(dialect=self.name, kind=kind, answer=answer, messages=_sent(events))
-        return Sight(
+            return ParsedSpan(dialect=self.name, kind=kind, answer=answer, messages=_sent(events))
+        return ParsedSpan(
             dialect=self.name,
             kind=kind,
             question=_question(span, events),

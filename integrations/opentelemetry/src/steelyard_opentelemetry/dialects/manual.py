@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from steelyard.record import text_of
 from steelyard_opentelemetry._documents import retrieved_in
 from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Sight
+from steelyard_opentelemetry.dialects._sight import ParsedSpan
 
 __all__ = ["Manual"]
 
@@ -27,13 +27,13 @@ class Manual:
 
     name = "steelyard"
 
-    def see(self, span: Span) -> Sight | None:
+    def see(self, span: Span) -> ParsedSpan | None:
         """The marks on a span, if it has any."""
         attributes: Mapping[str, object] = span.attributes
         if not any(key in attributes for key in (_QUESTION, _CONTEXTS, _ANSWER)):
             return None
         contexts = attributes.get(_CONTEXTS)
-        return Sight(
+        return ParsedSpan(
             dialect=self.name,
             kind="turn",
             question=text_of(attributes.get(_QUESTION)).strip(),

@@ -11,7 +11,7 @@ from steelyard_opentelemetry._documents import documents_in, merged, retrieved_i
 from steelyard_opentelemetry._messages import Message, messages_in
 from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
 from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Kind, Sight, indexed
+from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan, indexed
 
 __all__ = ["OpenInference"]
 
@@ -33,7 +33,7 @@ class OpenInference:
 
     name = "openinference"
 
-    def see(self, span: Span) -> Sight | None:
+    def see(self, span: Span) -> ParsedSpan | None:
         """The span as OpenInference describes it."""
         attributes = span.attributes
         marked = attributes.get("openinference.span.kind")
@@ -42,18 +42,18 @@ class OpenInference:
         kind = _KINDS.get(marked.upper())
         if kind is None:
             # Embeddings, guardrails, evaluators: part of the tree, but nothing they say is the turn's.
-            return Sight(dialect=self.name, kind="chain")
+            return ParsedSpan(dialect=self.name, kind="chain")
         given, got = decode(_shown(attributes, "input.value")), decode(_shown(attributes, "output.value"))
         broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
         hidden = _REDACTED in (attributes.get("input.value"), attributes.get("output.value"))
         if kind in _DOCUMENTS:
             documents = _documents(attributes, kind, got)
             query = question_in(given) or _shown(attributes, "reranker.query")
-            part = Sight(dialect=self.name, kind=kind, query=query, documents=documents)
+            part = ParsedSpan(dialect=self.name, kind=kind, query=query, documents=documents)
         elif kind == "llm":
             part = self._llm(attributes, given, got)
         else:
-            part = Sight(
+            part = ParsedSpan(
                 dialect=self.name,
                 kind=kind,
                 question=question_in(given),
@@ -65,11 +65,11 @@ class OpenInference:
             )
         return _flagged(part, hidden=hidden, broken=broken)
 
-    def _llm(self, attributes: Mapping[str, Any], given: object, got: object) -> Sight:
+    def _llm(self, attributes: Mapping[str, Any], given: object, got: object) -> ParsedSpan:
         sent = _messages(attributes, "llm.input_messages") or _prompts(attributes, given)
         received = _messages(attributes, "llm.output_messages")
         answer = received[-1].text if received else answer_in(got)
-        return Sight(
+        return ParsedSpan(
             dialect=self.name,
             kind="llm",
             answer=answer,
@@ -78,7 +78,7 @@ class OpenInference:
         )
 
 
-def _flagged(sight: Sight, *, hidden: bool, broken: str) -> Sight:
+def _flagged(sight: ParsedSpan, *, hidden: bool, broken: str) -> ParsedSpan:
     return replace(sight, hidden=hidden, broken=broken) if hidden or broken else sight
 
 

@@ -13,7 +13,7 @@ from steelyard_opentelemetry._documents import documents_in, retrieved_in
 from steelyard_opentelemetry._messages import Message, messages_in
 from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
 from steelyard_opentelemetry._span import Event, Span
-from steelyard_opentelemetry.dialects._sight import Kind, Sight
+from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan
 
 __all__ = ["OpenLLMetry"]
 
@@ -27,12 +27,12 @@ class OpenLLMetry:
 
     name = "openllmetry"
 
-    def see(self, span: Span) -> Sight | None:
+    def see(self, span: Span) -> ParsedSpan | None:
         """The span as OpenLLMetry writes it."""
         attributes = span.attributes
         hits = _hits(span.events)
         if hits:
-            return Sight(dialect=self.name, kind="retrieval", documents=hits)
+            return ParsedSpan(dialect=self.name, kind="retrieval", documents=hits)
         kind = _KINDS.get(str(attributes.get("traceloop.span.kind")))
         if kind is None:
             return None
@@ -43,7 +43,7 @@ class OpenLLMetry:
             kind = "tool"
         kind = _kind_by_shape(kind, attributes, given, got)
         if kind in ("retrieval", "rerank"):
-            part = Sight(
+            part = ParsedSpan(
                 dialect=self.name,
                 kind=kind,
                 query=question_in(given) if kind == "retrieval" else "",
@@ -52,7 +52,7 @@ class OpenLLMetry:
                 broken=broken,
             )
         elif kind == "llm":
-            part = Sight(
+            part = ParsedSpan(
                 dialect=self.name, kind=kind, answer=answer_in(got), messages=_sent(given), broken=broken
             )
         else:
@@ -62,10 +62,12 @@ class OpenLLMetry:
         run = attributes.get("traceloop.span.kind") == "workflow" and span.scope.endswith(".langchain")
         return replace(part, run=run)
 
-    def _step(self, kind: Kind, attributes: Mapping[str, Any], given: Any, got: Any, broken: str) -> Sight:
+    def _step(
+        self, kind: Kind, attributes: Mapping[str, Any], given: Any, got: Any, broken: str
+    ) -> ParsedSpan:
         outputs = got.get("outputs", got.get("output", got)) if isinstance(got, Mapping) else got
         name = str(attributes.get("tool.name") or attributes.get("traceloop.entity.name") or "")
-        return Sight(
+        return ParsedSpan(
             dialect=self.name,
             kind=kind,
             question=_question(given, got),

@@ -1,0 +1,1 @@
+"""Primitives that several rooms share: threads, process lifecycle, bounded collections."""

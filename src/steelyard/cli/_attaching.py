@@ -1,0 +1,112 @@
+"""The work of `steelyard run`: attach every recorder there is, then become the program."""
+
+from __future__ import annotations
+
+import logging
+import runpy
+import sys
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from steelyard.cli.scoring._judges import choose_judge
+from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.metrics import metrics_named
+from steelyard.online import Monitor
+
+__all__ = ["GROUP", "Job", "attach_recorders", "run_recorded"]
+
+GROUP = "steelyard.recorders"
+"""Entry points of this group name a module or object with `attach(monitor)` and `detach()`."""
+
+_log = logging.getLogger("steelyard.cli")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to run, and how to judge it."""
+
+    program: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False
+    metrics: tuple[str, ...] = ()
+    judge: str = "local"
+    model: str | None = None
+    base_url: str | None = None
+    key_variable: str | None = None
+    sample_rate: float = 1.0
+
+
+def run_recorded(job: Job) -> None:
+    """Run the program in this process, under its own name and arguments.
+
+    Raises:
+        ConfigurationError: If there is no such program or judge, or no framework is installed.
+        SystemExit: The program's own.
+    """
+    _find(job)
+    judge = choose_judge(job.judge, model=job.model, base_url=job.base_url, key_variable=job.key_variable)
+    metrics = metrics_named(list(job.metrics), judge) if job.metrics else None
+    monitor = Monitor(judge=judge, metrics=metrics, sample_rate=job.sample_rate)
+    if not attach_recorders(monitor):
+        raise ConfigurationError(
+            "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"
+        )
+    try:
+        _become(job)
+    finally:
+        monitor.close()
+
+
+def attach_recorders(monitor: Monitor) -> list[str]:
+    """Attach the recorder of every framework that is installed.
+
+    Returns:
+        Their names. One that cannot be attached is said and left out: the program runs all the same.
+    """
+    return [point.name for point in sorted(entry_points(group=GROUP), key=_name) if _attached(point, monitor)]
+
+
+def _name(point: EntryPoint) -> str:
+    return point.name
+
+
+def _attached(point: EntryPoint, monitor: Monitor) -> bool:
+    try:
+        point.load().attach(monitor)
+    except MissingDependency:
+        return False
+    except Exception:  # noqa: BLE001 - a recorder of somebody's own may raise anything
+        _log.warning("the recorder %r could not be attached", point.name, exc_info=True)
+        return False
+    return True
+
+
+def _find(job: Job) -> None:
+    """See that there is a program before anything is started."""
+    if not job.module:
+        if not Path(job.program).exists():
+            raise ConfigurationError(
+                f"{job.program!r} does not exist; for a module write: run -m {job.program}"
+            )
+        return
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = find_spec(job.program) is not None
+    except (ImportError, ValueError):
+        found = False
+    if not found:
+        raise ConfigurationError(f"there is no module {job.program!r}")
+
+
+def _become(job: Job) -> None:
+    sys.argv = [job.program, *job.arguments]
+    if job.module:
+        runpy.run_module(job.program, run_name="__main__", alter_sys=True)
+        return
+    path = Path(job.program)
+    if path.is_file():
+        # As the interpreter does for a script, and as `runpy` does by itself only for folders and archives.
+        sys.path.insert(0, str(path.absolute().parent))
+    runpy.run_path(job.program, run_name="__main__")

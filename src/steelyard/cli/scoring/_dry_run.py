@@ -1,0 +1,195 @@
+"""Judging on paper: every request is made just as it would be sent, and answered here, in this process.
+
+So a plan has the packing of the docket, the wording of the prompts and the shape of the schemas by
+construction; only the model's words are assumed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from importlib import import_module
+from typing import Any
+
+import openai
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import OpenAIEmbedder
+from steelyard.questions import (
+    Capabilities,
+    Claims,
+    Embedder,
+    Entities,
+    GeneratedQuestions,
+    Judge,
+    Noncommittal,
+    Question,
+    Reply,
+    Request,
+    View,
+)
+from steelyard.scores import Usage
+from steelyard.text import sentences
+
+__all__ = ["ASSUMED", "DryRunJudge"]
+
+ASSUMED = (
+    "4 characters a token, schemas included",
+    "a claim a sentence, no answer evasive, every verdict yes, reasons of 10 words",
+    "no retries, nothing cached by the server",
+)
+"""What a plan takes for granted."""
+
+_REASON = "the context with this number says so in these words"
+_Answer = list[str] | bool
+_NAME = re.compile(r"\b(?:[A-Z]\w+|\d[\d.,]*)")
+_known: ContextVar[Mapping[str, _Answer]] = ContextVar("known")
+
+
+class DryRunJudge:
+    """A remote judge whose requests never leave; it counts them as the server would."""
+
+    def __init__(self, make: Callable[..., Judge]) -> None:
+        """Args: make: Makes the remote judge, given the `client` to use."""
+        # The HTTP library under openai changed its name; its own constant knows it.
+        http: Any = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
+        self._http = http
+        self._client = openai.AsyncOpenAI(
+            api_key="none",
+            base_url="http://paper.invalid/v1",
+            max_retries=0,
+            http_client=http.AsyncClient(transport=http.MockTransport(self._serve)),
+        )
+        self._judge = make(client=self._client)
+        self.usage: dict[str, Usage] = {}
+
+    def embedder(self, model: str) -> Embedder:
+        """A remote embedder whose requests are counted here as well."""
+        return OpenAIEmbedder(model, client=self._client)
+
+    @property
+    def name(self) -> str:
+        """The remote judge's."""
+        return self._judge.name
+
+    @property
+    def prompt_version(self) -> str:
+        """The remote judge's."""
+        return self._judge.prompt_version
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The remote judge's."""
+        return self._judge.capabilities
+
+    async def answer(self, request: Request) -> Reply:
+        """Let the remote judge write its requests, and answer them from the material."""
+        _known.set({key: _assume(question, request.view) for key, question in request.questions.items()})
+        return await self._judge.answer(request)
+
+    async def aclose(self) -> None:
+        """Let go of the client."""
+        await self._judge.aclose()
+        await self._client.close()
+
+    def _serve(self, request: Any) -> Any:
+        body = json.loads(request.content)
+        make = _WIRE[request.url.path.rpartition("/")[2]]
+        reply, spent = make(body)
+        model = str(body["model"])
+        self.usage[model] = self.usage.get(model, Usage()) + spent
+        return self._http.Response(200, json=reply)
+
+
+def _assume(question: Question, view: View) -> _Answer:
+    """What a question is assumed to come back with: texts of the material, or yes."""
+    match question:
+        case Noncommittal():
+            return False
+        case Claims(of=of):
+            return [sentence.text for sentence in sentences(getattr(view, of) or "")]
+        case Entities(of="contexts"):
+            texts = " ".join(context.text for context in view.contexts or ())
+            return list(dict.fromkeys(_NAME.findall(texts)))
+        case Entities(of=of):
+            return list(dict.fromkeys(_NAME.findall(getattr(view, of) or "")))
+        case GeneratedQuestions(count=count):
+            return [f"What does the answer say about its subject number {number}?" for number in range(count)]
+        case _:
+            return True
+
+
+def _chat(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
+    wanted = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    if wanted is None:
+        raise ConfigurationError("a plan needs a judge that asks for a JSON schema")
+    known = _known.get()
+    reply = {
+        key: _fill(shape, wanted.get("$defs", {}), known.get(key, True))
+        for key, shape in wanted["properties"].items()
+    }
+    content = json.dumps(reply, ensure_ascii=False)
+    sent = sum(len(message["content"]) for message in body["messages"])
+    sent += len(json.dumps(wanted, separators=(",", ":")))
+    message = {"role": "assistant", "content": content}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    return {"model": body["model"], "choices": choices}, _usage(sent, _tokens(len(content)))
+
+
+def _fill(shape: dict[str, Any], shared: dict[str, Any], known: _Answer) -> Any:
+    """A value that fits the schema of one answer."""
+    if "$ref" in shape:
+        return _fill(shared[shape["$ref"].rpartition("/")[2]], shared, known)
+    if "enum" in shape:
+        return shape["enum"][-1]
+    match shape["type"]:
+        case "object":
+            return {name: _fill(inner, shared, known) for name, inner in shape["properties"].items()}
+        case "array" | "boolean":
+            return known
+        case "string":
+            return _REASON
+        case _:
+            return 0
+
+
+def _decisions(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
+    answers = [{"name": question.get("name"), **_decide(question)} for question in body["questions"]]
+    sent = len(json.dumps(body["input"], ensure_ascii=False)) + len(json.dumps(body["questions"]))
+    return {"answers": answers, "model": body["model"]}, _usage(sent, len(answers))
+
+
+def _decide(question: dict[str, Any]) -> dict[str, Any]:
+    match question["type"]:
+        case "predicate":
+            return {"type": "predicate", "probability": 1.0}
+        case "choice":
+            values = [choice["value"] for choice in question["choices"]]
+            odds = [{"value": value, "probability": float(value == values[0])} for value in values]
+            return {"type": "choice", "choice": values[0], "confidence": 1.0, "probabilities": odds}
+        case _:
+            labels = [level["label"] for level in question["levels"]]
+            top = len(labels) - 1
+            levels = [
+                {"label": label, "value": at, "probability": float(at == top)}
+                for at, label in enumerate(labels)
+            ]
+            return {"type": "score", "score": float(top), "confidence": 1.0, "probabilities": levels}
+
+
+def _embeddings(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
+    data = [{"index": at, "embedding": [1.0]} for at in range(len(body["input"]))]
+    return {"model": body["model"], "data": data}, _usage(sum(map(len, body["input"])), 0)
+
+
+_WIRE = {"completions": _chat, "decisions": _decisions, "embeddings": _embeddings}
+
+
+def _usage(sent: int, received: int) -> Usage:
+    return Usage(requests=1, prompt_tokens=_tokens(sent), completion_tokens=received)
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // 4)

@@ -1,0 +1,221 @@
+"""What `steelyard score` does: records stream from a file through the engine to a file, in bounded memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from steelyard.cli._words import counted, printable
+from steelyard.cli.scoring._input import count_lines, open_input, read_records
+from steelyard.cli.scoring._judges import JudgeChoice
+from steelyard.cli.scoring._prices import price_of
+from steelyard.cli.scoring._summary import Tally, show
+from steelyard.cli.scoring._thresholds import missed, parse_thresholds
+from steelyard.engine import check_names, evaluate_each
+from steelyard.errors import ConfigurationError
+from steelyard.metrics import Metric, default_metrics, metrics_named
+from steelyard.questions import Fuse, Judge
+from steelyard.scores import Evaluation, evaluation_to_json
+
+__all__ = ["BadLines", "Job", "run", "suite_of"]
+
+_STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
+_MOST_NAMED = 20
+_INTERRUPTED = 130
+_HOPELESS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One call of `steelyard score`, as it was typed."""
+
+    source: str
+    metrics: tuple[str, ...]
+    judge: JudgeChoice
+    fuse: Fuse
+    out: str | None
+    fail_under: tuple[str, ...]
+    concurrency: int
+    deadline: float | None
+
+    @property
+    def source_name(self) -> str:
+        """The input, for people."""
+        return "standard input" if self.source == "-" else self.source
+
+
+def run(job: Job) -> int:
+    """Score, write, sum up.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    console = Console(stderr=True)
+    judge = job.judge.build()
+    suite = suite_of(job.metrics, judge)
+    bars = parse_thresholds(job.fail_under, known=[metric.instance for metric in suite])
+    tally, bad = Tally(), BadLines(console)
+    started = time.monotonic()
+    stopped = False
+    with open_input(job.source) as lines, _writing(job) as write, _progress(job, console) as advance:
+
+        def done(evaluation: Evaluation) -> bool:
+            tally.add(evaluation)
+            write(evaluation)
+            advance()
+            return not _hopeless(tally)
+
+        try:
+            asyncio.run(_score(job, lines, bad, judge=judge, suite=suite, done=done))
+        except KeyboardInterrupt:
+            stopped = True
+    title = f"from {job.source_name}, scored in {time.monotonic() - started:.1f} s"
+    show(console, tally, title=title, price=_price(job, tally))
+    if stopped:
+        console.print("interrupted; the records above are what was scored", style="red")
+        return _INTERRUPTED
+    faults = _faults(tally, bad, missed(bars, tally.metrics), job.source_name)
+    for fault in faults:
+        console.print(fault, style="red", markup=False, highlight=False)
+    return 1 if faults else 0
+
+
+def _price(job: Job, tally: Tally) -> str:
+    """What the run cost, where tokens of one model were counted and its price is known."""
+    usage, judge = tally.sums.usage, job.judge
+    several = judge.extractor or judge.embedder
+    if judge.kind == "local" or several or not usage.prompt_tokens or usage.cost is not None:
+        return ""
+    dollars, source = price_of(usage, model=judge.chosen_model, base_url=judge.base_url)
+    return source if dollars is None else f"about ${dollars:.4f} ({source})"
+
+
+def suite_of(names: tuple[str, ...], judge: Judge) -> list[Metric]:
+    """The metrics asked for, each once; the judge's default suite where none are.
+
+    Raises:
+        ConfigurationError: If a name is unknown.
+    """
+    chosen = metrics_named(list(names), judge) if names else default_metrics(judge)
+    suite = list({metric.instance: metric for metric in chosen}.values())
+    check_names(suite)
+    return suite
+
+
+async def _score(
+    job: Job,
+    lines: BinaryIO,
+    bad: BadLines,
+    *,
+    judge: Judge,
+    suite: list[Metric],
+    done: Callable[[Evaluation], bool],
+) -> None:
+    embedder = job.judge.build_embedder()
+    each = evaluate_each(
+        read_records(lines, bad=bad),
+        metrics=suite,
+        judge=judge,
+        embedder=embedder,
+        fuse=job.fuse,
+        concurrency=job.concurrency,
+        deadline=job.deadline,
+    )
+    try:
+        async with aclosing(each):
+            async for evaluation in each:
+                if not done(evaluation):
+                    break
+    finally:
+        await judge.aclose()
+        await embedder.aclose()
+
+
+def _hopeless(tally: Tally) -> bool:
+    """Whether to stop: a wrong key or a server that is down would fail the rest as well."""
+    return tally.sums.records >= _HOPELESS and not any(
+        summary.scored or not summary.failed for summary in tally.metrics
+    )
+
+
+class BadLines:
+    """Names bad lines as they are met, up to a number, and counts them all."""
+
+    def __init__(self, console: Console) -> None:
+        self.count = 0
+        self._console = console
+
+    def __call__(self, number: int, why: str) -> None:
+        """Take note of one."""
+        self.count += 1
+        if self.count <= _MOST_NAMED:
+            message = printable(f"line {number}: {why}")
+        elif self.count == _MOST_NAMED + 1:
+            message = "more bad lines are counted, not named"
+        else:
+            return
+        self._console.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def _faults(tally: Tally, bad: BadLines, missed: list[str], source: str) -> list[str]:
+    """Sentences for everything that makes the exit status 1."""
+    faults = [f"{counted(bad.count, 'bad line')} in {source}"] if bad.count else []
+    if not tally.sums.records:
+        faults.append(f"no records in {source}")
+    if _hopeless(tally):
+        faults.append(f"stopped: the judge answered nothing for the first {_HOPELESS} records")
+    for summary in tally.nothing_worked:
+        failed = counted(sum(summary.failed.values()), "record")
+        faults.append(f"{summary.metric} failed on {failed} and has no value")
+    return faults + missed
+
+
+@contextmanager
+def _writing(job: Job) -> Iterator[Callable[[Evaluation], None]]:
+    """A function that writes one Evaluation to OUT. The record stays out of it: IN has it."""
+    if job.out is None:
+        yield lambda _: None
+    elif job.out in _STDOUT:
+        yield lambda evaluation: _put(sys.stdout.buffer, evaluation)
+    else:
+        with _open_output(job.out, job.source) as file:
+            yield lambda evaluation: _put(file, evaluation)
+
+
+def _open_output(path: str, source: str) -> BinaryIO:
+    if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
+        raise ConfigurationError(f"--out {path!r} is the input; name another file")
+    try:
+        return open(path, "wb")
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {path!r}: {os.strerror(error.errno or 0)}") from None
+
+
+def _put(file: BinaryIO, evaluation: Evaluation) -> None:
+    file.write(evaluation_to_json(evaluation.replace(record=None)).encode() + b"\n")
+    file.flush()
+
+
+@contextmanager
+def _progress(job: Job, console: Console) -> Iterator[Callable[[], None]]:
+    """A bar on standard error, if that is a terminal which the results are not written to as well."""
+    shared = job.out in _STDOUT and sys.stdout.isatty()
+    if not console.is_terminal or shared:
+        yield lambda: None
+        return
+    columns = (TextColumn("Scoring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=count_lines(job.source))
+        yield lambda: bar.advance(task)

@@ -1,0 +1,100 @@
+"""The judge that a command line names. A remote one is named or it is not used, whatever keys lie around."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import OpenAIEmbedder, StaticEmbedder, judge_from
+from steelyard.questions import Embedder, Judge
+
+__all__ = ["JudgeChoice", "choose_judge"]
+
+_MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgeChoice:
+    """What was typed about the judge."""
+
+    kind: str
+    """`local`, `openai` or `decisions`."""
+    model: str | None = None
+    """`--model`."""
+    extractor: str | None = None
+    """`--extractor`."""
+    embedder: str | None = None
+    """`--embedder`."""
+    base_url: str | None = None
+    """`--base-url`."""
+    key_variable: str | None = None
+    """`--api-key-env`."""
+    concurrency: int = 16
+    """`--concurrency`."""
+
+    def check(self) -> None:
+        """Raise a ConfigurationError if the options do not go together."""
+        remote = (self.model, self.base_url, self.key_variable, self.embedder)
+        if self.kind == "local" and any(remote):
+            raise ConfigurationError(
+                "--model, --embedder, --base-url and --api-key-env need --judge openai or --judge decisions"
+            )
+        if self.extractor and self.kind != "decisions":
+            raise ConfigurationError(
+                "--extractor needs --judge decisions; other judges extract by themselves"
+            )
+
+    @property
+    def chosen_model(self) -> str:
+        """The model asked for, or the one that a kind of judge stands for by itself."""
+        return self.model or _MODELS[self.kind]
+
+    def build(self) -> Judge:
+        """The judge, ready to be asked.
+
+        Raises:
+            ConfigurationError: If the options do not go together, or a key is needed and not set.
+        """
+        self.check()
+        if self.kind == "local":
+            return judge_from("local")
+        return self.remote(base_url=self.base_url, api_key=self._key(), concurrency=self.concurrency)
+
+    def build_embedder(self) -> Embedder:
+        """The embedder asked for, on the judge's server; the local one otherwise."""
+        if self.embedder is None:
+            return StaticEmbedder()
+        return OpenAIEmbedder(
+            self.embedder, base_url=self.base_url, api_key=self._key(), concurrency=self.concurrency
+        )
+
+    def remote(self, **options: Any) -> Judge:
+        """A judge that is not local, whose classes are given these options."""
+        if self.extractor:
+            beside = judge_from(f"openai:{self.extractor}", **options)
+            return judge_from(f"decisions:{self.chosen_model}", extractor=beside, **options)
+        return judge_from(f"{self.kind}:{self.chosen_model}", **options)
+
+    def _key(self) -> str | None:
+        key = os.environ.get(self.key_variable) if self.key_variable else None
+        if self.key_variable and not key:
+            raise ConfigurationError(f"--api-key-env {self.key_variable}: that variable is not set")
+        if not (key or self.base_url or os.environ.get("OPENAI_API_KEY")):
+            raise ConfigurationError(
+                f"--judge {self.kind} needs a key: export OPENAI_API_KEY=..., "
+                "or name a server that needs none with --base-url, or use --judge local"
+            )
+        return key
+
+
+def choose_judge(
+    kind: str, *, model: str | None, base_url: str | None, key_variable: str | None = None
+) -> Judge:
+    """The judge for `--judge`, `--model`, `--base-url` and `--api-key-env`.
+
+    Raises:
+        ConfigurationError: If the options do not go together, or a key is needed and not set.
+    """
+    return JudgeChoice(kind=kind, model=model, base_url=base_url, key_variable=key_variable).build()

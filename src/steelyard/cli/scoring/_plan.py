@@ -1,0 +1,107 @@
+"""`steelyard score --plan`: what a run would take, before a single request is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.cli._words import counted
+from steelyard.cli.scoring._dry_run import ASSUMED, DryRunJudge
+from steelyard.cli.scoring._input import count_lines, open_input, read_records
+from steelyard.cli.scoring._job import BadLines, Job, suite_of
+from steelyard.cli.scoring._prices import price_of
+from steelyard.engine import evaluate
+from steelyard.errors import SteelyardError
+from steelyard.record import Record
+from steelyard.scores import Usage
+
+__all__ = ["estimate"]
+
+_SAMPLE = 100
+
+
+def estimate(job: Job) -> int:
+    """Judge the first records on paper and print what they would take.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    console = Console(highlight=False)
+    job.judge.check()
+    if job.judge.kind == "local":
+        console.print("The local judge asks nobody: no requests, no tokens, no price.")
+        return 0
+    bad = BadLines(Console(stderr=True))
+    with open_input(job.source) as lines:
+        records = list(islice(read_records(lines, bad=bad), _SAMPLE))
+    if not records:
+        Console(stderr=True).print(f"no records in {job.source_name}", style="red", markup=False)
+        return 1
+    judge = DryRunJudge(job.judge.remote)
+    suite = suite_of(job.metrics, judge)
+    embedder = judge.embedder(job.judge.embedder) if job.judge.embedder else None
+    results = evaluate(records, metrics=suite, judge=judge, embedder=embedder, fuse=job.fuse, progress=False)
+    for summary in results.summary:
+        if summary.failed:
+            raise SteelyardError(
+                f"no plan: {summary.metric}: {summary.explanations[next(iter(summary.failed))]}"
+            )
+    price, sources = _price(judge.usage, job.judge.base_url)
+    total = _total(job.source, records)
+    console.print(_headline(job, judge.name, len(records), total, len(suite)))
+    console.print(_table(sum(judge.usage.values(), Usage()), price, len(records), total))
+    for line in (*(f"assumed: {what}" for what in ASSUMED), *sources):
+        console.print(Text(line, style="dim"))
+    return 1 if bad.count else 0
+
+
+def _price(usage: Mapping[str, Usage], base_url: str | None) -> tuple[float | None, list[str]]:
+    """What all models cost together, if all prices are known, and where each comes from."""
+    found = [price_of(spent, model=model, base_url=base_url) for model, spent in usage.items()]
+    known = [dollars for dollars, _ in found if dollars is not None]
+    return sum(known) if len(known) == len(found) else None, list(dict.fromkeys(line for _, line in found))
+
+
+def _total(source: str, records: list[Record]) -> int | None:
+    """How many records the file has: as many as were read, or as it has lines; unknown for a pipe."""
+    return len(records) if len(records) < _SAMPLE else count_lines(source)
+
+
+def _headline(job: Job, judge: str, sampled: int, total: int | None, metrics: int) -> Text:
+    whole = (
+        f"the first {sampled} of {total or 'many'} records"
+        if sampled != total
+        else counted(sampled, "record")
+    )
+    asked = f"{counted(metrics, 'metric')}, {judge}, fuse {job.fuse}"
+    return Text(f"{whole} of {job.source_name}, {asked}: nothing was sent", style="bold")
+
+
+def _table(usage: Usage, price: float | None, sampled: int, total: int | None) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("Estimate", "Requests", "Tokens in", "Tokens out", "Price"):
+        table.add_column(heading, justify="left" if heading == "Estimate" else "right", no_wrap=True)
+    scales = [("per record", 1 / sampled)]
+    if total:
+        scales.append((f"all {total:,}", total / sampled))
+    for name, scale in scales:
+        table.add_row(
+            name,
+            f"{usage.requests * scale:,.1f}" if scale < 1 else f"{usage.requests * scale:,.0f}",
+            f"{usage.prompt_tokens * scale:,.0f}",
+            f"{usage.completion_tokens * scale:,.0f}",
+            "-"
+            if price is None
+            else f"${price * scale:,.4f}"
+            if price * scale < 1
+            else f"${price * scale:,.2f}",
+        )
+    return table

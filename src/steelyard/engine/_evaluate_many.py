@@ -1,0 +1,225 @@
+"""Scoring many Records: bounded concurrency, results in input order, one event loop that is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, contextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from steelyard.engine._evaluate import check_names, evaluate_one
+from steelyard.engine._results import Results
+from steelyard.errors import ConfigurationError
+from steelyard.judge import judge_from
+from steelyard.metrics import Metric, default_metrics
+from steelyard.questions import Embedder, Fuse, Judge
+from steelyard.record import Record
+from steelyard.scores import Evaluation
+
+__all__ = ["Progress", "aevaluate", "evaluate", "evaluate_each"]
+
+Progress = bool | Callable[[Evaluation], None]
+"""Show a bar on stderr, show nothing, or call a function for each finished Evaluation."""
+
+_Result = TypeVar("_Result")
+
+
+def evaluate(
+    records: Iterable[Record],
+    *,
+    metrics: Sequence[Metric] | None = None,
+    judge: Judge | str | None = None,
+    embedder: Embedder | None = None,
+    fuse: Fuse = "view",
+    concurrency: int = 16,
+    deadline: float | None = None,
+    progress: Progress = True,
+) -> Results:
+    """Score records and wait for the results; `aevaluate` without an event loop of your own.
+
+    Works inside a running loop too (a notebook), by using a thread for its own.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    return _run(
+        aevaluate(
+            records,
+            metrics=metrics,
+            judge=judge,
+            embedder=embedder,
+            fuse=fuse,
+            concurrency=concurrency,
+            deadline=deadline,
+            progress=progress,
+        )
+    )
+
+
+async def aevaluate(
+    records: Iterable[Record],
+    *,
+    metrics: Sequence[Metric] | None = None,
+    judge: Judge | str | None = None,
+    embedder: Embedder | None = None,
+    fuse: Fuse = "view",
+    concurrency: int = 16,
+    deadline: float | None = None,
+    progress: Progress = True,
+) -> Results:
+    """Score records.
+
+    Args:
+        records: The turns; read as they are needed.
+        metrics: What to score them with; the judge's default suite where none are given.
+        judge: Who answers: a Judge, or a name such as `"openai:gpt-4o-mini"`; the local judge by default.
+        embedder: Who embeds; local static vectors by default.
+        fuse: How questions share requests.
+        concurrency: How many records are in flight.
+        deadline: Seconds for one record.
+        progress: A bar on stderr where that is a terminal, or a function, or neither.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    total = len(records) if isinstance(records, Sized) else None
+    each = evaluate_each(
+        records,
+        metrics=metrics,
+        judge=judge,
+        embedder=embedder,
+        fuse=fuse,
+        concurrency=concurrency,
+        deadline=deadline,
+    )
+    with _reporting(progress, total) as report:
+        evaluations = []
+        async with aclosing(each):
+            async for evaluation in each:
+                report(evaluation)
+                evaluations.append(evaluation)
+    return Results(evaluations)
+
+
+async def evaluate_each(
+    records: Iterable[Record],
+    *,
+    metrics: Sequence[Metric] | None = None,
+    judge: Judge | str | None = None,
+    embedder: Embedder | None = None,
+    fuse: Fuse = "view",
+    concurrency: int = 16,
+    deadline: float | None = None,
+) -> AsyncGenerator[Evaluation, None]:
+    """Score records as a stream, in input order and bounded memory; arguments as for `aevaluate`."""
+    _check(concurrency, deadline, embedder)
+    chosen = judge_from(judge if judge is not None else "local")
+    if isinstance(metrics, Metric):
+        raise ConfigurationError(f"metrics is a single Metric; pass a list of them: [{metrics.instance}]")
+    suite = list(metrics) if metrics is not None else default_metrics(chosen)
+    check_names(suite)
+    vectors = embedder if embedder is not None else _static_embedder()
+
+    slots = asyncio.Semaphore(concurrency)
+
+    async def score(record: Record) -> Evaluation:
+        async with slots:
+            limit = None if deadline is None else time.monotonic() + deadline
+            return await evaluate_one(
+                record, suite, judge=chosen, embedder=vectors, fuse=fuse, deadline=limit
+            )
+
+    window: deque[asyncio.Task[Evaluation]] = deque()
+    try:
+        for record in _checked(records):
+            window.append(asyncio.create_task(score(record)))
+            # Wider than the slots, so that one slow record at the head does not idle them.
+            if len(window) >= 4 * concurrency:
+                yield await window.popleft()
+        while window:
+            yield await window.popleft()
+    finally:
+        for task in window:
+            task.cancel()
+        await asyncio.gather(*window, return_exceptions=True)
+        if chosen is not judge:
+            await chosen.aclose()
+        if vectors is not embedder:
+            await vectors.aclose()
+
+
+def _check(concurrency: object, deadline: object, embedder: object) -> None:
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise ConfigurationError(f"concurrency must be a whole number of at least 1, not {concurrency!r}")
+    if deadline is not None and not (isinstance(deadline, int | float) and deadline > 0):
+        raise ConfigurationError(f"deadline must be a number of seconds above 0, not {deadline!r}")
+    if embedder is not None and not isinstance(embedder, Embedder):
+        raise ConfigurationError(f"embedder={embedder!r} is no Embedder: it needs name and embed()")
+
+
+def _checked(records: Iterable[Record]) -> Iterator[Record]:
+    """The same records; what is none is said with the way to make one."""
+    if isinstance(records, Record):
+        raise ConfigurationError("records is a single Record; pass a list of them: [record]")
+    for record in records:
+        if not isinstance(record, Record):
+            raise ConfigurationError(
+                f"records holds a {type(record).__name__}, not a Record; make one with Record(question=...), "
+                "Record.from_ragas(sample), Record.from_deepeval(case) or record_from_dict(data)"
+            )
+        yield record
+
+
+def _static_embedder() -> Embedder:
+    from steelyard.judge import StaticEmbedder
+
+    return StaticEmbedder()
+
+
+def _run(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run a coroutine in a loop of our own, wherever we are called from."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    started = threading.Event()
+    stop: list[Callable[[], object]] = []
+
+    async def stoppable() -> _Result:
+        task = asyncio.current_task()
+        assert task is not None
+        stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        started.set()
+        return await work
+
+    with ThreadPoolExecutor(1, thread_name_prefix="steelyard-evaluate") as thread:
+        try:
+            return thread.submit(lambda: asyncio.run(stoppable())).result()
+        except KeyboardInterrupt:  # of a notebook's cell: nothing more is to be asked, or paid for
+            started.wait(1)
+            with suppress(RuntimeError):  # the loop has closed in the meantime
+                for cancel in stop:
+                    cancel()
+            raise
+
+
+@contextmanager
+def _reporting(progress: Progress, total: int | None) -> Iterator[Callable[[Evaluation], None]]:
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Scoring", total=total)
+        yield lambda _: bar.advance(task)

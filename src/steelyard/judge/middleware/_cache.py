@@ -1,0 +1,187 @@
+"""What was asked before is not asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections import OrderedDict
+from pathlib import Path
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge.middleware._stored import dump, key_of, load, whole
+from steelyard.judge.middleware._wrapper import Wrapper
+from steelyard.questions import Judge, Reply, Request
+
+__all__ = ["Cache"]
+
+_TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, body TEXT, used REAL) WITHOUT ROWID"
+
+_log = logging.getLogger("steelyard.judge")
+
+
+class Cache(Wrapper):
+    """Keeps answers by a hash of judge, wording, material and questions; a duplicate record is judged once.
+
+    Requests that are alike and on their way at the same time wait for the first of them. Only replies in
+    which every question is answered, and well, are kept. A reply from the cache costs nothing, and its usage
+    says so. Judges of one name that are set up differently (another server, another temperature) need files
+    of their own.
+
+    Args:
+        judge: The judge. The cache goes outside of everything else.
+        path: A SQLite file that outlives the process and may be shared by several; None for memory. It holds
+            the judge's reasons and extracted claims, so it deserves the same care as the records themselves.
+        entries: Replies to keep; those not used for longest go first.
+    """
+
+    def __init__(self, judge: Judge, *, path: str | Path | None = None, entries: int = 10_000) -> None:
+        super().__init__(judge)
+        if entries < 1:
+            raise ConfigurationError(f"entries must be at least 1, not {entries!r}")
+        self._store: _Store = _Memory(entries) if path is None else _File(Path(path), entries)
+        self._locks: WeakValueDictionary[tuple[int, bytes], asyncio.Lock] = WeakValueDictionary()
+        self.hits = 0
+        self.misses = 0
+
+    async def answer(self, request: Request) -> Reply:
+        """The kept reply, or a new one."""
+        key = key_of(self.judge, request)
+        lock = self._locks.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
+        async with lock:
+            if (kept := self._kept(key, request)) is not None:
+                self.hits += 1
+                return kept
+            self.misses += 1
+            reply = await self.judge.answer(request)
+            if whole(request, reply.answers):
+                self._store.put(key, dump({name: reply.answers[name] for name in request.questions}))
+            return reply
+
+    def _kept(self, key: bytes, request: Request) -> Reply | None:
+        text = self._store.get(key)
+        if text is None:
+            return None
+        try:
+            answers = load(text)
+        except ValueError:
+            return None
+        return Reply(answers=answers) if whole(request, answers) else None
+
+    async def aclose(self) -> None:
+        """Close the judge and the file; both open again if they are used again."""
+        self._store.close()
+        await self.judge.aclose()
+
+
+class _Store(Protocol):
+    def get(self, key: bytes) -> str | None: ...
+
+    def put(self, key: bytes, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Memory:
+    """The most recently used, in this process."""
+
+    def __init__(self, entries: int) -> None:
+        self._entries = entries
+        self._texts: OrderedDict[bytes, str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: bytes) -> str | None:
+        with self._lock:
+            if key in self._texts:
+                self._texts.move_to_end(key)
+            return self._texts.get(key)
+
+    def put(self, key: bytes, text: str) -> None:
+        with self._lock:
+            self._texts[key] = text
+            self._texts.move_to_end(key)
+            if len(self._texts) > self._entries:
+                self._texts.popitem(last=False)
+
+    def close(self) -> None:
+        """Memory stays."""
+
+
+class _File:
+    """The most recently used, in SQLite. A file that does not work is a cache that never hits, said once."""
+
+    def __init__(self, path: Path, entries: int) -> None:
+        self._path = path
+        self._entries = entries
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._owner = 0
+        self._puts = 0
+        self._complained = False
+
+    def get(self, key: bytes) -> str | None:
+        with self._lock:
+            try:
+                connection = self._open()
+                row = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
+                if row is None:
+                    return None
+                connection.execute("UPDATE replies SET used = ? WHERE key = ?", (time.time(), key))
+                return str(row[0])
+            except (sqlite3.Error, OSError) as error:
+                self._complain(error)
+                return None
+
+    def put(self, key: bytes, text: str) -> None:
+        with self._lock:
+            try:
+                connection = self._open()
+                connection.execute(
+                    "INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (key, text, time.time())
+                )
+                self._puts += 1
+                if self._puts % 64 == 0:
+                    self._prune(connection)
+            except (sqlite3.Error, OSError) as error:
+                self._complain(error)
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        kept = "SELECT key FROM replies ORDER BY used DESC LIMIT ?"
+        connection.execute(f"DELETE FROM replies WHERE key NOT IN ({kept})", (self._entries,))
+
+    def _open(self) -> sqlite3.Connection:
+        """The connection; a forked child opens its own, because SQLite's may not cross a fork."""
+        if self._connection is None or self._owner != os.getpid():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)
+            connection = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False, timeout=1.0
+            )
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+                connection.execute(_TABLE)
+                connection.execute("CREATE INDEX IF NOT EXISTS replies_used ON replies (used)")
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection, self._owner = connection, os.getpid()
+        return self._connection
+
+    def _complain(self, error: Exception) -> None:
+        if not self._complained:
+            self._complained = True
+            _log.warning("judge cache %s does not work (%s); everything is asked anew", self._path, error)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._connection is not None and self._owner == os.getpid():
+                self._prune(self._connection)
+                self._connection.close()
+            self._connection = None

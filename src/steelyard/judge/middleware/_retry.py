@@ -1,0 +1,91 @@
+"""The one retry layer: what may pass is asked again, later, and as politely as the server wants.
+
+A wait the server asks for (Retry-After) is kept exactly; without one, waits grow exponentially with full
+jitter (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015). A server that wants more
+patience than there is gets no further request: the error goes up with its `retry_after`, for whoever can
+reschedule the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import tenacity
+
+from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable
+from steelyard.judge.middleware._wrapper import Wrapper
+from steelyard.questions import Judge, Reply, Request
+from steelyard.scores import Usage
+
+__all__ = ["RetryPolicy", "Retry"]
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryPolicy:
+    """How often and how long to try."""
+
+    retries: int = 3
+    """Requests after the first one."""
+    first_wait: float = 0.5
+    """Upper bound of the first wait in seconds; it doubles each time."""
+    longest_wait: float = 20.0
+    """No wait of ours is longer, and a server that asks for a longer one is not waited for."""
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise ConfigurationError(f"retries must not be negative, not {self.retries!r}")
+        if self.first_wait < 0 or self.longest_wait < 0:
+            raise ConfigurationError(f"waits must not be negative, not {self!r}")
+
+    async def call(self, send: Callable[[], Awaitable[_Result]]) -> tuple[_Result, int]:
+        """Send until it works.
+
+        Returns:
+            What came back, and how many requests failed before it.
+
+        Raises:
+            JudgeError: The last one; its `requests` counts all of them.
+        """
+        failed = 0
+        attempts = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(self.retries + 1),
+            retry=tenacity.retry_if_exception(self._may_pass),
+            wait=self._wait,
+            reraise=True,
+        )
+        async for attempt in attempts:
+            with attempt:
+                try:
+                    return await send(), failed
+                except JudgeError as error:
+                    failed = error.requests = failed + error.requests
+                    raise
+        raise AssertionError("tenacity ends with a result or an exception")
+
+    def _may_pass(self, error: BaseException) -> bool:
+        return isinstance(error, JudgeUnavailable) and (error.retry_after or 0) <= self.longest_wait
+
+    def _wait(self, state: tenacity.RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, JudgeUnavailable) and error.retry_after is not None:
+            return error.retry_after
+        return float(
+            tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait)(state)
+        )
+
+
+class Retry(Wrapper):
+    """Asks again what failed in a way that may pass, and counts every request into the usage."""
+
+    def __init__(self, judge: Judge, patience: RetryPolicy | None = None) -> None:
+        super().__init__(judge)
+        self._patience = patience or RetryPolicy()
+
+    async def answer(self, request: Request) -> Reply:
+        """Ask until there is a reply, or patience runs out."""
+        reply, failed = await self._patience.call(lambda: self.judge.answer(request))
+        return replace(reply, usage=reply.usage + Usage(requests=failed)) if failed else reply

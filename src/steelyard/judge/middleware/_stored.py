@@ -1,0 +1,88 @@
+"""Requests as keys and answers as JSON, for the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from steelyard.questions import Answer, Choice, Judge, Level, Question, Request, Texts, View, YesNo, check
+from steelyard.scores import Evidence
+
+__all__ = ["dump", "key_of", "load", "whole"]
+
+
+def key_of(judge: Judge, request: Request) -> bytes:
+    """A hash of everything that decides the answers: judge, wording, what is in view, and the questions."""
+    parts = [
+        judge.name,
+        judge.prompt_version,
+        _view(request.view),
+        [[key, type(question).__name__, _fields(question)] for key, question in request.questions.items()],
+    ]
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).digest()
+
+
+def _view(view: View) -> list[Any]:
+    passages = [
+        None if contexts is None else [context.text for context in contexts]
+        for contexts in (view.contexts, view.reference_contexts)
+    ]
+    return [view.question, view.answer, view.reference, *passages]
+
+
+def _fields(question: Question) -> list[Any]:
+    values = (getattr(question, field.name) for field in fields(question))
+    return [sorted(value) if isinstance(value, frozenset) else value for value in values]
+
+
+def whole(request: Request, answers: Mapping[str, Answer]) -> bool:
+    """Whether every question was answered, and well: nothing else is worth keeping."""
+    return all(
+        check(question, answers.get(key)) is answers.get(key) and isinstance(answers[key], _STORABLE)
+        for key, question in request.questions.items()
+    )
+
+
+_STORABLE = (YesNo, Level, Choice, Texts)
+
+
+def dump(answers: Mapping[str, Answer]) -> str:
+    """Answers as JSON."""
+    return json.dumps({key: [type(answer).__name__, _plain(answer)] for key, answer in answers.items()})
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    plain = asdict(answer)
+    if "probabilities" in plain:
+        # JSON has no numbers as keys.
+        plain["probabilities"] = list(plain["probabilities"].items())
+    return plain
+
+
+def load(text: str) -> dict[str, Answer]:
+    """Answers from their JSON.
+
+    Raises:
+        ValueError: If it is not theirs.
+    """
+    try:
+        return {key: _answer(form, plain) for key, (form, plain) in json.loads(text).items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("not the JSON of answers") from error
+
+
+def _answer(form: str, plain: dict[str, Any]) -> Answer:
+    match form:
+        case "YesNo":
+            return YesNo(**{**plain, "evidence": tuple(Evidence(**piece) for piece in plain["evidence"])})
+        case "Level":
+            return Level(**{**plain, "probabilities": dict(map(tuple, plain["probabilities"]))})
+        case "Choice":
+            return Choice(**{**plain, "probabilities": dict(map(tuple, plain["probabilities"]))})
+        case "Texts":
+            return Texts(items=tuple(plain["items"]))
+        case _:
+            raise ValueError(f"no answer {form!r}")

@@ -1,0 +1,72 @@
+"""What may be seen of a turn: masking before anything else, and stripping before results are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from steelyard._internal.executor import DaemonExecutor, in_executor
+from steelyard.record import Record
+from steelyard.scores import Evaluation, Evidence, Score, Verdict
+
+__all__ = ["Mask", "Masker", "without_content"]
+
+Mask = Callable[[Record], Record]
+"""Takes a Record and returns it without what must not leave the process."""
+
+_log = logging.getLogger("steelyard.online")
+
+
+class Masker:
+    """Applies the user's mask in threads of its own, so that a slow one holds up nothing but itself."""
+
+    def __init__(self, mask: Mask | None, *, timeout: float) -> None:
+        self._mask = mask
+        self._timeout = timeout
+        self._executor: DaemonExecutor | None = None
+        self._said = False
+
+    def start(self) -> None:
+        """Start the threads; not earlier, since a fork would leave them behind, and not at exit."""
+        if self._mask is not None and self._executor is None:
+            self._executor = DaemonExecutor(2, name="steelyard-mask")
+
+    async def apply(self, record: Record) -> Record | None:
+        """The masked Record; None where the mask failed, and then nothing of the content may be used."""
+        if self._mask is None or self._executor is None:
+            return record
+        try:
+            async with asyncio.timeout(self._timeout):
+                masked = await in_executor(self._executor, self._mask, record)
+            if isinstance(masked, Record):
+                return masked.replace(id=record.id, trace=record.trace)
+            problem = f"returned {type(masked).__name__} instead of a Record"
+        except TimeoutError:
+            problem = f"took longer than {self._timeout:g} s"
+        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+            problem = f"raised {type(error).__name__}"
+        if not self._said:
+            self._said = True
+            _log.error("the mask %s; such turns are dropped unjudged (counted as 'mask_failed')", problem)
+        return None
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._executor is not None:
+            self._executor.shutdown()
+
+
+def without_content(evaluation: Evaluation) -> Evaluation:
+    """The same Evaluation without any text of the turn: no record, no quotations, no words of judges."""
+    return replace(evaluation, record=None, scores=tuple(map(_bare_score, evaluation.scores)))
+
+
+def _bare_score(score: Score) -> Score:
+    return replace(score, explanation="", verdicts=tuple(map(_bare_verdict, score.verdicts)))
+
+
+def _bare_verdict(verdict: Verdict) -> Verdict:
+    evidence = tuple(Evidence(context=e.context, start=e.start, end=e.end) for e in verdict.evidence)
+    return replace(verdict, about="", reason="", evidence=evidence)

@@ -1,0 +1,1 @@
+"""What a Monitor was asked to do: options in code, variables and a file."""

@@ -1,0 +1,199 @@
+"""From settings to parts: judge, suite, sinks, selection and limits, where code did not bring its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
+from steelyard.judge.middleware import CircuitBreaker, Wrapper
+from steelyard.metrics import Metric, default_metrics, metrics_named
+from steelyard.online.config._options import SpoolSettings
+from steelyard.online.config._settings import Settings
+from steelyard.online.selection._budget import Budget
+from steelyard.online.selection._price import Price
+from steelyard.online.selection._rules import Rule
+from steelyard.online.selection._sampling import checked_rate
+from steelyard.online.selection._selection import Selection
+from steelyard.online.selection._suspicion import Suspicion
+from steelyard.questions import Embedder, Judge
+from steelyard.sinks import JSONLSink, Sink, SQLiteSink
+
+if TYPE_CHECKING:
+    from steelyard.online.monitor import Monitor
+
+__all__ = ["Parts", "choose_budget", "choose_parts", "choose_selection", "choose_spool", "default_monitor"]
+
+_log = logging.getLogger("steelyard.online")
+_SHARE = 0.2
+"""Of one core, for the local judge inside an application: it then lets go of the interpreter often enough."""
+_DATABASE = Path("steelyard.db")
+_Table = TypeVar("_Table")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """Who judges what, and where it goes."""
+
+    metrics: Sequence[Metric]
+    judge: Judge | None
+    embedder: Embedder | None
+    sinks: Sequence[Sink]
+
+
+def choose_parts(
+    settings: Settings,
+    *,
+    metrics: Sequence[Metric] | None,
+    judge: Judge | str | None,
+    embedder: Embedder | None,
+    sinks: Sequence[Sink] | None,
+) -> Parts:
+    """Fill in what was not given.
+
+    Raises:
+        ConfigurationError: If a name means nothing.
+    """
+    chosen = None
+    if judge is not None or metrics is None or any(metric.judge is None for metric in metrics):
+        chosen = _guarded(_judge(settings, judge))
+    if metrics is None:
+        assert chosen is not None
+        named = metrics_named(settings.metrics, chosen)
+        metrics = named or default_metrics(chosen)
+    if embedder is None and metrics:
+        embedder = StaticEmbedder()
+    return Parts(
+        metrics=tuple(metrics),
+        judge=chosen,
+        embedder=embedder,
+        sinks=tuple(_sinks(settings.sinks) if sinks is None else sinks),
+    )
+
+
+def _judge(settings: Settings, given: Judge | str | None) -> Judge:
+    name = settings.judge if given is None else given
+    if name == "local":
+        return LocalJudge(max_share=_SHARE)
+    if given is None and settings.base_url:
+        return judge_from(name, base_url=settings.base_url)
+    return judge_from(name)
+
+
+def _guarded(judge: Judge) -> Judge:
+    """The judge behind a breaker, unless it has one or is part of this process."""
+    inner = judge
+    while isinstance(inner, Wrapper):
+        if isinstance(inner, CircuitBreaker):
+            return judge
+        inner = inner.judge
+    return judge if isinstance(inner, LocalJudge) else CircuitBreaker(judge)
+
+
+def _sinks(names: Sequence[str]) -> list[Sink]:
+    return [sink for name in names for sink in _sinks_named(name)]
+
+
+def _sinks_named(name: str) -> list[Sink]:
+    kind, _, path = name.partition(":")
+    if kind == "auto":
+        return _sinks_at_hand()
+    if kind == "sqlite":
+        return [SQLiteSink(path or _DATABASE)]
+    if kind == "jsonl" and path:
+        return [JSONLSink(path)]
+    if kind == "opentelemetry":
+        from steelyard.sinks import OpenTelemetrySink
+
+        return [OpenTelemetrySink()]
+    raise ConfigurationError(
+        f"there is no sink {name!r}; there are 'auto', 'sqlite:FILE', 'jsonl:FILE' and 'opentelemetry'"
+    )
+
+
+def _sinks_at_hand() -> list[Sink]:
+    sinks: list[Sink] = []
+    folder = _DATABASE.absolute().parent
+    existing = _DATABASE if _DATABASE.exists() else folder
+    if os.access(folder, os.W_OK) and os.access(existing, os.W_OK):
+        sinks.append(SQLiteSink(_DATABASE))
+    else:
+        _log.warning("%s cannot be written to; results are kept in memory and end with the process", folder)
+        sinks.append(SQLiteSink(":memory:"))
+    if find_spec("opentelemetry") is not None:
+        sinks += _sinks_named("opentelemetry")
+    return sinks
+
+
+def choose_selection(settings: Settings, sample_rate: float | None, selection: Selection | None) -> Selection:
+    """The selection that code brought, or the one that settings describe; a rate that was given wins.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    if selection is None:
+        selection = Selection(
+            rate=checked_rate(settings.sample_rate, "sample_rate"),
+            rules=[_made(Rule, entries, "rules") for entries in settings.rules],
+            suspicion=_made(Suspicion, settings.suspicion, "suspicion") if settings.suspicion else None,
+            metric_rates=settings.metric_rates,
+        )
+    if sample_rate is None:
+        return selection
+    return replace(selection, rate=checked_rate(sample_rate, "sample_rate"))
+
+
+def choose_budget(settings: Settings) -> Budget | None:
+    """The budget that settings describe.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    entries = dict(settings.budget)
+    match entries.get("price"):
+        case str(model):
+            entries["price"] = Price.named(model, base_url=settings.base_url or None)
+        case Mapping() as price:
+            entries["price"] = _made(Price, price, "budget.price")
+    return _made(Budget, entries, "budget") if entries else None
+
+
+def choose_spool(settings: Settings, given: str | Path | SpoolSettings | None) -> SpoolSettings | None:
+    """The spool that code or settings name; its other entries come from settings where code gave only a path.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    if isinstance(given, SpoolSettings):
+        return given
+    entries = dict(settings.spool) if given is None else {**settings.spool, "path": given}
+    return _made(SpoolSettings, entries, "spool") if "path" in entries else None
+
+
+def _made(kind: type[_Table], entries: Mapping[str, Any], name: str) -> _Table:
+    try:
+        return kind(**entries)
+    except TypeError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
+
+
+_lock = threading.Lock()
+_shared: Monitor | None = None
+
+
+def default_monitor() -> Monitor:
+    """The Monitor of recorders that were given none: one for the whole process, made at first use."""
+    global _shared
+    from steelyard.online.monitor import Monitor
+
+    with _lock:
+        if _shared is None:
+            _shared = Monitor()
+        return _shared

@@ -1,0 +1,1 @@
+"""From a finished Evaluation to sinks and callbacks."""

@@ -1,0 +1,1 @@
+"""Where turns wait, and the ledger of what became of them."""

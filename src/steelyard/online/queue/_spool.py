@@ -1,0 +1,355 @@
+"""The spool: turns in a SQLite file until they are judged and delivered, whoever crashes in between.
+
+    waiting --claim--> leased --finish--> evaluated (its result waits in `results` until the sinks have it)
+       ^                 |  `--bury----> dead
+       `--expire, release, postpone
+
+A claim leases turns for a while; whoever holds a lease renews it while at work. Only the holder can finish a
+turn, so a result is written once, together with the new state, in one transaction. A turn that was claimed
+again and again without any outcome takes its worker down with it, and is buried.
+
+Times are the machine's monotonic clock, which processes share and no change of date moves. It starts again
+with the machine: a time further ahead than it can have been set is one from before, and counts as over.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from steelyard.online.queue._spool_schema import Durability, connect
+from steelyard.record import Record, record_from_dict, record_to_dict, text_of
+from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
+
+__all__ = ["Claimed", "Spool", "SpoolCounts", "Spooled", "Stored", "Undelivered"]
+
+Stored = Literal["new", "known", "full", "broken"]
+"""What became of a turn that was put in: stored, there before by its record id, refused for its size, or
+impossible to write down."""
+
+_MAX_WAIT = 3600.0
+_KEPT = 100_000
+_ID = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A turn as it lies in the spool: picked and masked; cleaned on its way in."""
+
+    record: Record
+    place: float
+    rate: float
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        data = {"place": self.place, "rate": self.rate, "record": record_to_dict(self.record)}
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, line: str) -> Spooled:
+        """Read it back.
+
+        Raises:
+            InvalidRecord: If it holds no record.
+        """
+        data = json.loads(line)
+        return cls(record_from_dict(data["record"]), data["place"], data["rate"])
+
+
+def _line(turn: Spooled) -> str | None:
+    try:
+        return turn.to_json()
+    except Exception:  # noqa: BLE001 - a hostile record may raise anything; the others are stored
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A leased turn."""
+
+    seq: int
+    lease: str
+    turn: Spooled
+    postponed: int
+    """How often it was given back because the judge was out of reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """A leased result that the sinks do not have yet."""
+
+    seq: int
+    lease: str
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpoolCounts:
+    """The spool's own ledger, over all processes and restarts: accepted = pending + evaluated + dead."""
+
+    accepted: int
+    """Turns put in."""
+    pending: int
+    """Waiting or leased."""
+    evaluated: int
+    """Judged."""
+    dead: Mapping[str, int]
+    """Given up, by cause."""
+    undelivered: int
+    """Of the evaluated ones, those that the sinks do not have yet."""
+    bytes: int
+    """Size of what is pending."""
+
+
+class Spool:
+    """A spool file. Calls block for as long as SQLite does; used from one thread at a time.
+
+    Args:
+        path: The file; made if it is not there.
+        max_bytes: Size of what may be pending; more is refused.
+        lease_seconds: How long a claim holds without being renewed.
+        max_attempts: Claims without any outcome after which a turn is buried.
+        durability: `normal` survives a crash of the process, `full` also one of the machine.
+        clock: Monotonic seconds.
+
+    Raises:
+        sqlite3.Error: If the file cannot be used; any call may raise it.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        max_bytes: int = 1024**3,
+        lease_seconds: float = 60.0,
+        max_attempts: int = 5,
+        durability: Durability = "normal",
+        busy_seconds: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.path = Path(path)
+        self.lease_seconds = lease_seconds
+        self._max_bytes = max_bytes
+        self._max_attempts = max_attempts
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._db = connect(self.path, durability=durability, busy_seconds=busy_seconds)
+        # Counting must not wait for a writer, which may itself wait for another process.
+        self._reading = threading.Lock()
+        self._reader = connect(self.path, durability=durability, busy_seconds=busy_seconds)
+
+    def put(self, turns: Sequence[Spooled]) -> list[Stored]:
+        """Put turns in, in one transaction; says for each what became of it."""
+        lines = [_line(turn) for turn in turns]
+        stored: list[Stored] = []
+        with self._transaction() as db:
+            room = self._max_bytes - self._total(db, "bytes")
+            for turn, line in zip(turns, lines, strict=True):
+                if line is None:
+                    stored.append("broken")
+                    continue
+                if len(line) > room:
+                    stored.append("full")
+                    continue
+                added = db.execute(
+                    "INSERT OR IGNORE INTO turns (record_id, body, size) VALUES (?, ?, ?)",
+                    (text_of(turn.record.id)[:_ID], line, len(line)),
+                ).rowcount
+                stored.append("new" if added else "known")
+                room -= len(line) * added
+            self._add(db, "accepted", count=stored.count("new"))
+            self._set(db, "bytes", self._max_bytes - room)
+        return stored
+
+    def claim(self, most: int) -> list[Claimed]:
+        """Lease the oldest turns that are due."""
+        now, lease = self._clock(), uuid.uuid4().hex
+        with self._transaction() as db:
+            self._expire(db, now)
+            rows = db.execute(
+                "UPDATE turns SET state = 'leased', lease = ?, lease_until = ?, attempts = attempts + 1"
+                " WHERE seq IN (SELECT seq FROM turns WHERE state = 'waiting'"
+                " AND (not_before <= ? OR not_before > ?) ORDER BY seq LIMIT ?)"
+                " RETURNING seq, body, attempts, postponed",
+                (lease, now + self.lease_seconds, now, now + _MAX_WAIT, most),
+            ).fetchall()
+            fit = [row for row in rows if row[2] <= self._max_attempts]
+            for row in rows:
+                if row not in fit:
+                    self._end(db, row[0], "dead", "poison")
+            return [
+                Claimed(seq, lease, turn, postponed)
+                for seq, body, _, postponed in sorted(fit)
+                if (turn := self._read(db, seq, body)) is not None
+            ]
+
+    def renew(self, claims: Sequence[Claimed | Undelivered]) -> None:
+        """Hold on to leases for another while."""
+        until = self._clock() + self.lease_seconds
+        with self._transaction() as db:
+            for table, kind in (("turns", Claimed), ("results", Undelivered)):
+                db.executemany(
+                    f"UPDATE {table} SET lease_until = ? WHERE seq = ? AND lease = ?",
+                    [(until, claim.seq, claim.lease) for claim in claims if isinstance(claim, kind)],
+                )
+
+    def finish(self, claim: Claimed, evaluation: Evaluation) -> Undelivered | None:
+        """Store a result and end its turn; None where the lease was lost, and another one's result counts."""
+        body = evaluation_to_json(evaluation)
+        until = self._clock() + self.lease_seconds
+        with self._transaction() as db:
+            if not self._held(db, claim):
+                return None
+            self._end(db, claim.seq, "evaluated")
+            db.execute("INSERT INTO results VALUES (?, ?, ?, ?)", (claim.seq, body, claim.lease, until))
+        return Undelivered(claim.seq, claim.lease, evaluation)
+
+    def bury(self, claim: Claimed, cause: str) -> bool:
+        """End a turn that cannot be evaluated; False where the lease was lost."""
+        with self._transaction() as db:
+            held = self._held(db, claim)
+            if held:
+                self._end(db, claim.seq, "dead", cause)
+        return held
+
+    def postpone(self, claim: Claimed, seconds: float) -> bool:
+        """Give a turn back, due later; this attempt does not count. False where the lease was lost."""
+        due = self._clock() + min(seconds, _MAX_WAIT)
+        with self._transaction() as db:
+            changed = db.execute(
+                "UPDATE turns SET state = 'waiting', lease = NULL, not_before = ?,"
+                " attempts = attempts - 1, postponed = postponed + 1"
+                " WHERE seq = ? AND state = 'leased' AND lease = ?",
+                (due, claim.seq, claim.lease),
+            ).rowcount
+        return changed == 1
+
+    def release(self, claims: Sequence[Claimed | Undelivered]) -> None:
+        """Give turns and results back untouched, because this process stops."""
+        with self._transaction() as db:
+            db.executemany(
+                "UPDATE turns SET state = 'waiting', lease = NULL, attempts = attempts - 1"
+                " WHERE seq = ? AND state = 'leased' AND lease = ?",
+                [(claim.seq, claim.lease) for claim in claims],
+            )
+            db.executemany(
+                "UPDATE results SET lease_until = 0 WHERE seq = ? AND lease = ?",
+                [(claim.seq, claim.lease) for claim in claims],
+            )
+
+    def undelivered(self, most: int) -> list[Undelivered]:
+        """Lease results that a process has left behind undelivered."""
+        now, lease = self._clock(), uuid.uuid4().hex
+        with self._transaction() as db:
+            rows = db.execute(
+                "UPDATE results SET lease = ?, lease_until = ? WHERE seq IN (SELECT seq FROM results"
+                " WHERE lease_until <= ? OR lease_until > ? ORDER BY seq LIMIT ?) RETURNING seq, body",
+                (lease, now + self.lease_seconds, now, now + self.lease_seconds + 1, most),
+            ).fetchall()
+        return [Undelivered(seq, lease, evaluation_from_json(body)) for seq, body in sorted(rows)]
+
+    def delivered(self, results: Sequence[Undelivered]) -> None:
+        """The sinks have these results."""
+        with self._transaction() as db:
+            db.executemany(
+                "DELETE FROM results WHERE seq = ? AND lease = ?",
+                [(result.seq, result.lease) for result in results],
+            )
+
+    def counts(self) -> SpoolCounts:
+        """The ledger now; from any thread, and without waiting for those who write."""
+        with self._reading:
+            db = self._reader
+            db.execute("BEGIN")
+            try:
+                totals = db.execute("SELECT state, reason, count FROM totals").fetchall()
+                (pending,) = db.execute(
+                    "SELECT COUNT(*) FROM turns WHERE state IN ('waiting', 'leased')"
+                ).fetchone()
+                (undelivered,) = db.execute("SELECT COUNT(*) FROM results").fetchone()
+            finally:
+                db.execute("ROLLBACK")
+        plain = {state: count for state, reason, count in totals if not reason}
+        return SpoolCounts(
+            accepted=plain.get("accepted", 0),
+            pending=pending,
+            evaluated=plain.get("evaluated", 0),
+            dead={reason: count for state, reason, count in totals if state == "dead"},
+            undelivered=undelivered,
+            bytes=plain.get("bytes", 0),
+        )
+
+    def prune(self, *, keep: int = _KEPT) -> None:
+        """Forget the ids of all but the latest finished turns; until then a duplicate is recognised."""
+        with self._transaction() as db:
+            db.execute(
+                "DELETE FROM turns WHERE state IN ('evaluated', 'dead')"
+                " AND seq <= (SELECT COALESCE(MAX(seq), 0) FROM turns) - ?",
+                (keep,),
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock, self._reading:
+            self._reader.close()
+            self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _expire(self, db: sqlite3.Connection, now: float) -> None:
+        db.execute(
+            "UPDATE turns SET state = 'waiting', lease = NULL"
+            " WHERE state = 'leased' AND (lease_until <= ? OR lease_until > ?)",
+            (now, now + self.lease_seconds + 1),
+        )
+
+    def _read(self, db: sqlite3.Connection, seq: int, body: str) -> Spooled | None:
+        """A turn's body; one that cannot be read is buried."""
+        try:
+            return Spooled.from_json(body)
+        except (ValueError, KeyError, TypeError):
+            self._end(db, seq, "dead", "unreadable")
+            return None
+
+    def _held(self, db: sqlite3.Connection, claim: Claimed) -> bool:
+        row = db.execute(
+            "SELECT 1 FROM turns WHERE seq = ? AND state = 'leased' AND lease = ?", (claim.seq, claim.lease)
+        ).fetchone()
+        return row is not None
+
+    def _end(self, db: sqlite3.Connection, seq: int, state: str, reason: str = "") -> None:
+        (size,) = db.execute("SELECT size FROM turns WHERE seq = ?", (seq,)).fetchone()
+        db.execute("UPDATE turns SET state = ?, body = NULL, lease = NULL WHERE seq = ?", (state, seq))
+        self._add(db, state, reason)
+        self._add(db, "bytes", count=-size)
+
+    def _total(self, db: sqlite3.Connection, state: str) -> int:
+        row: Any = db.execute("SELECT count FROM totals WHERE state = ? AND reason = ''", (state,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def _set(self, db: sqlite3.Connection, state: str, count: int) -> None:
+        db.execute("INSERT OR REPLACE INTO totals VALUES (?, '', ?)", (state, count))
+
+    def _add(self, db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1) -> None:
+        db.execute(
+            "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            (state, reason, count),
+        )

@@ -1,0 +1,1 @@
+"""Which turns are judged: sampling, rules, suspicion, throttle and budget."""

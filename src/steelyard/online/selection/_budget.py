@@ -1,0 +1,197 @@
+"""Throttle and budget: limits on what judging may use up, kept by lowering the rate before they bind.
+
+Each limit knows its window, what was used in it and what is reserved for turns under way. From the turns that
+arrive and what one costs, it works out which share of them the rest of the window can carry; rates are
+multiplied by the smallest such share. So a budget that binds thins the sample evenly over the window, at a
+probability that is known and stored. Only where that fails (the first turns, a sudden rush) is a turn cut
+off by name, which leaves a gap in coverage that the ledger shows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+from steelyard.errors import ConfigurationError
+from steelyard.online.selection._price import Price
+from steelyard.scores import Usage
+
+__all__ = ["RateWindow", "Budget", "BudgetControl", "Reservation"]
+
+_SECONDS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What judging may use up. Windows follow each other without overlap, from the first turn on."""
+
+    cost_per_hour: float | None = None
+    """US dollars."""
+    cost_per_day: float | None = None
+    """US dollars."""
+    tokens_per_hour: int | None = None
+    """Tokens sent and received."""
+    tokens_per_day: int | None = None
+    """Tokens sent and received."""
+    requests_per_hour: int | None = None
+    """Requests to judges and embedders."""
+    requests_per_day: int | None = None
+    """Requests to judges and embedders."""
+    price: Price | None = None
+    """What tokens cost, for judges that do not say it themselves; needed by the limits in dollars then."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "price" and value is not None and (isinstance(value, bool) or not value > 0):
+                raise ConfigurationError(f"{field.name} must be more than 0, not {value!r}")
+
+    def used(self, usage: Usage) -> dict[str, float]:
+        """What an evaluation has used up, by kind."""
+        cost = usage.cost if usage.cost is not None or self.price is None else self.price.of(usage)
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        return {"cost": cost or 0.0, "tokens": float(tokens), "requests": float(usage.requests)}
+
+    def allowances(self) -> list[RateWindow]:
+        """One for each limit that is set."""
+        found = []
+        for field in fields(self):
+            kind, _, window = field.name.partition("_per_")
+            if window and (limit := getattr(self, field.name)) is not None:
+                found.append(RateWindow(kind, limit, _SECONDS[window], reason="over_budget"))
+        return found
+
+
+class RateWindow:
+    """One limit on one kind of use, in windows of one length."""
+
+    def __init__(self, kind: str, limit: float, seconds: float, *, reason: str) -> None:
+        self.kind = kind
+        self.limit = limit
+        self.reason = reason
+        self._seconds = seconds
+        self._started: float | None = None
+        self._used = 0.0
+        self._reserved = 0.0
+        self._arrivals = Arrivals(seconds / 4)
+
+    def arrived(self, now: float) -> None:
+        """A turn has arrived that would be judged if there were no limit."""
+        self.roll(now)
+        self._arrivals.add(now)
+
+    def roll(self, now: float) -> None:
+        """Begin a new window if the last one is over."""
+        if self._started is None or now - self._started >= self._seconds:
+            self._started, self._used = now, 0.0
+
+    @property
+    def left(self) -> float:
+        """What is neither used nor reserved."""
+        return self.limit - self._used - self._reserved
+
+    def share(self, now: float, cost: float) -> float:
+        """The share of what arrives that the rest of the window can carry, at this cost of one turn."""
+        assert self._started is not None
+        remaining = max(0.0, self._started + self._seconds - now)
+        need = cost * self._arrivals.per_second(now) * remaining
+        return 1.0 if need <= self.left else max(0.0, self.left / need)
+
+    def reserve(self, amount: float) -> None:
+        """Set something aside for a turn under way."""
+        self._reserved += amount
+
+    def correct(self, reserved: float, used: float) -> None:
+        """The turn is through: what was reserved is free again, and this was used."""
+        self._reserved = max(0.0, self._reserved - reserved)
+        self._used += used
+
+
+class Arrivals:
+    """How many turns come in a second: a count in which older ones weigh ever less."""
+
+    def __init__(self, memory: float) -> None:
+        self._memory = memory
+        self._first: float | None = None
+        self._last = 0.0
+        self._count = 0.0
+
+    def add(self, now: float) -> None:
+        """One has come."""
+        if self._first is None:
+            self._first = self._last = now
+        self._count = 1 + self._count * math.exp((self._last - now) / self._memory)
+        self._last = now
+
+    def per_second(self, now: float) -> float:
+        """The rate now; at first, before there is enough to go by, rather too low than too high."""
+        if self._first is None:
+            return 0.0
+        seen = 1 - math.exp(-max(0.25, (now - self._first) / self._memory))
+        return self._count * math.exp((self._last - now) / self._memory) / (self._memory * seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What was set aside for one turn, by kind."""
+
+    amounts: dict[str, float]
+
+
+class BudgetControl:
+    """All limits of a Monitor together; used in the background thread only."""
+
+    def __init__(
+        self,
+        *,
+        turns_per_minute: float | None = None,
+        budget: Budget | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._budget = budget or Budget()
+        self._allowances: Sequence[RateWindow] = self._budget.allowances()
+        if turns_per_minute is not None:
+            throttle = RateWindow("turns", turns_per_minute, 60.0, reason="throttled")
+            self._allowances = [throttle, *self._allowances]
+        self._clock = clock
+        self._typical: dict[str, float] = {"turns": 1.0}
+
+    def share(self) -> float:
+        """A turn has arrived that selection wants: the share of such turns that the limits can carry."""
+        if not self._allowances:
+            return 1.0
+        now = self._clock()
+        for allowance in self._allowances:
+            allowance.arrived(now)
+        return min(
+            allowance.share(now, self._typical.get(allowance.kind, 0.0)) for allowance in self._allowances
+        )
+
+    def reserve(self, *, forced: bool = False) -> Reservation | str:
+        """Set aside what a turn typically uses; or the reason why it cannot be judged."""
+        now = self._clock()
+        for allowance in self._allowances:
+            allowance.roll(now)
+            if not forced and allowance.left < self._typical.get(allowance.kind, 1e-12):
+                return allowance.reason
+        amounts = {a.kind: self._typical.get(a.kind, 0.0) for a in self._allowances}
+        for allowance in self._allowances:
+            allowance.reserve(amounts[allowance.kind])
+        return Reservation(amounts)
+
+    def correct(self, reservation: Reservation, usage: Usage) -> None:
+        """The turn is through: hold what it used against what was set aside for it."""
+        used = {"turns": 1.0, **self._budget.used(usage)}
+        for kind, amount in used.items():
+            if kind != "turns" and usage.requests:
+                before = self._typical.get(kind, amount)
+                self._typical[kind] = before + (amount - before) / 10
+        for allowance in self._allowances:
+            allowance.correct(reservation.amounts.get(allowance.kind, 0.0), used[allowance.kind])
+
+    def release(self, reservation: Reservation) -> None:
+        """The turn is not judged after all: nothing was used."""
+        for allowance in self._allowances:
+            allowance.correct(reservation.amounts.get(allowance.kind, 0.0), 0.0)

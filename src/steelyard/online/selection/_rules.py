@@ -1,0 +1,76 @@
+"""Rules: rates for turns that can be told apart by tags, metadata, route or status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, get_args
+
+from steelyard.errors import ConfigurationError
+from steelyard.online.selection._sampling import checked_rate
+from steelyard.record import Record, Status
+
+__all__ = ["ROUTE", "Rule"]
+
+ROUTE = "route"
+"""The metadata entry that `Rule.route` is held against: the endpoint, chain or tenant a turn belongs to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A rate for the turns that match. Everything that is given must match; a rule without any matches all.
+
+    Example:
+        >>> Rule(route="/chat/*", rate=0.2).matches(Record(metadata={"route": "/chat/help"}))
+        True
+    """
+
+    rate: float = 1.0
+    """The rate of the turns that match."""
+    tags: Sequence[str] = ()
+    """All of these tags."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """All of these entries."""
+    route: str | None = None
+    """A shell pattern that `metadata["route"]` fits, e.g. `/chat/*`."""
+    status: Sequence[Status] | Status = ()
+    """One of these endings. Only `ok` and `truncated` turns can be judged, whatever the rate."""
+    force: bool = False
+    """Judge all of them, past throttle and budget."""
+    never: bool = False
+    """Judge none of them."""
+    name: str = ""
+    """What it is called in `Decision.reasons`."""
+
+    def __post_init__(self) -> None:
+        checked_rate(self.rate, "a rule's rate")
+        if isinstance(self.tags, str):
+            raise ConfigurationError(f"a rule's tags must be a list; write tags=[{self.tags!r}]")
+        if self.force and self.never:
+            raise ConfigurationError(f"the rule {self.label!r} says both force and never")
+        for status in self._statuses:
+            if status not in get_args(Status):
+                raise ConfigurationError(
+                    f"a rule's status must be one of {', '.join(get_args(Status))}, not {status!r}"
+                )
+
+    @property
+    def label(self) -> str:
+        """Its name, or what it matches."""
+        parts = [*self.tags, *self.metadata, self.route or "", *self._statuses]
+        return self.name or "rule:" + ",".join(filter(None, map(str, parts)))
+
+    @property
+    def _statuses(self) -> tuple[str, ...]:
+        return (self.status,) if isinstance(self.status, str) else tuple(self.status)
+
+    def matches(self, record: Record) -> bool:
+        """Whether a turn is one of those meant."""
+        if self._statuses and record.status not in self._statuses:
+            return False
+        if not set(self.tags) <= set(record.tags):
+            return False
+        if any(record.metadata.get(name) != value for name, value in self.metadata.items()):
+            return False
+        return self.route is None or fnmatchcase(str(record.metadata.get(ROUTE, "")), self.route)

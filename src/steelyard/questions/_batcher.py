@@ -1,0 +1,317 @@
+"""The docket: it drives all metrics of one record through their rounds and fuses what they ask.
+
+A metric is a generator: it yields questions, gets their answers back and in the end returns a Score. The
+docket gathers the questions of all metrics, drops duplicates, packs the rest into as few requests as the
+views allow, and hands every metric its answers. Extractions go first: everything else waits until no
+extraction is outstanding, so that verdicts which different metrics reach at different depths still travel
+together. Texts to embed go last, all in one request. Most evaluations are two or three trips deep, however
+many metrics they have.
+
+Every answer is accounted for: what is missing, refused or malformed is asked once more, and then fails by
+name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar, get_args
+
+from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable
+from steelyard.questions._answer import Answer, Unanswered, Vector
+from steelyard.questions._check import check
+from steelyard.questions._packing import Fuse, Group, pack
+from steelyard.questions._protocols import Embedder, Judge, Request, View
+from steelyard.questions._question import Embed, Question
+from steelyard.record import Record
+from steelyard.recording import unrecorded
+from steelyard.scores import Score, Usage
+
+__all__ = ["SupportsQuestions", "MetricRun", "QuestionBatcher", "Unanswerable", "require"]
+
+MetricRun = Generator[Sequence[Question], Sequence[Answer], Score]
+"""What a metric is while it runs: it yields rounds of questions and returns its Score."""
+
+_Form = TypeVar("_Form")
+
+
+class SupportsQuestions(Protocol):
+    """What the docket needs to know of a metric."""
+
+    @property
+    def instance(self) -> str:
+        """The name its Score carries."""
+        ...
+
+    def ask(self, record: Record) -> MetricRun:
+        """Start asking about a record."""
+        ...
+
+
+class Unanswerable(Exception):
+    """Raised inside a metric, by `require`, when an answer that it cannot do without is not there."""
+
+    def __init__(self, unanswered: Unanswered, *, kind: str) -> None:
+        super().__init__(f"{kind}: {unanswered.detail or unanswered.cause}")
+        self.unanswered = unanswered
+        self.kind = kind
+
+
+def require(answers: Iterable[Answer], form: type[_Form]) -> list[_Form]:
+    """The answers as what they were asked to be.
+
+    Args:
+        answers: Answers to questions that all have the same form.
+        form: That form.
+
+    Raises:
+        Unanswerable: At the first one that is not there; the docket turns it into the metric's Score.
+    """
+    found: list[_Form] = []
+    for answer in answers:
+        if isinstance(answer, Unanswered):
+            raise Unanswerable(answer, kind=form.__name__)
+        assert isinstance(answer, form), f"{answer!r} is not a {form.__name__}"
+        found.append(answer)
+    return found
+
+
+@dataclass(slots=True)
+class _Case:
+    """One metric on its way to a Score."""
+
+    asker: SupportsQuestions
+    asking: MetricRun | None
+    questions: Sequence[Question] = ()
+    score: Score | None = None
+
+    def advance(self, answers: Sequence[Answer] | None, judge: str) -> None:
+        """Hand over the answers of the last round; leaves either new questions or a Score."""
+        assert self.asking is not None
+        name = self.asker.instance
+        try:
+            self.questions = self.asking.send(answers) if answers is not None else next(self.asking)
+            _ = {hash(question) for question in self.questions}
+            return
+        except StopIteration as stop:
+            if not isinstance(stop.value, Score):
+                detail = f"the metric returned {type(stop.value).__name__}, not a Score"
+                self.score = Score.failed(name, cause="metric_error", explanation=detail)
+            else:
+                self.score = stop.value
+        except Unanswerable as problem:
+            self.score = _unanswerable(name, problem, judge)
+        except Exception as error:  # noqa: BLE001 - a user's metric may raise anything; the others go on
+            self.score = Score.failed(
+                name, cause="metric_error", explanation=f"the metric raised {type(error).__name__}: {error}"
+            )
+        self.asking, self.questions = None, ()
+
+
+def _start(asker: SupportsQuestions, record: Record) -> MetricRun:
+    """The asker's questions; a plain function that raises does so in its turn, as a generator would."""
+    return (yield from asker.ask(record))
+
+
+def _unanswerable(name: str, problem: Unanswerable, judge: str) -> Score:
+    unanswered = problem.unanswered
+    if unanswered.cause == "unsupported":
+        return Score.not_applicable(name, cause="unsupported", explanation=unanswered.detail)
+    explanation = f"{judge}: {unanswered.detail or unanswered.cause}"
+    return Score.failed(name, cause=unanswered.cause, explanation=explanation)
+
+
+@dataclass
+class QuestionBatcher:
+    """Asks one judge and one embedder on behalf of any number of metrics.
+
+    Attributes:
+        judge: Answers every question but `Embed`.
+        embedder: Answers `Embed`; without one those are `unsupported`.
+        fuse: How questions share requests.
+        deadline: `time.monotonic()` after which nothing more is asked; None for none.
+        usage: What it has cost so far.
+        retry_after: The longest wait in seconds that a failed request was told to keep; None for none.
+    """
+
+    judge: Judge
+    embedder: Embedder | None = None
+    fuse: Fuse = "view"
+    deadline: float | None = None
+    usage: Usage = field(default_factory=Usage)
+    retry_after: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a fuse mode that there is not.
+
+        Raises:
+            ConfigurationError: Naming those there are.
+        """
+        if self.fuse not in get_args(Fuse):
+            words = ", ".join(map(repr, get_args(Fuse)))
+            raise ConfigurationError(f"fuse={self.fuse!r} is none of {words}")
+
+    async def run(self, record: Record, askers: Sequence[SupportsQuestions]) -> list[Score]:
+        """Drive every asker to its Score, in the order given. Errors become Scores, never exceptions."""
+        known: dict[Question, Answer] = {}
+        cases = [_Case(asker, _start(asker, record)) for asker in askers]
+        for case in cases:
+            case.advance(None, self.judge.name)
+        while outstanding := self._advance(cases, known):
+            known.update(await self._round(record, outstanding))
+        return [case.score for case in cases if case.score is not None]
+
+    def _advance(self, cases: Sequence[_Case], known: Mapping[Question, Answer]) -> list[Question]:
+        """Let every metric go as far as the known answers carry it; returns what is still to be asked."""
+        outstanding: dict[Question, None] = {}
+        for case in cases:
+            while case.asking is not None:
+                unknown = [question for question in case.questions if question not in known]
+                if unknown:
+                    outstanding.update(dict.fromkeys(unknown))
+                    break
+                case.advance([known[question] for question in case.questions], self.judge.name)
+        return list(outstanding)
+
+    async def _round(self, record: Record, questions: list[Question]) -> dict[Question, Answer]:
+        """Ask what can be asked now: unsupported questions fall at once, extractions go first, texts last."""
+        answers = {question: lack for question in questions if (lack := self._unsupported(question))}
+        if answers:
+            return answers
+        rest = [question for question in questions if not isinstance(question, Embed)]
+        texts = [question for question in questions if isinstance(question, Embed)]
+        groups = self._groups(record, rest)
+        if any(question.extracts for question in rest):
+            groups = [group for group in groups if any(question.extracts for question in group.questions)]
+        jobs = [self._ask(record, group) for group in groups] or [self._embed(texts)]
+        for found in await asyncio.gather(*jobs):
+            answers.update(found)
+        self.usage += Usage(questions=len(answers))
+        return answers
+
+    def _unsupported(self, question: Question) -> Answer | None:
+        if isinstance(question, Embed):
+            if self.embedder is not None:
+                return None
+            return Unanswered(cause="unsupported", detail="no embedder is configured")
+        if type(question) in self.judge.capabilities.kinds:
+            return None
+        detail = f"the judge {self.judge.name!r} cannot answer {question.kind!r} questions"
+        return Unanswered(cause="unsupported", detail=detail)
+
+    def _groups(self, record: Record, questions: Sequence[Question]) -> list[Group]:
+        """The requests of a round. While something is to be extracted, only what costs nothing goes along.
+
+        That is a second or later repeat: it needs a request of its own anyway, which can do the extracting.
+        """
+        able = self.judge.capabilities
+        if any(question.extracts for question in questions):
+            lone = not able.independent and self.fuse != "off"
+            questions = [q for q in questions if q.extracts or (lone and q.sample > 1)]
+        packed = pack(
+            questions,
+            fuse=self.fuse,
+            independent=able.independent,
+            weigh=lambda parts: _size(View.of(record, parts)),
+        )
+        return [piece for group in packed for piece in self._split(record, group)]
+
+    def _split(self, record: Record, group: Group) -> Iterable[Group]:
+        """Cut a group into pieces that the judge can take."""
+        able = self.judge.capabilities
+        room = able.max_characters - _size(View.of(record, group.parts))
+        piece: list[Question] = []
+        used = 0
+        for question in group.questions:
+            size = len(repr(question))
+            if piece and (len(piece) >= able.max_questions or used + size > room):
+                yield Group(group.parts, tuple(piece))
+                piece, used = [], 0
+            piece.append(question)
+            used += size
+        if piece:
+            yield Group(group.parts, tuple(piece))
+
+    async def _ask(self, record: Record, group: Group) -> dict[Question, Answer]:
+        """Ask a group, and once more what did not come back well."""
+        view = View.of(record, group.parts)
+        if (size := _size(view)) > (most := self.judge.capabilities.max_characters):
+            detail = f"{size} characters of material, and the judge {self.judge.name!r} takes {most}"
+            return dict.fromkeys(group.questions, Unanswered(cause="too_large", detail=detail))
+        answers = await self._request(view, group.questions)
+        poor = [question for question, answer in answers.items() if _worth_asking_again(answer)]
+        if poor:
+            self.usage += Usage(reasked=len(poor))
+            answers.update(await self._request(view, poor))
+        return answers
+
+    async def _request(self, view: View, questions: Sequence[Question]) -> dict[Question, Answer]:
+        keyed = {f"q{number}": question for number, question in enumerate(questions, start=1)}
+
+        async def send() -> dict[Question, Answer]:
+            reply = await self.judge.answer(Request(view=view, questions=keyed))
+            answers = {question: check(question, reply.answers.get(key)) for key, question in keyed.items()}
+            self.usage += reply.usage + Usage(extra=len(reply.answers.keys() - keyed.keys()))
+            return answers
+
+        found = await self._call(send)
+        return dict.fromkeys(questions, found) if isinstance(found, Unanswered) else found
+
+    async def _embed(self, questions: Sequence[Embed]) -> dict[Question, Answer]:
+        embedder = self.embedder
+        assert embedder is not None
+
+        async def send() -> dict[Question, Answer]:
+            vectors, usage = await embedder.embed([question.text for question in questions])
+            self.usage += usage
+            if len(vectors) != len(questions):
+                detail = f"{len(vectors)} vectors for {len(questions)} texts"
+                return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
+            if len(lengths := {len(vector) for vector in vectors}) > 1:
+                detail = f"vectors of different lengths: {sorted(lengths)}"
+                return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
+            found = (Vector(values=tuple(map(float, vector))) for vector in vectors)
+            return {
+                question: check(question, vector) for question, vector in zip(questions, found, strict=True)
+            }
+
+        found = await self._call(send)
+        return dict.fromkeys(questions, found) if isinstance(found, Unanswered) else found
+
+    async def _call(self, send: Callable[[], Awaitable[_Form]]) -> _Form | Unanswered:
+        """Send one request, unseen by any recorder and within the deadline; what goes wrong has a name."""
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        late = Unanswered(cause="deadline", detail="the time for this record ran out")
+        if left is not None and left <= 0:
+            return late
+        try:
+            with unrecorded():
+                async with asyncio.timeout(left) as limit:
+                    return await send()
+        except JudgeError as error:
+            self.usage += Usage(requests=error.requests)
+            if isinstance(error, JudgeUnavailable) and error.retry_after is not None:
+                self.retry_after = max(error.retry_after, self.retry_after or 0.0)
+            return Unanswered(cause=error.cause, detail=str(error))
+        except Exception as error:  # noqa: BLE001 - a user's judge may raise anything
+            self.usage += Usage(requests=1)
+            if limit.expired():
+                return late
+            detail = f"the judge or embedder raised {type(error).__name__}: {error}"
+            return Unanswered(cause="judge_error", detail=detail)
+
+
+_REASKED = frozenset({"missing_answer", "malformed_answer", "malformed_reply", "refused"})
+
+
+def _worth_asking_again(answer: Answer) -> bool:
+    return isinstance(answer, Unanswered) and answer.cause in _REASKED
+
+
+def _size(view: View) -> int:
+    """Characters of material in a view."""
+    texts = [view.question, view.answer, view.reference]
+    passages = [*(view.contexts or ()), *(view.reference_contexts or ())]
+    return sum(len(text) for text in texts if text) + sum(len(passage.text) for passage in passages)

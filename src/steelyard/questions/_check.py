@@ -1,0 +1,87 @@
+"""Holding every answer against its question: what does not fit is named, never repaired or averaged in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from steelyard.questions._answer import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
+from steelyard.questions._question import Choose, GeneratedQuestions, Question, Rating
+
+__all__ = ["check"]
+
+_Key = TypeVar("_Key", str, float)
+
+
+def check(question: Question, answer: Answer | None) -> Answer:
+    """The answer if it fits the question, else an `Unanswered` that says what is wrong with it."""
+    if answer is None:
+        return Unanswered(cause="missing_answer", detail="the judge left the question out")
+    if isinstance(answer, Unanswered):
+        return answer
+    if not isinstance(answer, question.form):
+        return _malformed(f"a {type(answer).__name__} where a {question.form.__name__} was asked for")
+    fault = _fault(question, answer)
+    return _malformed(fault) if fault else answer
+
+
+def _malformed(fault: str) -> Unanswered:
+    return Unanswered(cause="malformed_answer", detail=fault)
+
+
+def _fault(question: Question, answer: Answer) -> str | None:
+    match answer:
+        case YesNo(value=value) if not isinstance(value, bool):
+            return f"{value!r} is neither yes nor no"
+        case YesNo(probability=p) if p is not None and not _in_unit(p):
+            return f"probability {p!r} outside 0..1"
+        case Level():
+            return _level_fault(question, answer)
+        case Choice():
+            return _choice_fault(question, answer)
+        case Texts(items=items):
+            return _texts_fault(question, items)
+        case Vector(values=values) if not values or not all(map(math.isfinite, values)):
+            return "a vector that is empty or not finite"
+        case _:
+            return None
+
+
+def _in_unit(probability: object) -> bool:
+    return isinstance(probability, int | float) and 0 <= probability <= 1
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _texts_fault(question: Question, items: Sequence[object]) -> str | None:
+    if isinstance(items, str) or not all(isinstance(item, str) and item.strip() for item in items):
+        return "an item that is empty or no text"
+    if isinstance(question, GeneratedQuestions) and items and len(items) < question.count:
+        return f"{len(items)} questions where {question.count} were asked for"
+    return None
+
+
+def _level_fault(question: Question, answer: Level) -> str | None:
+    assert isinstance(question, Rating)
+    scale = {value for value, _ in question.levels}
+    if not _is_number(answer.value) or answer.value not in scale:
+        return f"level {answer.value!r} is not on the scale {sorted(scale)!r}"
+    return _weights_fault(answer.probabilities, scale)
+
+
+def _choice_fault(question: Question, answer: Choice) -> str | None:
+    assert isinstance(question, Choose)
+    if answer.value not in question.options:
+        return f"option {answer.value!r} is not among {list(question.options)!r}"
+    return _weights_fault(answer.probabilities, set(question.options))
+
+
+def _weights_fault(weights: object, known: set[_Key]) -> str | None:
+    if not isinstance(weights, Mapping) or not set(weights) <= known:
+        return "probabilities for something that was not offered"
+    if not all(map(_in_unit, weights.values())):
+        return "a probability outside 0..1"
+    return None

@@ -1,0 +1,120 @@
+"""Who may see what: packing the questions of one round into as few requests as possible.
+
+Two questions may share a request if nothing that the request shows is hidden from either of them, and if they
+do not carry two different repeat numbers: independent repeats must not see each other's answers. Finding the
+fewest requests is colouring a small graph (a dozen kinds of view), which branch and bound solves exactly,
+with the least material as the second criterion. The first solution it finds is the greedy one; after `_STEPS`
+steps the best so far is taken, so that no mixture of metrics can hold up an event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from steelyard.questions._question import Part, Question
+
+__all__ = ["Fuse", "Group", "pack"]
+
+Fuse = Literal["view", "record", "off"]
+"""How questions share requests: by what they may see, all of a round at once, or not at all."""
+
+_STEPS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The questions of one request and the parts it is sent with."""
+
+    parts: frozenset[Part]
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Questions and what they need, show and hide together: at first those that agree in it, then a group."""
+
+    needs: frozenset[Part]
+    shown: frozenset[Part]
+    hidden: frozenset[Part]
+    sample: int
+    questions: tuple[Question, ...]
+
+
+def pack(
+    questions: Sequence[Question],
+    *,
+    fuse: Fuse,
+    independent: bool,
+    weigh: Callable[[frozenset[Part]], int],
+) -> list[Group]:
+    """Group questions into requests.
+
+    Args:
+        questions: Distinct questions of one round.
+        fuse: `view` honours what is hidden, `record` ignores it, `off` asks one by one.
+        independent: Whether the judge answers each question by itself, so that repeats may share a request.
+        weigh: Size of some parts of the record, to choose between equally few requests.
+    """
+    if fuse == "off":
+        return [Group(question.needs, (question,)) for question in questions]
+    kinds = _kinds(questions, blind=fuse == "view", repeats=not independent)
+    best = _Search(weigh).fewest(kinds) if kinds else []
+    return [Group(group.needs, group.questions) for group in best]
+
+
+def _kinds(questions: Sequence[Question], *, blind: bool, repeats: bool) -> list[_Kind]:
+    gathered: dict[tuple[frozenset[Part], frozenset[Part], frozenset[Part], int], list[Question]] = {}
+    for question in questions:
+        hidden = question.hides if blind else frozenset[Part]()
+        sample = question.sample if repeats else 0
+        key = (question.needs, question.needs | question.shows, hidden, sample)
+        gathered.setdefault(key, []).append(question)
+    return [_Kind(*key, tuple(members)) for key, members in gathered.items()]
+
+
+class _Search:
+    """Depth-first search for the partition with the fewest groups, then the least material."""
+
+    def __init__(self, weigh: Callable[[frozenset[Part]], int]) -> None:
+        self._weigh = cache(weigh)
+        self._best: list[_Kind] = []
+        self._cost = (1 << 30, 0)
+        self._steps = 0
+
+    def fewest(self, kinds: list[_Kind]) -> list[_Kind]:
+        # The most constrained kinds first: bounds bite early, and the greedy first descent is a good one.
+        self._descend(sorted(kinds, key=lambda kind: -len(kind.hidden | kind.shown)), 0, [], 0)
+        return self._best
+
+    def _descend(self, kinds: list[_Kind], at: int, groups: list[_Kind], weight: int) -> None:
+        """Place kinds[at:]. Groups and their material only grow, so what costs too much already can go."""
+        self._steps += 1
+        cost = (len(groups), weight)
+        if self._best and (cost >= self._cost or self._steps > _STEPS):
+            return
+        if at == len(kinds):
+            self._cost, self._best = cost, list(groups)
+            return
+        kind = kinds[at]
+        for place, group in enumerate(groups):
+            if (joined := _joined(group, kind)) is not None:
+                groups[place] = joined
+                more = self._weigh(joined.needs) - self._weigh(group.needs)
+                self._descend(kinds, at + 1, groups, weight + more)
+                groups[place] = group
+        groups.append(kind)
+        self._descend(kinds, at + 1, groups, weight + self._weigh(kind.needs))
+        groups.pop()
+
+
+def _joined(group: _Kind, kind: _Kind) -> _Kind | None:
+    """A group with a kind more, or None where something it would show must stay hidden from somebody."""
+    shown, hidden = group.shown | kind.shown, group.hidden | kind.hidden
+    if shown & hidden or (group.sample and kind.sample and group.sample != kind.sample):
+        return None
+    return _Kind(
+        group.needs | kind.needs, shown, hidden, group.sample or kind.sample, group.questions + kind.questions
+    )

@@ -1,0 +1,339 @@
+"""The question algebra: what a metric may ask, with meaning instead of prompt strings.
+
+Every question says three things about the record's material:
+
+- `needs`: the parts that must be in view to answer it,
+- `shows`: the parts it gives away by itself (a claim is a piece of the answer),
+- `hides`: the parts that must stay out of view, because they would give the verdict away or colour it.
+
+A request may hold several questions as long as nothing in its view is hidden from any of them (see
+`_packing`). Questions are values: equal questions are asked once. A question with a non-zero `sample` is an
+independent repeat: it is never merged with its twin, and shares a request with it only where the judge
+answers each question by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from steelyard.questions._answer import Choice, Level, Texts, Vector, YesNo
+
+__all__ = [
+    "Claims",
+    "Contradicted",
+    "Embed",
+    "Entities",
+    "Noncommittal",
+    "Part",
+    "Choose",
+    "Predicate",
+    "Question",
+    "GeneratedQuestions",
+    "Rating",
+    "Relevant",
+    "Same",
+    "Supported",
+    "Useful",
+]
+
+Part = Literal["question", "contexts", "answer", "reference", "reference_contexts"]
+"""A part of a record that a judge may be shown."""
+
+_NONE: frozenset[Part] = frozenset()
+
+
+def _parts(*parts: Part) -> frozenset[Part]:
+    return frozenset(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What every question has."""
+
+    form: ClassVar[type]
+    """The class of its answer."""
+    extracts: ClassVar[bool] = False
+    """Whether other questions are made out of its answer; extractions are asked before everything else."""
+
+    sample: int = 0
+    """0, or the number of an independent repeat."""
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        """Parts that must be in view."""
+        raise NotImplementedError
+
+    @property
+    def shows(self) -> frozenset[Part]:
+        """Parts that the question itself gives away."""
+        return _NONE
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        """Parts that must not be in view."""
+        return _NONE
+
+    @property
+    def kind(self) -> str:
+        """The question's name in verdicts and counts."""
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supported(Question):
+    """Can this claim be inferred from the given passages (or the reference) alone?"""
+
+    form = YesNo
+    claim: str
+    """The claim, a full sentence."""
+    by: Literal["contexts", "reference_contexts", "reference", "answer"] = "contexts"
+    """What it is held against."""
+    of: Part = "answer"
+    """What the claim was taken from."""
+    passage: int | None = None
+    """Index of the one passage to hold it against; None for all of them together."""
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts(self.by)
+
+    @property
+    def shows(self) -> frozenset[Part]:
+        return _parts(self.of)
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _parts("answer", "reference", "reference_contexts", "contexts") - {self.of, self.by}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contradicted(Question):
+    """Do the given passages say that this claim is wrong? Silence is not contradiction."""
+
+    form = YesNo
+    claim: str
+    by: Literal["contexts", "reference_contexts", "reference"] = "contexts"
+    of: Part = "answer"
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts(self.by)
+
+    @property
+    def shows(self) -> frozenset[Part]:
+        return _parts(self.of)
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _parts("answer", "reference", "reference_contexts", "contexts") - {self.of, self.by}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Useful(Question):
+    """Did this passage help to arrive at the given answer (or reference) to the question?"""
+
+    form = YesNo
+    context: int
+    """Index of the passage."""
+    toward: Literal["answer", "reference"] = "answer"
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts("question", "contexts", self.toward)
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _parts("answer", "reference", "reference_contexts") - {self.toward}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relevant(Question):
+    """Does this sentence help to answer the question?"""
+
+    form = YesNo
+    text: str
+    """The sentence or statement."""
+    of: Literal["contexts", "answer"] = "contexts"
+    """What it was taken from."""
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts("question")
+
+    @property
+    def shows(self) -> frozenset[Part]:
+        return _parts(self.of)
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        other = _parts("answer") if self.of == "contexts" else _NONE
+        return _parts("reference", "reference_contexts") | other
+
+
+@dataclass(frozen=True, kw_only=True)
+class Same(Question):
+    """Is this claim also made, in whatever words, by the given text?"""
+
+    form = YesNo
+    claim: str
+    among: Literal["answer", "reference"]
+    """The text to look for it in."""
+    of: Part
+    """What the claim was taken from."""
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts(self.among)
+
+    @property
+    def shows(self) -> frozenset[Part]:
+        return _parts(self.of)
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _parts("contexts", "reference_contexts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rating(Question):
+    """Which of these described levels fits? The levels, not the number, carry the meaning."""
+
+    form = Level
+    instruction: str
+    """What is rated, in one or two sentences."""
+    levels: tuple[tuple[float, str], ...]
+    """Value and description of each level, lowest first."""
+    sees: frozenset[Part]
+    """What must be in view."""
+    blind: frozenset[Part] = _NONE
+    """What must stay out of view."""
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return self.sees
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return self.blind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicate(Question):
+    """Is this criterion met?"""
+
+    form = YesNo
+    criterion: str
+    """A yes/no question about what is in view."""
+    sees: frozenset[Part]
+    blind: frozenset[Part] = _NONE
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return self.sees
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return self.blind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choose(Question):
+    """Which of these options fits best?"""
+
+    form = Choice
+    instruction: str
+    options: tuple[str, ...]
+    sees: frozenset[Part]
+    blind: frozenset[Part] = _NONE
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return self.sees
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return self.blind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims(Question):
+    """The stand-alone factual claims of a text, pronouns resolved with the question in view.
+
+    "In 1879." to "When was Einstein born?" makes the claim "Einstein was born in 1879."
+    """
+
+    form = Texts
+    extracts = True
+    of: Literal["answer", "reference", "contexts"] = "answer"
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts("contexts") if self.of == "contexts" else _parts("question", self.of)
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _parts("answer", "reference", "contexts", "reference_contexts") - _extractable(self.of)
+
+
+def _extractable(of: Part) -> frozenset[Part]:
+    """What may be in view beside a text while its claims are extracted: answer and reference do no harm."""
+    return _parts("contexts") if of == "contexts" else _parts("answer", "reference")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entities(Question):
+    """The named entities of a text: people, places, organisations, dates, numbers, works."""
+
+    form = Texts
+    extracts = True
+    of: Literal["answer", "reference", "contexts"] = "reference"
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts(self.of)
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _NONE if self.of == "contexts" else _parts("contexts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedQuestions(Question):
+    """Questions that the answer would answer, written without knowing the real one."""
+
+    form = Texts
+    extracts = True
+    count: int = 3
+    """How many, and no fewer."""
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts("answer")
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _parts("question", "reference", "reference_contexts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noncommittal(Question):
+    """Does the answer evade: does it say that it does not know, or nothing to the point?"""
+
+    form = YesNo
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _parts("answer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embed(Question):
+    """The embedding of a text; answered by the embedder, not by the judge."""
+
+    form = Vector
+    text: str
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return _NONE

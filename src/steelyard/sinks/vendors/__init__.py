@@ -1,0 +1,1 @@
+"""Sinks for vendors' HTTP APIs, one file each."""

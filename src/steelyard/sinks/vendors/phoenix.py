@@ -1,0 +1,121 @@
+"""Scores as annotations in Arize Phoenix: on the RAG span, and on the documents of its retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from steelyard.record import text_of
+from steelyard.scores import Evaluation, Score, Verdict
+from steelyard.sinks._described import annotator_kind
+from steelyard.sinks.vendors._http import HTTPSink, details, given_or_env
+
+__all__ = ["PhoenixSink"]
+
+_ABOUT_CONTEXT = "useful"
+"""The kind of verdict that is about a whole context; `relevant` is asked of sentences, also the answer's."""
+
+
+class PhoenixSink(HTTPSink):
+    """Posts to `/v1/span_annotations` and `/v1/document_annotations` of a Phoenix server.
+
+    Annotations are keyed by result id (documents: by metric and position), so writing again replaces them.
+    They may arrive before their span; Phoenix keeps them until it does.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        retrieval_span: Callable[[Evaluation], str | None] | None = None,
+        explanations: bool = True,
+        timeout: float = 5.0,
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            url: The server; else `PHOENIX_COLLECTOR_ENDPOINT`, else `http://127.0.0.1:6006`.
+            api_key: Else `PHOENIX_API_KEY`; servers without authentication need none.
+            retrieval_span: From an Evaluation to the id of the span whose documents were judged; by default
+                `retrieval_span` in the record's metadata. Without one there are no document annotations.
+            explanations: Whether to send the judges' words.
+            timeout: Seconds for one request.
+
+        Raises:
+            ConfigurationError: If the URL is none.
+        """
+        key = api_key or given_or_env(None, "PHOENIX_API_KEY", what="key", default="-")
+        super().__init__(
+            "phoenix",
+            given_or_env(url, "PHOENIX_COLLECTOR_ENDPOINT", what="URL", default="http://127.0.0.1:6006"),
+            headers={} if key == "-" else {"Authorization": f"Bearer {key}"},
+            timeout=timeout,
+            explanations=explanations,
+        )
+        self._retrieval_span = retrieval_span or _noted_span
+
+    def _send(self, evaluations: Sequence[Evaluation]) -> None:
+        spans = [one for evaluation in evaluations for one in self._annotations(evaluation)]
+        documents = [one for evaluation in evaluations for one in self._document_annotations(evaluation)]
+        if spans:
+            self._request("POST", "/v1/span_annotations?sync=false", {"data": spans})
+        if documents:
+            self._request("POST", "/v1/document_annotations?sync=false", {"data": documents})
+
+    def _annotations(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+        if evaluation.trace is None or not evaluation.trace.span_id:
+            self._left_out["no_trace"] += len(evaluation.scores)
+            return
+        for score in evaluation.scores:
+            yield {
+                "span_id": evaluation.trace.span_id,
+                "name": score.metric,
+                "annotator_kind": annotator_kind(score),
+                "identifier": score.id,
+                "result": {
+                    "score": score.value,
+                    "label": score.label or (None if score.status == "scored" else score.status),
+                    "explanation": self._comment(score),
+                },
+                "metadata": details(score, evaluation),
+            }
+
+    def _document_annotations(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+        span_id = self._retrieval_span(evaluation)
+        if not span_id:
+            return
+        for score in evaluation.scores:
+            for position, verdict in _by_context(score, evaluation):
+                yield {
+                    "span_id": span_id,
+                    "document_position": position,
+                    "name": score.metric,
+                    "annotator_kind": annotator_kind(score),
+                    "result": {
+                        "score": verdict.probability if verdict.probability is not None else _number(verdict),
+                        "label": str(verdict.value).lower(),
+                        "explanation": text_of(verdict.reason) or None if self._explanations else None,
+                    },
+                    "metadata": details(score, evaluation),
+                }
+
+
+def _noted_span(evaluation: Evaluation) -> str | None:
+    found = evaluation.record.metadata.get("retrieval_span") if evaluation.record else None
+    return found if isinstance(found, str) else None
+
+
+def _by_context(score: Score, evaluation: Evaluation) -> Iterator[tuple[int, Verdict]]:
+    """The verdicts that are about a whole context each, with the position their retriever gave it."""
+    contexts = evaluation.record.contexts if evaluation.record else ()
+    if len(score.verdicts) != len(contexts):
+        return
+    for index, verdict in enumerate(score.verdicts):
+        if verdict.kind == _ABOUT_CONTEXT and verdict.about == contexts[index].text:
+            rank = contexts[index].rank
+            yield (index if rank is None else rank), verdict
+
+
+def _number(verdict: Verdict) -> float | None:
+    return None if verdict.value is None or isinstance(verdict.value, str) else float(verdict.value)

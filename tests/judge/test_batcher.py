@@ -1,0 +1,435 @@
+"""The docket, by what it sends: a real ChatJudge against a server that keeps every request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from judge_server import Fault, JudgeServer, Received, filled
+from steelyard.errors import ConfigurationError
+from steelyard.judge import ChatJudge, OpenAIEmbedder
+from steelyard.questions import (
+    Capabilities,
+    Choose,
+    Claims,
+    Embed,
+    Fuse,
+    GeneratedQuestions,
+    MetricRun,
+    Noncommittal,
+    Part,
+    Question,
+    QuestionBatcher,
+    Rating,
+    Request,
+    Supported,
+    Texts,
+    Useful,
+    Vector,
+    YesNo,
+    require,
+)
+from steelyard.record import Context, Record
+from steelyard.scores import Score, Usage
+from steelyard.testing import ScriptedJudge
+
+RECORD = Record(
+    id="r1",
+    question="Where was Einstein born?",
+    contexts=(Context(text="Einstein was born in Ulm."), Context(text="Ulm lies on the Danube.")),
+    answer="In Ulm, in 1879.",
+    reference="He was born in Ulm.",
+)
+
+
+@dataclass
+class Asks:
+    """A metric made of a function."""
+
+    instance: str
+    rounds: Callable[[Record], MetricRun]
+
+    def ask(self, record: Record) -> MetricRun:
+        return self.rounds(record)
+
+
+def scored(name: str, value: float) -> Score:
+    return Score(metric=name, status="scored", value=value)
+
+
+def shallow(record: Record) -> MetricRun:
+    """One round."""
+    useful = require((yield [Useful(context=0), Useful(context=1)]), YesNo)
+    return scored("shallow", sum(answer.value for answer in useful) / 2)
+
+
+def deep(record: Record) -> MetricRun:
+    """Two rounds: claims, then a verdict on each."""
+    (claims,) = require((yield [Claims()]), Texts)
+    answers = require((yield [Supported(claim=claim) for claim in claims.items]), YesNo)
+    return scored("deep", sum(answer.value for answer in answers) / len(answers))
+
+
+def embeds(record: Record) -> MetricRun:
+    """Three rounds, the last one by the embedder."""
+    (questions,) = require((yield [GeneratedQuestions(count=3)]), Texts)
+    require((yield [Noncommittal()]), YesNo)
+    vectors = require((yield [Embed(text=text) for text in questions.items]), Vector)
+    return scored("embeds", float(len(vectors)))
+
+
+def raises(record: Record) -> MetricRun:
+    """Raises in the middle."""
+    yield [Claims()]
+    raise KeyError("a user's mistake")
+
+
+METRICS = [Asks(f.__name__, f) for f in (shallow, deep, embeds, raises)]
+
+
+def ask(
+    server: JudgeServer, metrics: Sequence[Asks], *, fuse: Fuse = "view", **options: Any
+) -> tuple[dict[str, Score], Usage]:
+    async def main() -> tuple[list[Score], Usage]:
+        judge = ChatJudge("m", base_url=server.url, **options)
+        embedder = OpenAIEmbedder(base_url=server.url)
+        docket = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse)
+        try:
+            return await docket.run(RECORD, metrics), docket.usage
+        finally:
+            await judge.aclose()
+            await embedder.aclose()
+
+    scores, usage = asyncio.run(main())
+    return {score.metric: score for score in scores}, usage
+
+
+def parts(prompt: str) -> set[str]:
+    """Which parts of the record a prompt shows."""
+    found = {"question": RECORD.question, "answer": RECORD.answer, "reference": RECORD.reference or ""}
+    return {name for name, text in found.items() if f" {name}\n{text}\n" in prompt} | (
+        {"contexts"} if "Einstein was born in Ulm." in prompt.split(" question")[0] else set()
+    )
+
+
+def test_metrics_of_different_depth_share_trips() -> None:
+    with JudgeServer() as server:
+        scores, usage = ask(server, METRICS)
+    assert {name: score.value for name, score in scores.items()} == {
+        "shallow": 1.0,
+        "deep": 1.0,
+        "embeds": 3.0,
+        "raises": None,
+    }
+    assert scores["raises"].cause == "metric_error"
+    assert "KeyError" in scores["raises"].explanation
+    # Claims need the question and Questions must not see it; then all verdicts at once; then the vectors.
+    first, second, third, fourth = server.received
+    assert sorted([parts(first.text) >= {"question"}, parts(second.text) >= {"question"}]) == [False, True]
+    assert [len(third.questions), parts(third.text)] == [6, {"question", "contexts", "answer"}]
+    assert fourth.path == "/v1/embeddings"
+    assert len(fourth.body["input"]) == 3
+    assert usage.requests == 4
+    assert usage.questions == 1 + 1 + 6 + 3
+
+
+def test_record_mode_asks_once_to_extract_and_once_to_judge() -> None:
+    with JudgeServer() as server:
+        scores, usage = ask(server, METRICS, fuse="record")
+    assert scores["deep"].value == 1.0
+    assert [len(request.questions) for request in server.received[:2]] == [2, 6]
+    assert usage.requests == 3
+
+
+def test_off_asks_one_by_one() -> None:
+    with JudgeServer() as server:
+        scores, usage = ask(server, METRICS, fuse="off")
+    assert scores["deep"].value == 1.0
+    chats = [request for request in server.received if "messages" in request.body]
+    assert [len(request.questions) for request in chats] == [1] * 8
+    assert usage.requests == 9
+
+
+def test_what_several_metrics_ask_is_asked_once() -> None:
+    with JudgeServer() as server:
+        scores, usage = ask(server, [Asks("one", deep), Asks("two", deep), Asks("three", raises)])
+    assert [len(request.questions) for request in server.received] == [1, 3]
+    assert usage.questions == 4
+    assert scores["deep"].value == 1.0
+
+
+def test_every_verdict_lands_at_its_own_claim() -> None:
+    claims = ["First is true.", "Second is false.", "Third is true.", "Fourth is false."]
+
+    def think(request: Received) -> Any:
+        if "q2" not in request.questions:
+            return {"q1": {"claims": claims}}
+        # Keys in another order than asked.
+        return {
+            key: {"reason": "", "context": 0, "verdict": "true" in line}
+            for key, line in reversed(request.questions.items())
+        }
+
+    seen: dict[str, bool] = {}
+
+    def watch(record: Record) -> MetricRun:
+        (found,) = require((yield [Claims()]), Texts)
+        answers = require((yield [Supported(claim=claim) for claim in found.items]), YesNo)
+        seen.update({claim: a.value for claim, a in zip(found.items, answers, strict=True)})
+        return scored("watch", 1.0)
+
+    with JudgeServer(think) as server:
+        ask(server, [Asks("watch", watch)])
+    assert seen == {claim: "true" in claim for claim in claims}
+
+
+def verdicts(*values: Any) -> str:
+    """A reply to a few Supported questions."""
+    return (
+        "{"
+        + ", ".join(f'"q{at}": {value}' for at, value in enumerate(values, start=1) if value is not None)
+        + "}"
+    )
+
+
+YES = '{"reason": "", "context": 1, "verdict": true}'
+NO = '{"reason": "", "context": 0, "verdict": false}'
+
+
+def three(record: Record) -> MetricRun:
+    answers = require((yield [Supported(claim=claim) for claim in ("A a.", "B b.", "C c.")]), YesNo)
+    return scored("three", sum(answer.value for answer in answers) / 3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "asked_again"),
+    [
+        (verdicts(YES, None, YES), ["B b."]),
+        (verdicts(YES, '{"verdict": "perhaps"}', YES), ["B b."]),
+        (verdicts(YES, '{"verdict": 1}', YES), ["B b."]),
+        (verdicts(YES, YES.replace("1", "7"), YES), ["B b."]),
+        (verdicts(YES, YES, YES)[:-30], ["C c."]),
+        ("I would rather not say.", ["A a.", "B b.", "C c."]),
+        ("", ["A a.", "B b.", "C c."]),
+    ],
+    ids=["missing", "no word for it", "number", "no such context", "truncated", "prose", "empty"],
+)
+def test_what_did_not_come_back_well_is_asked_once_more(reply: str, asked_again: list[str]) -> None:
+    with JudgeServer() as server:
+        server.faults.append(Fault(content=reply))
+        scores, usage = ask(server, [Asks("three", three)])
+    assert scores["three"].value == 1.0
+    assert [list(request.questions.values()) for request in server.received] == [
+        ["A a.", "B b.", "C c."],
+        asked_again,
+    ]
+    assert usage.reasked == len(asked_again)
+    assert usage.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cause"),
+    [
+        (verdicts(YES, None, None), verdicts(YES), "missing_answer"),
+        (
+            verdicts(YES, '{"verdict": "perhaps"}', YES),
+            verdicts('{"verdict": "perhaps"}'),
+            "malformed_answer",
+        ),
+        ("no JSON", "still no JSON", "malformed_reply"),
+        ("no JSON", verdicts(YES, NO, None), "missing_answer"),
+    ],
+)
+def test_what_fails_twice_fails_by_name(first: str, second: str, cause: str) -> None:
+    with JudgeServer() as server:
+        server.faults += [Fault(content=first), Fault(content=second)]
+        scores, _ = ask(server, [Asks("three", three)])
+        assert len(server.received) == 2
+    assert [scores["three"].status, scores["three"].cause, scores["three"].value] == ["failed", cause, None]
+
+
+def test_a_refusal_is_asked_again_and_then_named() -> None:
+    def refuse(body: dict[str, Any]) -> None:
+        body["choices"][0]["message"] = {"role": "assistant", "content": None, "refusal": "I will not."}
+
+    with JudgeServer() as server:
+        server.faults += [Fault(edit=refuse), Fault(edit=refuse)]
+        scores, usage = ask(server, [Asks("three", three)])
+    assert [scores["three"].status, scores["three"].cause] == ["failed", "refused"]
+    assert [usage.requests, usage.reasked] == [2, 3]
+    assert usage.prompt_tokens > 0
+
+
+def test_answers_nobody_asked_for_are_counted_and_ignored() -> None:
+    with JudgeServer() as server:
+        server.faults.append(Fault(content=verdicts(YES, NO, YES, YES, YES)))
+        scores, usage = ask(server, [Asks("three", three)])
+    assert scores["three"].value == pytest.approx(2 / 3)
+    assert usage.extra == 2
+
+
+def test_one_metric_fails_without_the_others() -> None:
+    with JudgeServer() as server:
+        server.faults += [Fault(content='{"q1": {"claims": "not a list"}}')] * 2
+        scores, _ = ask(server, [Asks("deep", deep), Asks("shallow", shallow)])
+    assert scores["deep"].cause == "malformed_answer"
+    assert scores["shallow"].value == 1.0
+
+
+def test_fewer_questions_than_asked_for_are_malformed() -> None:
+    def two(request: Received) -> Any:
+        return {"q1": {"questions": ["One?", "Two?"]}}
+
+    with JudgeServer(two) as server:
+        scores, _ = ask(server, [Asks("embeds", embeds)])
+    assert scores["embeds"].cause == "malformed_answer"
+    assert "2 questions where 3" in scores["embeds"].explanation
+
+
+def test_more_questions_than_fit_go_in_several_requests() -> None:
+    def many(record: Record) -> MetricRun:
+        answers = require((yield [Supported(claim=f"Claim {n}.") for n in range(25)]), YesNo)
+        return scored("many", float(len(answers)))
+
+    with JudgeServer() as server:
+        scores, _ = ask(server, [Asks("many", many)], max_questions=10)
+    assert scores["many"].value == 25
+    assert sorted(len(request.questions) for request in server.received) == [5, 10, 10]
+
+
+def test_material_that_no_request_can_hold_fails_unsent() -> None:
+    with JudgeServer() as server:
+        scores, usage = ask(server, [Asks("three", three)], max_characters=20)
+        assert server.received == []
+    assert [scores["three"].status, scores["three"].cause] == ["failed", "too_large"]
+    assert usage.requests == 0
+
+
+def test_independent_repeats_do_not_share_a_request() -> None:
+    def twice(record: Record) -> MetricRun:
+        sees: frozenset[Part] = frozenset({"answer"})
+        ratings = [
+            Rating(instruction=f"Rate {n}.", levels=((0, "bad"), (1, "good")), sees=sees, sample=n)
+            for n in (1, 2)
+        ]
+        answers = yield ratings
+        return scored("twice", float(len(answers)))
+
+    with JudgeServer() as server:
+        ask(server, [Asks("twice", twice), Asks("shallow", shallow)])
+    assert sorted(len(request.questions) for request in server.received) == [1, 3]
+
+
+def test_a_repeat_carries_an_extraction_that_may_see_the_same() -> None:
+    def rated(record: Record) -> MetricRun:
+        sees: frozenset[Part] = frozenset({"answer", "contexts"})
+        levels = ((0.0, "bad"), (1.0, "good"))
+        yield [Rating(instruction=f"Rate {n}.", levels=levels, sees=sees, sample=n) for n in (1, 2)]
+        return scored("rated", 1.0)
+
+    with JudgeServer() as server:
+        _, usage = ask(server, [Asks("embeds", embeds), Asks("rated", rated)])
+    first, second, _ = server.received
+    assert [len(first.questions), len(second.questions)] == [2, 2]
+    assert "question" not in parts(first.text)
+    assert usage.requests == 3
+
+
+def test_a_judge_that_raises_fails_by_name() -> None:
+    def broken(question: Question, request: Request) -> None:
+        raise ZeroDivisionError("in a judge of the user's")
+
+    docket = QuestionBatcher(judge=ScriptedJudge(broken))
+    (score,) = asyncio.run(docket.run(RECORD, [Asks("three", three)]))
+    assert [score.status, score.cause] == ["failed", "judge_error"]
+    assert docket.usage.requests == 1
+
+
+def test_a_fuse_mode_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="fuse='views' is none of 'view', 'record', 'off'"):
+        QuestionBatcher(judge=ScriptedJudge(lambda question, request: None), fuse="views")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        lambda record: 1 / 0,
+        lambda record: iter(()),
+        lambda record: None,
+    ],
+)
+def test_a_metric_that_is_no_generator_fails_alone(metric: Any) -> None:
+    yes = ScriptedJudge(lambda question, request: YesNo(value=True))
+    bad, good = asyncio.run(
+        QuestionBatcher(judge=yes).run(RECORD, [Asks("bad", metric), Asks("three", three)])
+    )
+    assert [bad.status, bad.cause] == ["failed", "metric_error"]
+    assert good.value == 1.0
+
+
+def test_a_question_that_cannot_be_compared_fails_its_metric_alone() -> None:
+    def unhashable(record: Record) -> MetricRun:
+        yield [Choose(instruction="Which?", options=["a", "b"], sees=frozenset())]  # type: ignore[arg-type]
+        raise AssertionError("never asked")
+
+    yes = ScriptedJudge(lambda question, request: YesNo(value=True))
+    metrics = [Asks("bad", unhashable), Asks("three", three)]
+    bad, good = asyncio.run(QuestionBatcher(judge=yes).run(RECORD, metrics))
+    assert [bad.status, bad.cause] == ["failed", "metric_error"]
+    assert good.value == 1.0
+
+
+def test_what_the_judge_cannot_answer_is_not_applicable_and_not_sent() -> None:
+    judge = ScriptedJudge(lambda question, request: YesNo(value=True))
+    judge.capabilities = Capabilities(kinds=frozenset({Supported}))
+    (score,) = asyncio.run(QuestionBatcher(judge=judge).run(RECORD, [Asks("deep", deep)]))
+    assert [score.status, score.cause] == ["not_applicable", "unsupported"]
+    assert judge.requests == []
+
+
+def test_the_deadline_ends_everything() -> None:
+    async def main() -> tuple[list[Score], float]:
+        with JudgeServer(latency=5) as server:
+            judge = ChatJudge("m", base_url=server.url)
+            docket = QuestionBatcher(judge=judge, deadline=time.monotonic() + 0.2)
+            started = time.monotonic()
+            scores = await docket.run(RECORD, [Asks("deep", deep)])
+            took = time.monotonic() - started
+            await judge.aclose()
+            return scores, took
+
+    (score,), took = asyncio.run(main())
+    assert [score.status, score.cause] == ["failed", "deadline"]
+    assert took < 2
+
+
+def test_a_long_retry_after_is_handed_up() -> None:
+    async def main(server: JudgeServer) -> QuestionBatcher:
+        judge = ChatJudge("m", base_url=server.url)
+        docket = QuestionBatcher(judge=judge)
+        (score,) = await docket.run(RECORD, [Asks("three", three)])
+        assert [score.status, score.cause] == ["failed", "rate_limited"]
+        await judge.aclose()
+        return docket
+
+    with JudgeServer() as server:
+        server.faults.append(Fault(status=429, headers={"retry-after": "600"}))
+        docket = asyncio.run(main(server))
+        assert len(server.received) == 1
+    assert docket.retry_after == 600
+
+
+def test_the_schema_asks_for_every_key() -> None:
+    with JudgeServer() as server:
+        ask(server, METRICS)
+    for request in server.received[:3]:
+        schema = request.schema
+        assert schema is not None
+        assert schema["required"] == list(schema["properties"])
+        assert schema["properties"].keys() == request.questions.keys()
+        assert filled(schema).keys() == request.questions.keys()

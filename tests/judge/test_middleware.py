@@ -1,0 +1,546 @@
+"""Traffic control: each wrapper alone, with a clock or a server that misbehaves on cue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge_server import Fault, JudgeServer
+from steelyard.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeRejected,
+    JudgeUnavailable,
+    MalformedReply,
+    RateLimited,
+)
+from steelyard.judge import ChatJudge
+from steelyard.judge.middleware import (
+    AdaptiveConcurrency,
+    Cache,
+    CircuitBreaker,
+    Limit,
+    RateLimit,
+    Retry,
+    RetryPolicy,
+)
+from steelyard.metrics import Faithfulness, score_record
+from steelyard.questions import (
+    Answer,
+    Choice,
+    Choose,
+    Judge,
+    Level,
+    Rating,
+    Reply,
+    Request,
+    Supported,
+    Texts,
+    Unanswered,
+    View,
+    YesNo,
+)
+from steelyard.record import Context, Record
+from steelyard.scores import Evidence, Usage
+from steelyard.testing import ScriptedJudge
+
+ONE = Request(view=View(contexts=(Context(text="c"),)), questions={"q1": Supported(claim="a")})
+
+
+class Busy:
+    """A judge that counts who is in, and misbehaves as told."""
+
+    name = "busy"
+    prompt_version = "1"
+    capabilities = ScriptedJudge(lambda question, request: None).capabilities
+
+    def __init__(self, *errors: JudgeError | None, seconds: float = 0.0) -> None:
+        self.errors = list(errors)
+        self.seconds = seconds
+        self.calls = 0
+        self.inside = 0
+        self.peak = 0
+        self.closed = 0
+
+    async def answer(self, request: Request) -> Reply:
+        self.calls += 1
+        self.inside += 1
+        self.peak = max(self.peak, self.inside)
+        try:
+            await asyncio.sleep(self.seconds)
+            if self.errors and (error := self.errors.pop(0)) is not None:
+                raise error
+            return Reply(answers={"q1": YesNo(value=True)}, usage=Usage(requests=1))
+        finally:
+            self.inside -= 1
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def limited(after: float | None = None) -> RateLimited:
+    return RateLimited("slow down", retry_after=after)
+
+
+def down(cause: str = "server_error") -> JudgeUnavailable:
+    return JudgeUnavailable("down", cause=cause)
+
+
+def rejected(cause: str = "unauthorized") -> JudgeRejected:
+    return JudgeRejected("no", cause=cause)
+
+
+async def ask(judge: Judge, times: int = 1) -> list[Reply | BaseException]:
+    return await asyncio.gather(*(judge.answer(ONE) for _ in range(times)), return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        Limit,
+        AdaptiveConcurrency,
+        Retry,
+        CircuitBreaker,
+        Cache,
+        lambda judge: RateLimit(judge, requests_per_minute=60, tokens_per_minute=10_000),
+    ],
+)
+def test_a_wrapper_is_the_judge_it_wraps(wrap: Callable[[Judge], Judge]) -> None:
+    inner = Busy()
+    judge = wrap(inner)
+    assert isinstance(judge, Judge)
+    assert (judge.name, judge.prompt_version) == (inner.name, inner.prompt_version)
+    assert judge.capabilities is inner.capabilities
+    reply = asyncio.run(judge.answer(ONE))
+    assert reply.answers == {"q1": YesNo(value=True)}
+    asyncio.run(judge.aclose())
+    assert inner.closed == 1
+
+
+class TestRetry:
+    def test_counts_every_request(self) -> None:
+        inner = Busy(down(), limited(0), None)
+        judge = Retry(inner, RetryPolicy(first_wait=0))
+        assert asyncio.run(judge.answer(ONE)).usage.requests == 3
+
+    def test_the_last_error_goes_up_with_the_whole_bill(self) -> None:
+        inner = Busy(*[down() for _ in range(9)])
+        with pytest.raises(JudgeUnavailable) as caught:
+            asyncio.run(Retry(inner, RetryPolicy(retries=2, first_wait=0)).answer(ONE))
+        assert caught.value.requests == inner.calls == 3
+
+    @pytest.mark.parametrize("error", [rejected(), MalformedReply("?"), limited(600)])
+    def test_what_will_not_pass_soon_is_not_waited_for(self, error: JudgeError) -> None:
+        inner = Busy(error)
+        started = time.monotonic()
+        with pytest.raises(type(error)):
+            asyncio.run(Retry(inner).answer(ONE))
+        assert inner.calls == 1
+        assert time.monotonic() - started < 1
+
+    def test_wrong_options_are_refused(self) -> None:
+        for options in ({"retries": -1}, {"first_wait": -1.0}, {"longest_wait": -1.0}):
+            with pytest.raises(ConfigurationError):
+                RetryPolicy(**options)
+
+
+class TestLimit:
+    def test_holds(self) -> None:
+        inner = Busy(seconds=0.005)
+        asyncio.run(ask(Limit(inner, concurrency=3), 20))
+        assert (inner.peak, inner.calls) == (3, 20)
+
+    def test_in_one_loop_after_the_other(self) -> None:
+        judge = Limit(Busy(seconds=0.001), concurrency=1)
+        for _ in range(3):
+            assert len(asyncio.run(ask(judge, 3))) == 3
+
+
+class TestAdaptiveConcurrency:
+    def test_starts_at_the_most(self) -> None:
+        inner = Busy(seconds=0.005)
+        asyncio.run(ask(AdaptiveConcurrency(inner, most=5), 20))
+        assert inner.peak == 5
+
+    def test_halves_once_for_a_round_of_failures_and_recovers(self) -> None:
+        inner = Busy(*[limited() for _ in range(16)], seconds=0.002)
+        judge = AdaptiveConcurrency(inner, most=16)
+
+        async def main() -> None:
+            await ask(judge, 16)
+            assert judge.concurrency == 8
+            inner.peak = 0
+            await ask(judge, 100)
+            assert 8 <= inner.peak < 16
+            await ask(judge, 400)
+            assert judge.concurrency == 16
+
+        asyncio.run(main())
+
+    def test_goes_down_to_the_least(self) -> None:
+        judge = AdaptiveConcurrency(Busy(*[down("timeout") for _ in range(40)]), most=16, least=2)
+
+        async def main() -> None:
+            for _ in range(10):
+                await ask(judge)
+
+        asyncio.run(main())
+        assert judge.concurrency == 2
+
+    def test_a_broken_server_is_no_congestion(self) -> None:
+        judge = AdaptiveConcurrency(Busy(*[down() for _ in range(10)]), most=16)
+        asyncio.run(ask(judge, 10))
+        assert judge.concurrency == 16
+
+    def test_who_leaves_while_waiting_takes_no_place_along(self) -> None:
+        async def main() -> None:
+            inner = Busy(seconds=0.02)
+            judge = AdaptiveConcurrency(inner, most=1)
+            jobs = [asyncio.ensure_future(judge.answer(ONE)) for _ in range(6)]
+            await asyncio.sleep(0)
+            for job in jobs[1:4]:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+            assert inner.calls == 3
+            # Cancelled in the very moment in which its turn comes.
+            first, second = (asyncio.ensure_future(judge.answer(ONE)) for _ in range(2))
+            first.add_done_callback(lambda _: second.cancel())
+            await asyncio.wait([first, second])
+            assert isinstance((await asyncio.wait_for(judge.answer(ONE), 1)), Reply)
+
+        asyncio.run(main())
+
+    def test_on_the_wire(self) -> None:
+        async def main(server: JudgeServer) -> int:
+            judge = ChatJudge("m", base_url=server.url, concurrency=8)
+            await ask(judge, 8)
+            server.peak = 0
+            await ask(judge, 16)
+            await judge.aclose()
+            return server.peak
+
+        with JudgeServer(latency=0.02) as server:
+            server.faults += [Fault(status=429, headers={"retry-after": "0"})] * 8
+            assert asyncio.run(main(server)) < 8
+
+
+class TestRateLimit:
+    def test_requests(self) -> None:
+        started = time.monotonic()
+        asyncio.run(ask(RateLimit(Busy(), requests_per_minute=10, period=0.5), 16))
+        # Ten at once, six more at ten in half a second.
+        assert 0.25 <= time.monotonic() - started < 2
+
+    def test_tokens_are_charged_afterwards_too(self) -> None:
+        class Dear(Busy):
+            async def answer(self, request: Request) -> Reply:
+                return Reply(answers={}, usage=Usage(requests=1, prompt_tokens=1000))
+
+        async def main() -> None:
+            judge = RateLimit(Dear(), tokens_per_minute=1500, period=0.5)
+            await judge.answer(ONE)
+            await judge.answer(ONE)
+
+        started = time.monotonic()
+        asyncio.run(main())
+        # The first was estimated at some 200 and cost 1000; the second is charged with the rest.
+        assert time.monotonic() - started < 0.3
+        started = time.monotonic()
+
+        async def third() -> None:
+            judge = RateLimit(Dear(), tokens_per_minute=1500, period=0.5)
+            for _ in range(3):
+                await judge.answer(ONE)
+
+        asyncio.run(third())
+        assert time.monotonic() - started > 0.15
+
+    def test_more_than_a_minute_s_worth_passes_alone(self) -> None:
+        judge = RateLimit(Busy(), tokens_per_minute=10, period=0.05)
+        assert isinstance(asyncio.run(ask(judge))[0], Reply)
+
+    def test_wrong_options_are_refused(self) -> None:
+        for options in ({"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"period": 0}):
+            with pytest.raises(ConfigurationError):
+                RateLimit(Busy(), **options)
+
+
+class TestBreaker:
+    def make(self, *errors: JudgeError | None, **options: Any) -> tuple[CircuitBreaker, Busy, list[float]]:
+        now = [0.0]
+        inner = Busy(*errors)
+        return CircuitBreaker(inner, failures=3, reset_after=10, clock=lambda: now[0], **options), inner, now
+
+    def one(self, judge: Judge) -> Reply | BaseException:
+        return asyncio.run(ask(judge))[0]
+
+    def test_opens_after_failures_in_a_row(self, caplog: pytest.LogCaptureFixture) -> None:
+        judge, inner, _ = self.make(down(), down(), None, down(), down(), down())
+        for _ in range(6):
+            self.one(judge)
+        assert judge.state == "open"
+        for _ in range(10):
+            error = self.one(judge)
+            assert isinstance(error, JudgeUnavailable)
+            assert (error.cause, error.requests, error.retry_after) == ("breaker_open", 0, 10)
+        assert inner.calls == 6
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+    def test_tries_once_when_the_time_has_come(self, caplog: pytest.LogCaptureFixture) -> None:
+        judge, inner, now = self.make(down(), down(), down(), down(), None)
+        for _ in range(3):
+            self.one(judge)
+        now[0] = 10
+        assert judge.state == "half_open"
+        self.one(judge)
+        assert (judge.state, inner.calls) == ("open", 4)
+        now[0] = 20
+        inner.seconds = 0.01
+        replies = asyncio.run(ask(judge, 5))
+        assert [isinstance(reply, Reply) for reply in replies] == [True, False, False, False, False]
+        assert (judge.state, inner.calls) == ("closed", 5)
+        assert "answers again" in caplog.text
+
+    def test_waits_as_long_as_the_server_wants(self) -> None:
+        judge, _, now = self.make(limited(600), limited(600), limited(600))
+        for _ in range(3):
+            self.one(judge)
+        states = []
+        for now[0] in (599, 600):
+            states.append(judge.state)
+        assert states == ["open", "half_open"]
+
+    @pytest.mark.parametrize("cause", ["unauthorized", "unknown_model", "quota_exceeded"])
+    def test_a_rejection_is_for_good_and_one_line(self, cause: str, caplog: pytest.LogCaptureFixture) -> None:
+        judge, inner, now = self.make(rejected(cause))
+        for _ in range(20):
+            error = self.one(judge)
+            assert isinstance(error, JudgeRejected)
+            assert error.cause == cause
+        now[0] = 1e9
+        assert (judge.state, inner.calls) == ("rejected", 1)
+        assert [record.levelno for record in caplog.records] == [logging.ERROR]
+        judge.reset()
+        assert isinstance(self.one(judge), Reply)
+
+    def test_a_bad_request_or_nonsense_is_no_failure_of_the_judge(self) -> None:
+        judge, inner, _ = self.make(*[MalformedReply("?") for _ in range(5)], *[rejected("bad_request")] * 5)
+        for _ in range(10):
+            self.one(judge)
+        assert (judge.state, inner.calls) == ("closed", 10)
+
+    def test_with_a_real_server(self, caplog: pytest.LogCaptureFixture) -> None:
+        record = Record(contexts=(Context(text="c"),), answer="One. Two.")
+
+        async def main(server: JudgeServer) -> list[str | None]:
+            judge = CircuitBreaker(ChatJudge("m", base_url=server.url))
+            causes = []
+            for _ in range(5):
+                (score,), _ = await score_record(record, [Faithfulness()], judge=judge)
+                causes.append(score.cause)
+            await judge.aclose()
+            return causes
+
+        with JudgeServer() as server:
+            server.faults += [Fault(status=401)] * 10
+            assert asyncio.run(main(server)) == ["unauthorized"] * 5
+            assert len(server.received) == 1
+        assert len(caplog.records) == 1
+
+    def test_wrong_options_are_refused(self) -> None:
+        for options in ({"failures": 0}, {"reset_after": 0}):
+            with pytest.raises(ConfigurationError):
+                CircuitBreaker(Busy(), **options)  # type: ignore[arg-type]
+
+
+LEVELS = ((0, "bad"), (0.5, "so so"), (1, "good"))
+MANY = Request(
+    view=View(question="Q?", contexts=(Context(text="c", id="1"),)),
+    questions={
+        "q1": Supported(claim="a"),
+        "q2": Rating(instruction="?", levels=LEVELS, sees=frozenset({"question", "contexts"})),
+        "q3": Choose(instruction="?", options=("x", "y"), sees=frozenset({"question", "contexts"})),
+    },
+)
+GOOD: dict[str, Answer] = {
+    "q1": YesNo(value=True, probability=0.75, reason="r", evidence=(Evidence(context=0, notes={"n": 1}),)),
+    "q2": Level(value=0.5, probabilities={0: 0.25, 0.5: 0.75}),
+    "q3": Choice(value="x", probabilities={"x": 1.0}),
+}
+
+
+class Fixed(Busy):
+    """A judge with a reply for everything."""
+
+    capabilities = ScriptedJudge(lambda question, request: None).capabilities
+
+    def __init__(self, answers: dict[str, Answer]) -> None:
+        super().__init__()
+        self.answers = answers
+
+    async def answer(self, request: Request) -> Reply:
+        await super().answer(request)
+        return Reply(answers=self.answers, usage=Usage(requests=1, prompt_tokens=10))
+
+
+@pytest.fixture(params=["memory", "file"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return None if request.param == "memory" else tmp_path / "deep" / "replies.db"
+
+
+class TestCache:
+    def test_asks_once_and_answers_alike(self, path: Path | None) -> None:
+        inner = Fixed(GOOD)
+        judge = Cache(inner, path=path)
+        first, second = (asyncio.run(judge.answer(MANY)) for _ in range(2))
+        asyncio.run(judge.aclose())
+        assert first.answers == second.answers == GOOD
+        assert second.usage == Usage()
+        assert (inner.calls, judge.hits, judge.misses) == (1, 1, 1)
+
+    def test_alike_at_the_same_time_asks_once(self, path: Path | None) -> None:
+        inner = Busy(seconds=0.01)
+        judge = Cache(inner, path=path)
+        asyncio.run(ask(judge, 10))
+        asyncio.run(judge.aclose())
+        assert inner.calls == 1
+
+    def test_the_second_in_line_asks_if_the_first_failed(self, path: Path | None) -> None:
+        inner = Busy(down(), None, seconds=0.01)
+        judge = Cache(inner, path=path)
+        replies = asyncio.run(ask(judge, 3))
+        asyncio.run(judge.aclose())
+        assert [type(reply) for reply in replies] == [JudgeUnavailable, Reply, Reply]
+        assert inner.calls == 2
+
+    @pytest.mark.parametrize(
+        "poor",
+        [
+            {},
+            {"q1": Unanswered(cause="refused")},
+            {"q2": Level(value=7)},
+            {"q3": Texts(items=())},
+            {"q1": YesNo(value=True, probability=float("nan"))},
+        ],
+    )
+    def test_poor_replies_are_not_kept(self, poor: dict[str, Answer]) -> None:
+        inner = Fixed({**GOOD, **poor} if poor else {})
+        judge = Cache(inner)
+        for _ in range(2):
+            asyncio.run(judge.answer(MANY))
+        assert inner.calls == 2
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            Request(view=View(contexts=(Context(text="d"),)), questions=ONE.questions),
+            Request(view=View(answer="c"), questions=ONE.questions),
+            Request(view=ONE.view, questions={"q1": Supported(claim="b")}),
+            Request(view=ONE.view, questions={"q1": Supported(claim="a", sample=2)}),
+            Request(view=ONE.view, questions={"q1": Supported(claim="a", by="reference")}),
+        ],
+    )
+    def test_what_differs_is_asked(self, other: Request) -> None:
+        inner = Busy()
+        judge = Cache(inner)
+        asyncio.run(judge.answer(ONE))
+        asyncio.run(judge.answer(other))
+        assert inner.calls == 2
+
+    def test_another_judge_or_wording_is_asked(self, path: Path | None, tmp_path: Path) -> None:
+        shared = tmp_path / "shared.db"
+        for name, version in (("a", "1"), ("b", "1"), ("a", "2")):
+            inner = Busy()
+            inner.name, inner.prompt_version = name, version
+            judge = Cache(inner, path=shared)
+            asyncio.run(judge.answer(ONE))
+            asyncio.run(judge.aclose())
+            assert inner.calls == 1
+
+    def test_a_file_outlives_the_process(self, tmp_path: Path) -> None:
+        first, second = Fixed(GOOD), Fixed({})
+        for inner in (first, second):
+            judge = Cache(inner, path=tmp_path / "replies.db")
+            assert asyncio.run(judge.answer(MANY)).answers == GOOD
+            asyncio.run(judge.aclose())
+        assert (first.calls, second.calls) == (1, 0)
+        if os.name == "posix":
+            assert stat.S_IMODE((tmp_path / "replies.db").stat().st_mode) == 0o600
+
+    def test_the_least_recently_used_go_first(self, path: Path | None) -> None:
+        inner = Busy()
+        judge = Cache(inner, path=path, entries=3)
+
+        async def main() -> None:
+            for claim in ("a", "b", "c", "a", "d"):
+                await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim=claim)}))
+                await asyncio.sleep(0.002)
+            await judge.aclose()
+            before = inner.calls
+            for claim in ("a", "c", "d"):
+                await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim=claim)}))
+            assert inner.calls == before
+            await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim="b")}))
+            assert inner.calls == before + 1
+            await judge.aclose()
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("content", [b"no database at all, but long enough to look like one" * 50, None])
+    def test_a_file_that_does_not_work_is_said_once(
+        self, content: bytes | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        path = tmp_path / "replies.db"
+        if content is None:
+            path.mkdir()
+        else:
+            path.write_bytes(content)
+        inner = Busy()
+        judge = Cache(inner, path=path)
+        for _ in range(3):
+            assert isinstance(asyncio.run(ask(judge))[0], Reply)
+        asyncio.run(judge.aclose())
+        assert inner.calls == 3
+        assert len(caplog.records) == 1
+
+    def test_a_row_that_is_no_reply_is_asked_anew(self, tmp_path: Path) -> None:
+        path = tmp_path / "replies.db"
+        for bad in ('{"q1": ["YesNo", {"value": "yes"}]}', "[]", '{"q1": ["Bomb", {}]}', "not JSON"):
+            judge = Cache(Busy(), path=path)
+            asyncio.run(judge.answer(ONE))
+            with sqlite3.connect(path) as connection:
+                connection.execute("UPDATE replies SET body = ?", (bad,))
+            connection.close()
+            assert asyncio.run(judge.answer(ONE)).answers == {"q1": YesNo(value=True)}
+            assert judge.misses >= 1
+            asyncio.run(judge.aclose())
+
+    def test_a_duplicate_record_is_judged_once(self) -> None:
+        record = Record(id="1", question="Q?", contexts=(Context(text="c"),), answer="One. Two.")
+
+        async def main(server: JudgeServer) -> list[float | None]:
+            judge = Cache(ChatJudge("m", base_url=server.url))
+            values = []
+            for id_ in ("1", "2"):
+                (score,), usage = await score_record(record.replace(id=id_), [Faithfulness()], judge=judge)
+                values.append(score.value)
+            assert usage.requests == 0
+            await judge.aclose()
+            return values
+
+        with JudgeServer() as server:
+            assert asyncio.run(main(server)) == [1.0, 1.0]
+            assert len(server.received) == 2
+
+    def test_a_cache_needs_room(self) -> None:
+        with pytest.raises(ConfigurationError):
+            Cache(Busy(), entries=0)

@@ -1,0 +1,135 @@
+"""Packing: nothing hidden is ever shown, every question is in exactly one group, and groups are few."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steelyard.questions import (
+    GeneratedQuestions,
+    Group,
+    Noncommittal,
+    Part,
+    Predicate,
+    Question,
+    Rating,
+    Same,
+    Supported,
+    Useful,
+    pack,
+)
+
+PARTS: tuple[Part, ...] = ("question", "contexts", "answer", "reference", "reference_contexts")
+WEIGHTS = dict(zip(PARTS, (1, 100, 20, 15, 80), strict=True))
+
+
+def weigh(parts: frozenset[Part]) -> int:
+    return sum(WEIGHTS[part] for part in parts)
+
+
+@st.composite
+def predicates(draw: st.DrawFn) -> Predicate:
+    sees = draw(st.frozensets(st.sampled_from(PARTS), min_size=1, max_size=3))
+    blind = draw(st.frozensets(st.sampled_from([part for part in PARTS if part not in sees]) | st.nothing()))
+    number = draw(st.integers(0, 1000))
+    return Predicate(criterion=f"Is {number} so?", sees=sees, blind=blind, sample=draw(st.integers(0, 3)))
+
+
+real = st.one_of(
+    st.builds(Supported, claim=st.sampled_from("abc"), of=st.sampled_from(["answer", "reference"])),
+    st.builds(Useful, context=st.integers(0, 4), toward=st.sampled_from(["answer", "reference"])),
+    st.just(Noncommittal()),
+    st.just(GeneratedQuestions()),
+    st.just(Same(claim="a", among="reference", of="answer")),
+    st.just(Same(claim="b", among="answer", of="reference")),
+)
+rounds = st.lists(st.one_of(predicates(), real), min_size=1, max_size=16, unique=True)
+
+
+def shown(group: Group) -> frozenset[Part]:
+    return group.parts.union(*(question.shows for question in group.questions))
+
+
+def greedy(questions: Sequence[Question], *, independent: bool) -> int:
+    """How many groups first-fit needs, in the order asked."""
+    groups: list[list[Question]] = []
+    for question in questions:
+        for group in groups:
+            if fits([*group, question], independent=independent):
+                group.append(question)
+                break
+        else:
+            groups.append([question])
+    return len(groups)
+
+
+def fits(group: Sequence[Question], *, independent: bool) -> bool:
+    visible = frozenset[Part]().union(*(question.needs | question.shows for question in group))
+    lanes = {question.sample for question in group} - {0}
+    return not any(visible & q.hides for q in group) and (independent or len(lanes) <= 1)
+
+
+@given(rounds, st.booleans())
+def test_nothing_hidden_is_shown(questions: list[Question], independent: bool) -> None:
+    for group in pack(questions, fuse="view", independent=independent, weigh=weigh):
+        for question in group.questions:
+            assert question.needs <= group.parts
+            assert not shown(group) & question.hides
+        if not independent:
+            assert len({question.sample for question in group.questions} - {0}) <= 1
+
+
+@given(rounds, st.sampled_from(["view", "record", "off"]), st.booleans())
+def test_every_question_is_in_one_group(questions: list[Question], fuse: str, independent: bool) -> None:
+    groups = pack(questions, fuse=fuse, independent=independent, weigh=weigh)  # type: ignore[arg-type]
+    packed = [question for group in groups for question in group.questions]
+    assert len(packed) == len(questions)
+    assert set(packed) == set(questions)
+
+
+@given(st.lists(st.one_of(predicates(), real), min_size=1, max_size=12, unique=True), st.booleans())
+def test_never_more_groups_than_greedy(questions: list[Question], independent: bool) -> None:
+    groups = pack(questions, fuse="view", independent=independent, weigh=weigh)
+    assert len(groups) <= greedy(questions, independent=independent)
+
+
+@given(rounds)
+def test_record_mode_needs_one_group_and_one_more_for_each_further_repeat(questions: list[Question]) -> None:
+    groups = pack(questions, fuse="record", independent=False, weigh=weigh)
+    assert len(groups) == max(1, len({question.sample for question in questions} - {0}))
+    assert len(pack(questions, fuse="record", independent=True, weigh=weigh)) == 1
+
+
+def test_of_equally_few_groups_those_with_less_material() -> None:
+    # The context-free predicate may ride with either; only one of them keeps the contexts out of a request.
+    light = Predicate(criterion="light", sees=frozenset({"answer"}), blind=frozenset({"reference"}))
+    heavy = Predicate(
+        criterion="heavy", sees=frozenset({"contexts", "answer"}), blind=frozenset({"reference"})
+    )
+    other = Predicate(criterion="other", sees=frozenset({"reference"}))
+    free = Predicate(criterion="free", sees=frozenset({"contexts"}))
+    groups = pack([other, free, light, heavy], fuse="view", independent=False, weigh=weigh)
+    assert sorted(weigh(group.parts) for group in groups) == [15, 120]
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.lists(predicates(), min_size=30, max_size=60, unique=True))
+def test_no_mixture_holds_up_the_loop(questions: list[Predicate]) -> None:
+    started = time.process_time()
+    pack(questions, fuse="view", independent=False, weigh=weigh)
+    assert time.process_time() - started < 2
+
+
+def test_many_repeats_of_many_views_are_packed_at_once() -> None:
+    sees = [frozenset({part}) for part in PARTS]
+    free: list[Question] = [Predicate(criterion=f"p{n}", sees=sees[n % 5]) for n in range(10)]
+    repeats = [
+        Rating(instruction="r", levels=((0, "a"), (1, "b")), sees=sees[n % 5], sample=n) for n in range(1, 12)
+    ]
+    started = time.process_time()
+    groups = pack([*free, *repeats], fuse="view", independent=False, weigh=weigh)
+    assert len(groups) == 11
+    assert time.process_time() - started < 1

@@ -1,0 +1,173 @@
+"""Throttle and budget: the rate goes down before the limit binds, and the limit holds if it does."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from online.helpers import FAITHFUL, check_law, kind_judge, traced, turn, yes
+from steelyard.errors import ConfigurationError
+from steelyard.online import Budget, Monitor, Price, Rule, Selection
+from steelyard.online.selection._budget import BudgetControl, Reservation
+from steelyard.questions import Reply, Request
+from steelyard.scores import Usage
+from steelyard.testing import MemorySink, ScriptedJudge
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def day(
+    pace: BudgetControl, clock: Clock, *, arrivals: int, seconds: float, usage: Usage
+) -> list[tuple[float, str]]:
+    """Send turns evenly through some time: for each its share, and what became of it."""
+    rng = random.Random(3)
+    seen = []
+    for _ in range(arrivals):
+        clock.now += seconds / arrivals
+        share = pace.share()
+        outcome = "sampled_out"
+        if rng.random() < share:
+            reservation = pace.reserve()
+            outcome = reservation if isinstance(reservation, str) else "judged"
+            if isinstance(reservation, Reservation):
+                pace.correct(reservation, usage)
+        seen.append((share, outcome))
+    return seen
+
+
+def test_a_budget_thins_evenly_and_keeps_its_limit() -> None:
+    clock = Clock()
+    pace = BudgetControl(budget=Budget(tokens_per_hour=100_000), clock=clock)
+    usage = Usage(requests=2, prompt_tokens=900, completion_tokens=100)
+    seen = day(pace, clock, arrivals=1000, seconds=3590, usage=usage)
+    judged = [number for number, (_, outcome) in enumerate(seen) if outcome == "judged"]
+    assert 90 <= len(judged) <= 100
+    # Spread over the whole hour rather than used up at its beginning.
+    assert 35 <= sum(number < 500 for number in judged) <= 65
+    shares = [share for share, _ in seen[100:900]]
+    assert min(shares) > 0.05 and max(shares) < 0.2
+
+
+def test_the_next_window_begins_anew() -> None:
+    clock = Clock()
+    pace = BudgetControl(budget=Budget(requests_per_hour=5), clock=clock)
+    for _ in range(5):
+        reservation = pace.reserve()
+        assert isinstance(reservation, Reservation)
+        pace.correct(reservation, Usage(requests=1))
+    assert pace.reserve() == "over_budget"
+    clock.now += 3601
+    assert isinstance(pace.reserve(), Reservation)
+
+
+def test_turns_under_way_count_before_their_bill_is_known() -> None:
+    pace = BudgetControl(budget=Budget(requests_per_hour=10), clock=Clock())
+    first = pace.reserve()
+    assert isinstance(first, Reservation)
+    pace.correct(first, Usage(requests=4))
+    second = pace.reserve()
+    assert isinstance(second, Reservation)
+    assert pace.reserve() == "over_budget"
+    pace.release(second)
+    assert isinstance(pace.reserve(), Reservation)
+    assert isinstance(pace.reserve(forced=True), Reservation)
+
+
+def test_money_is_counted_by_the_judge_or_by_the_price() -> None:
+    budget = Budget(cost_per_day=1.0, price=Price(input=2.0, output=8.0, cached=1.0))
+    usage = Usage(requests=1, prompt_tokens=1_000_000, cached_tokens=500_000, completion_tokens=100_000)
+    assert budget.used(usage)["cost"] == 1.0 + 0.5 + 0.8
+    assert budget.used(Usage(requests=1, cost=0.25))["cost"] == 0.25
+
+
+def test_prices_by_name() -> None:
+    price = Price.named("gpt-4o-mini")
+    assert 0 < (price.cached or 0) < price.input < price.output
+    tokens = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+    assert price.of(tokens) == pytest.approx(price.input + price.output)
+    with pytest.raises(ConfigurationError, match="no price is known for 'nobody-9'"):
+        Price.named("nobody-9")
+
+
+def test_the_throttle_of_a_monitor() -> None:
+    sink = MemorySink()
+    rules = [Rule(tags=["must"], force=True)]
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], throttle=10, selection=Selection(rules=rules)
+    )
+    for number in range(200):
+        monitor.submit(traced(number, tags=("must",) if number % 50 == 0 else ()))
+    assert monitor.flush(10) == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert 5 <= stats.evaluated <= 14
+    assert (
+        sum(stats.skipped.get(reason, 0) for reason in ("throttled", "sampled_out")) == 200 - stats.evaluated
+    )
+    assert all(0 < e["faithfulness"].inclusion_probability <= 1 for e in sink.evaluations)
+    forced = [e for e in sink.evaluations if e.record is not None and e.record.tags]
+    assert len(forced) == 4 and {e["faithfulness"].inclusion_probability for e in forced} == {1.0}
+    monitor.close()
+
+
+def test_the_budget_of_a_monitor() -> None:
+    class Dear(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            reply = await super().answer(request)
+            return Reply(answers=reply.answers, usage=Usage(requests=1, prompt_tokens=1000, cost=0.01))
+
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=Dear(yes), sinks=[], budget=Budget(cost_per_hour=0.05), concurrency=1
+    )
+    for number in range(30):
+        monitor.submit(traced(number))
+        monitor.flush(5)
+    stats = monitor.stats()
+    check_law(stats)
+    assert 1 <= stats.evaluated <= 5
+    assert stats.usage.cost is not None and stats.usage.cost <= 0.05 + 1e-9
+    assert stats.skipped.keys() <= {"over_budget", "sampled_out"}
+    monitor.close()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Budget(cost_per_day=0),
+        lambda: Budget(tokens_per_hour=-5),
+        lambda: Price(input=-1, output=2),
+        lambda: Monitor(metrics=[], sinks=[], throttle=0),
+    ],
+)
+def test_wrong_limits_are_refused(make: object) -> None:
+    with pytest.raises(ConfigurationError):
+        make()  # type: ignore[operator]
+
+
+def test_an_unlimited_pace_costs_nothing() -> None:
+    pace = BudgetControl()
+    assert pace.share() == 1.0
+    assert isinstance(pace.reserve(), Reservation)
+
+
+def test_a_masked_out_turn_gives_its_reservation_back() -> None:
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=kind_judge(),
+        sinks=[],
+        throttle=10_000,
+        mask=lambda record: 1 / 0,  # type: ignore[arg-type, return-value]
+    )
+    for _ in range(4):
+        monitor.submit(turn())
+    assert monitor.flush(5) == 0
+    assert monitor.stats().skipped == {"mask_failed": 4}
+    check_law(monitor.stats())
+    monitor.close()
