@@ -107,7 +107,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
         ({"question": "Q", "id": [1]}, "'id' must be a string or a whole number, not a list"),
         ({"user_input": [{"role": "user"}]}, "'user_input' is a conversation"),
         ({"question": "Q", "schema": 99}, "newer"),
-        ({"question": "Q", "status": "fine"}, "'status' must be one of"),
+        ({"question": "Q", "status": "fine"}, "'status' must be 'ok'"),
     ],
 )
 def test_reasons(data: object, why: str) -> None:

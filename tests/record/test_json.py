@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +38,7 @@ contexts = st.lists(
         rank=st.none() | st.integers(0, 9),
         query=maybe,
         hop=st.integers(0, 3),
-        in_prompt=st.none() | st.booleans(),
+        seen=st.none() | st.floats(0, 1),
     ),
     max_size=5,
 ).map(tuple)
@@ -150,13 +151,13 @@ def test_hostile_objects_become_notes() -> None:
     [
         ("nonsense", "not JSON"),
         ("[1]", "a record is a JSON object, not list"),
-        ('{"contexts": "one"}', "'contexts' must be a list, not str"),
-        ('{"contexts": [{"id": "a"}]}', "missing 1 required keyword-only argument: 'text'"),
-        ('{"contexts": [{"text": 7}]}', "'text' must be a string, not int"),
-        ('{"question": ["q"]}', "'question' must be a string, not list"),
-        ('{"status": "fine"}', "'status' must be one of ok, error"),
-        ('{"schema": 99}', "schema 99 is newer than 1"),
-        ('{"metadata": []}', "'metadata' must be an object"),
+        ('{"contexts": "one"}', "'contexts' must be a valid tuple"),
+        ('{"contexts": [{"id": "a"}]}', "'contexts.0.text': field required"),
+        ('{"contexts": [{"text": 7}]}', "'contexts.0.text' must be a valid string"),
+        ('{"question": ["q"]}', "'question' must be a valid string"),
+        ('{"status": "fine"}', "'status' must be 'ok', 'error'"),
+        ('{"schema": 99}', "schema 99 is newer than 2"),
+        ('{"metadata": []}', "'metadata' must be a valid"),
         ("[" * 100_000, "not JSON"),
     ],
 )
@@ -201,3 +202,37 @@ def test_a_trace_is_storable_too() -> None:
 def test_entries_too_many_are_named() -> None:
     record = Record(tags=("t",) * 201, stages=(Stage(name="s", query="q"),) * 201)
     assert set(clean(record).truncated) == {"tags", "stages"}
+
+
+def test_every_field_is_repaired_whatever_it_holds() -> None:
+    odd: Any = object()
+    record = clean(
+        Record(
+            contexts=(Context(text="One.", rank=2**70, hop=odd, seen=7.0, score=1),),
+            contexts_source="\ud800",  # type: ignore[arg-type]
+            status=odd,
+            timings=Timings(total="1\ud800"),  # type: ignore[arg-type]
+            trace=TraceRef(sampled="\ud800"),  # type: ignore[arg-type]
+            tags=odd,
+            stages=(odd, Stage(name="s", query="q")),
+        )
+    )
+    assert record.contexts == (Context(text="One.", score=1.0),)
+    assert (record.contexts_source, record.status) == ("retrieved", "error")
+    assert (record.timings, record.tags) == (Timings(), ())
+    assert record.trace is not None
+    assert record.trace.sampled is True
+    assert [stage.name for stage in record.stages] == ["s"]
+    record_to_json(record).encode()
+
+
+def test_an_endless_collection_is_cut() -> None:
+    record = clean(Record(tags=itertools.repeat("t"), notes=itertools.count()))  # type: ignore[arg-type]
+    assert len(record.tags) == 200
+    assert set(record.truncated) == {"tags", "notes"}
+
+
+def test_records_of_schema_1_are_read() -> None:
+    first, second = '{"text": "a", "in_prompt": true}', '{"text": "b", "in_prompt": false}'
+    line = f'{{"schema": 1, "contexts": [{first}, {second}, "c"]}}'
+    assert [context.seen for context in record_from_json(line).contexts] == [1.0, 0.0, None]

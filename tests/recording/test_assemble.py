@@ -71,7 +71,7 @@ def test_an_empty_passage_is_nowhere() -> None:
 def test_marking_keeps_everything_else() -> None:
     full = Context(text="Text.", id="x", score=0.5, rank=3, query="q", hop=2)
     (marked,) = mark_in_prompt([full], ["Text."])
-    assert marked == Context(text="Text.", id="x", score=0.5, rank=3, query="q", hop=2, in_prompt=True)
+    assert marked == Context(text="Text.", id="x", score=0.5, rank=3, query="q", hop=2, seen=1.0)
 
 
 texts = st.lists(st.text(max_size=20), max_size=8)

@@ -63,7 +63,7 @@ def test_lcel_with_a_string(receiver: Receiver, config: Any) -> None:
     assert record.question == QUESTION
     assert record.answer == "Paris is the capital."
     assert record.status == "ok"
-    assert record.contexts[0] == Context(text=PARIS.page_content, id="d1", score=0.91, rank=0, in_prompt=True)
+    assert record.contexts[0] == Context(text=PARIS.page_content, id="d1", score=0.91, rank=0, seen=1.0)
     assert texts(record.contexts) == THREE
     assert record.contexts_source == "in_prompt"
     assert record.retrieved == ()

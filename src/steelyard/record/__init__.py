@@ -4,13 +4,13 @@ from steelyard.record._json import (
     RECORD_SCHEMA,
     check_schema,
     context_from_dict,
-    filled,
     record_from_dict,
     record_from_json,
     record_to_dict,
     record_to_json,
+    without_defaults,
 )
-from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean, plain, text_of
+from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean, text_of, to_json_value
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
 
 __all__ = [
@@ -27,11 +27,15 @@ __all__ = [
     "check_schema",
     "clean",
     "context_from_dict",
-    "filled",
-    "plain",
     "record_from_dict",
     "record_from_json",
     "record_to_dict",
     "record_to_json",
+    "filled",
+    "plain",
     "text_of",
+    "to_json_value",
+    "without_defaults",
 ]
+
+filled, plain = without_defaults, to_json_value  # the names until every room has been moved over

@@ -10,17 +10,16 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
-from steelyard.record._record import Context, Record, Stage, TraceRef
-
-__all__ = ["DEFAULT_LIMITS", "Limits", "clean", "plain", "text_of"]
+from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DEPTH = 6
 _Item = TypeVar("_Item")
+_Part = TypeVar("_Part", Context, TraceRef, Timings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,12 +63,12 @@ def _shown(value: object) -> str:
         return f"<{type(value).__name__} that cannot be shown>"
 
 
-def plain(value: object, *, limits: Limits = DEFAULT_LIMITS) -> Any:
+def to_json_value(value: object, *, limits: Limits = DEFAULT_LIMITS) -> Any:
     """Any object as plain JSON: bounded, without cycles, NaN or unprintable parts."""
-    return _Plainer(limits).plain(value, _DEPTH)
+    return _JsonValues(limits).convert(value, _DEPTH)
 
 
-class _Plainer:
+class _JsonValues:
     """Turns objects into JSON values within one budget of characters and entries.
 
     The budget is spent on what comes out, so that the result fits it when it goes through once more.
@@ -80,7 +79,7 @@ class _Plainer:
         self._left = limits.metadata
         self.cut = False
 
-    def plain(self, value: object, depth: int) -> Any:
+    def convert(self, value: object, depth: int) -> Any:
         if isinstance(value, (Mapping, list, tuple, set, frozenset)):
             return self._collection(value, depth)
         if isinstance(value, float) and not math.isfinite(value):
@@ -110,7 +109,7 @@ class _Plainer:
             if self._spent():
                 break
             name = self._text(key)
-            result[name] = self.plain(item, depth - 1)
+            result[name] = self.convert(item, depth - 1)
         return result
 
     def _list(self, entries: Iterable[object], depth: int) -> list[Any]:
@@ -118,7 +117,7 @@ class _Plainer:
         for item in entries:
             if self._spent():
                 break
-            result.append(self.plain(item, depth - 1))
+            result.append(self.convert(item, depth - 1))
         return result
 
     def _spent(self) -> bool:
@@ -154,9 +153,9 @@ class _Cutter:
         kept: list[Context] = []
         left = self.limits.total
         # Text where a list of Contexts belongs is a slip that costs the user no record.
-        contexts = (contexts,) if isinstance(contexts, (str, Context)) else contexts or ()
-        for index, context in enumerate(contexts):
-            if index >= self.limits.contexts or left <= 0:
+        contexts = (contexts,) if isinstance(contexts, (str, Context)) else contexts
+        for context in self._first(contexts, field, self.limits.contexts):
+            if left <= 0:
                 self.cut[field] = None
                 break
             fixed = self._context(context, field, min(self.limits.context, left))
@@ -167,29 +166,38 @@ class _Cutter:
     def _context(self, context: Context, field: str, limit: int) -> Context:
         if not isinstance(context, Context):
             context = Context(text=text_of(context))
-        score = _finite(context.score)
-        text = self.text(context.text, field, limit)
-        name = None if context.id is None else self.text(context.id, field, 1000)
-        query = None if context.query is None else self.text(context.query, field, self.limits.context)
-        unchanged = text is context.text and name is context.id and query is context.query
-        if unchanged and score is context.score:
-            return context
-        return replace(context, text=text, id=name, query=query, score=score)
+        changes: dict[str, Any] = {
+            "text": self.text(context.text, field, limit),
+            "id": None if context.id is None else self.text(context.id, field, 1000),
+            "query": None if context.query is None else self.text(context.query, field, self.limits.context),
+            "score": _finite(context.score),
+            "rank": _whole(context.rank),
+            "hop": _whole(context.hop) or 0,
+            "seen": _share(context.seen),
+        }
+        return _changed(context, changes)
 
     def names(self, values: Iterable[str], field: str) -> tuple[str, ...]:
-        values = (values,) if isinstance(values, str) else values or ()
+        values = (values,) if isinstance(values, str) else values
         return _same(values, [self.text(value, field, 1000) for value in self._first(values, field)])
 
-    def _first(self, items: Iterable[_Item], field: str) -> Iterator[_Item]:
-        """As many entries as there may be."""
-        for number, item in enumerate(items):
-            if number >= self.limits.items:
-                self.cut[field] = None
-                return
-            yield item
+    def _first(self, items: Iterable[_Item] | None, field: str, most: int | None = None) -> Iterator[_Item]:
+        """As many entries as there may be, of whatever calls itself a collection."""
+        most = self.limits.items if most is None else most
+        try:
+            for number, item in enumerate(() if items is None else items):
+                if number >= most:
+                    self.cut[field] = None
+                    return
+                yield item
+        except Exception:  # noqa: BLE001 - a user's container may raise anything
+            self.cut[field] = None
 
     def trace(self, trace: TraceRef | None) -> TraceRef | None:
         if trace is None:
+            return None
+        if not isinstance(trace, TraceRef):
+            self.cut["trace"] = None
             return None
         names = ("trace_id", "span_id", "run_id", "framework")
         changes: dict[str, Any] = {
@@ -197,12 +205,19 @@ class _Cutter:
             for name in names
             if (value := getattr(trace, name)) is not None
         }
-        same = all(changes[name] is getattr(trace, name) for name in changes)
-        return trace if same else replace(trace, **changes)
+        return _changed(trace, {**changes, "sampled": bool(trace.sampled)})
 
-    def stages(self, stages: Iterable[Stage]) -> tuple[Stage, ...]:
-        if not stages:
-            return ()
+    def timings(self, timings: Timings | None) -> Timings | None:
+        if timings is None:
+            return None
+        if not isinstance(timings, Timings):
+            self.cut["timings"] = None
+            return None
+        return _changed(
+            timings, {item.name: _finite(getattr(timings, item.name)) for item in fields(timings)}
+        )
+
+    def stages(self, stages: Iterable[Stage] | None) -> tuple[Stage, ...]:
         return tuple(
             Stage(
                 name=self.text(stage.name, "stages", 1000),
@@ -210,14 +225,15 @@ class _Cutter:
                 contexts=self.contexts(stage.contexts, "stages"),
             )
             for stage in self._first(stages, "stages")
+            if isinstance(stage, Stage)  # type: ignore[redundant-expr]  # whatever a user put there
         )
 
     def metadata(self, value: Mapping[str, Any]) -> dict[str, Any]:
         if value == {} and isinstance(value, dict):
             return value
-        plainer = _Plainer(self.limits)
-        result = plainer.plain(value, _DEPTH) if value else {}
-        if plainer.cut:
+        values = _JsonValues(self.limits)
+        result = values.convert(value, _DEPTH) if value else {}
+        if values.cut:
             self.cut["metadata"] = None
         return result if isinstance(result, dict) else {}
 
@@ -242,6 +258,11 @@ def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
         "notes": cut.names(record.notes, "notes"),
         "metadata": cut.metadata(record.metadata),
         "trace": cut.trace(record.trace),
+        "timings": cut.timings(record.timings),
+        "status": record.status if record.status in get_args(Status) else "error",
+        "contexts_source": (
+            record.contexts_source if record.contexts_source in get_args(ContextsSource) else "retrieved"
+        ),
     }
     for name in ("standalone_question", "reference", "error"):
         value = getattr(record, name)
@@ -261,8 +282,29 @@ def _same(given: Iterable[_Item], kept: list[_Item]) -> tuple[_Item, ...]:
     return tuple(kept)
 
 
+def _changed(value: _Part, changes: Mapping[str, Any]) -> _Part:
+    """A copy with these fields; the very object where they are the same."""
+    if all(changes[name] is getattr(value, name) for name in changes):
+        return value
+    return replace(value, **changes)
+
+
+def _whole(value: object) -> int | None:
+    """A whole number of at most 64 bits; None for anything else."""
+    if type(value) is int:
+        return value if -(2**63) <= value < 2**63 else None
+    number = _finite(value)
+    return int(number) if number is not None and abs(number) < 2**63 else None
+
+
+def _share(value: object) -> float | None:
+    """A number from 0 to 1; None for anything else."""
+    number = None if value is None else _finite(value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
 def _finite(value: object) -> float | None:
-    """A number as a float; None for what is none, or has no end."""
+    """A number as a float; None for anything that is not a finite number."""
     if type(value) is not float:
         try:
             value = float(value)  # type: ignore[arg-type]

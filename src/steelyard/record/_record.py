@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import uuid4
 
-__all__ = ["Context", "ContextsSource", "Record", "Stage", "Status", "Timings", "TraceRef"]
-
 Status = Literal["ok", "error", "cancelled", "truncated", "interrupted"]
 ContextsSource = Literal["in_prompt", "retrieved", "tool"]
 
@@ -33,8 +31,14 @@ class Context:
     """The query that found it, where it differs from the question."""
     hop: int = 0
     """Which retrieval of the turn found it, from 0."""
-    in_prompt: bool | None = None
-    """Whether its text was found in what the model saw; None where that is not known."""
+    seen: float | None = None
+    """The share of its text, from 0 to 1, that was found in what the model was sent; None where that is not
+    known."""
+
+    @property
+    def in_prompt(self) -> bool | None:
+        """Whether any of its text was found in what the model was sent; None where that is not known."""
+        return None if self.seen is None else self.seen > 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +101,8 @@ class Record:
     standalone_question: str | None = None
     """The question rewritten to stand without the conversation; metrics use it where there is one."""
     contexts: tuple[Context, ...] = ()
-    """The passages to judge by, best first: those in the prompt where that is known, else all retrieved."""
+    """The passages to judge by: those in the prompt, in its order, where that is known; otherwise all that
+    were retrieved, best first."""
     contexts_source: ContextsSource = "retrieved"
     """How `contexts` was found."""
     retrieved: tuple[Context, ...] = ()
@@ -123,7 +128,7 @@ class Record:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """The user's metadata; plain JSON values."""
     notes: tuple[str, ...] = ()
-    """What the recorder could not find, and why."""
+    """What the recorder could not find or is not sure of, and why."""
     truncated: tuple[str, ...] = ()
     """Names of the fields that were cut to fit the limits; empty for a whole record."""
 

@@ -64,10 +64,10 @@ def mark_in_prompt(contexts: Iterable[Context], prompts: Sequence[str]) -> tuple
     store often begin alike, 40 characters from its middle too.
     """
     haystack = _Haystack(prompts)
-    return tuple(_marked(context, in_prompt=haystack.holds(context.text)) for context in contexts)
+    return tuple(_marked(context, seen=float(haystack.holds(context.text))) for context in contexts)
 
 
-def _marked(context: Context, *, in_prompt: bool) -> Context:
+def _marked(context: Context, *, seen: float) -> Context:
     """A copy by hand: `dataclasses.replace` takes twice as long, and this is done for every passage."""
     return Context(
         text=context.text,
@@ -76,7 +76,7 @@ def _marked(context: Context, *, in_prompt: bool) -> Context:
         rank=context.rank,
         query=context.query,
         hop=context.hop,
-        in_prompt=in_prompt,
+        seen=seen,
     )
 
 
