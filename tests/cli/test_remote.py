@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,9 +221,11 @@ def test_an_extractor_is_for_decisions(steelyard: Steelyard, turns: Path) -> Non
 
 
 def test_an_interrupt_leaves_what_was_done(turns: Path, tmp_path: Path) -> None:
+    interrupted = threading.Event()
+
     def slow(request: Received) -> Any:
         if len(judge.received) > 4:
-            time.sleep(0.2)
+            interrupted.wait(30)
         return think(request)
 
     out = tmp_path / "out.jsonl"
@@ -235,13 +238,14 @@ def test_an_interrupt_leaves_what_was_done(turns: Path, tmp_path: Path) -> None:
             text=True,
         )
         assert process.stderr
-        patience = time.monotonic() + 20
-        while not (out.exists() and out.read_text()) and time.monotonic() < patience:
+        deadline = time.monotonic() + 50
+        while not (out.exists() and out.read_text()) and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
+        interrupted.set()
         told = process.stderr.read()
         process.stderr.close()
-        assert process.wait(20) == 130
+        assert process.wait(50) == 130
     done = len(out.read_text().splitlines())
     assert 1 <= done < len(RECORDS)
     assert f"{done} record" in told and "interrupted" in told

@@ -65,7 +65,7 @@ def test_wrong_programs(tmp_path: Path) -> None:
     assert "'nowhere.py' does not exist" in missing.stderr
     module = steelyard(tmp_path, "run", "-m", "no_such_module")
     assert module.returncode == 2
-    assert "there is no module 'no_such_module'" in module.stderr
+    assert "no module is named 'no_such_module'" in module.stderr
     assert not os.path.exists(tmp_path / "steelyard.db")
 
 

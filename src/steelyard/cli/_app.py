@@ -18,8 +18,6 @@ import typer
 from steelyard.cli._words import printable
 from steelyard.errors import SteelyardError
 
-__all__ = ["build", "main"]
-
 _COMMANDS = ("demo", "score", "records", "report", "run", "doctor", "config", "worker")
 _USAGE = 2
 _INTERRUPTED = 130

@@ -10,8 +10,6 @@ from steelyard.cli.scoring._input import open_input
 if TYPE_CHECKING:
     from steelyard_opentelemetry import Diagnosis, Reading, Span
 
-__all__ = ["TracesRead", "read_files"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TracesRead:

@@ -7,8 +7,6 @@ from typing import Any
 
 from steelyard.scores import Score, Verdict
 
-__all__ = ["amount", "counted", "printable", "reason_of", "shorten", "worst_verdict"]
-
 _BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
 
 

@@ -9,8 +9,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
-__all__ = ["config"]
-
 
 def config(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["demo"]
-
 
 def demo(
     db: Annotated[str, typer.Option("--db", metavar="FILE", help="Where the scores go.")] = "steelyard.db",

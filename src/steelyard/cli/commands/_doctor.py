@@ -11,8 +11,6 @@ from steelyard.errors import ConfigurationError
 if TYPE_CHECKING:
     from steelyard.cli._traces import TracesRead
 
-__all__ = ["doctor"]
-
 _HARMLESS = frozenset({"no_retrieval", "no_llm_spans", "orphan"})
 """What need not be said of a trace that gave a record."""
 

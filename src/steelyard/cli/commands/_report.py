@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["report"]
-
 
 def report(
     db: Annotated[str, typer.Option("--db", metavar="FILE", help="The results file.")] = "steelyard.db",

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["SETTINGS", "run"]
-
 SETTINGS = {"allow_interspersed_args": False}
 """What comes after the program's name is the program's own."""
 
@@ -41,10 +39,10 @@ def run(
     - `steelyard run -m my_package.server`
     - `steelyard run --sample-rate 0.1 --judge openai --model gpt-4o-mini app.py`
     """
-    from steelyard.cli._attaching import Job, run_recorded
+    from steelyard.cli._run_recorded import RunOptions, run_recorded
 
     run_recorded(
-        Job(
+        RunOptions(
             program=program,
             arguments=tuple(arguments or ()),
             module=module,

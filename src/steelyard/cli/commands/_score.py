@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["score"]
-
 
 class JudgeName(StrEnum):
     """Who answers."""
@@ -109,10 +107,10 @@ def score(
     - `steelyard score turns.jsonl --judge openai --model gpt-4o-mini --metrics all --plan`
     - `steelyard score turns.jsonl --judge openai --base-url http://127.0.0.1:8000/v1 --model qwen3 --out -`
     """
-    from steelyard.cli.scoring._job import Job, run
     from steelyard.cli.scoring._judges import JudgeChoice
+    from steelyard.cli.scoring._score_file import ScoreOptions, run
 
-    job = Job(
+    job = ScoreOptions(
         source=source,
         metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
         judge=JudgeChoice(

@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from steelyard.text import sentences
 
-__all__ = ["alter"]
-
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _COUNTS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve", "twenty")
 _COUNT = re.compile(rf"\b(?:one|{'|'.join(_COUNTS)})\b")

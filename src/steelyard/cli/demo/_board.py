@@ -13,8 +13,6 @@ from steelyard.cli._words import amount, reason_of, shorten, worst_verdict
 from steelyard.cli.demo._compare import Difference
 from steelyard.scores import Evaluation, Score
 
-__all__ = ["COLUMNS", "Board"]
-
 COLUMNS = ("faithfulness", "hallucination")
 """The metrics that have a column for each chain."""
 

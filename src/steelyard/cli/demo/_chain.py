@@ -21,8 +21,6 @@ from steelyard.cli.demo._extract import DONT_KNOW, best_sentences
 from steelyard.cli.demo._search import Index
 from steelyard.cli.demo._text import passages
 
-__all__ = ["ExtractiveChatModel", "PassageRetriever", "build_chain", "inventing"]
-
 _PROMPT = ChatPromptTemplate.from_messages(
     [
         (

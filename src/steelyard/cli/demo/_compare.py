@@ -9,8 +9,6 @@ import numpy as np
 
 from steelyard.scores import Direction, Evaluation
 
-__all__ = ["Difference", "compare"]
-
 _RESAMPLES = 10_000
 
 

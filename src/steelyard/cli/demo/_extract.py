@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from steelyard.cli.demo._words import words
 from steelyard.text import sentences
 
-__all__ = ["DONT_KNOW", "best_sentences"]
-
 DONT_KNOW = "I do not know."
 """What the extractive model says when no passage fits."""
 

@@ -14,8 +14,6 @@ from pydantic import PrivateAttr
 
 from steelyard.errors import ConfigurationError
 
-__all__ = ["OpenAIChatModel"]
-
 
 class OpenAIChatModel(BaseChatModel):
     """Sends the prompt to a server; LangChain's own integration package is not needed."""

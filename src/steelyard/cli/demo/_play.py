@@ -24,8 +24,6 @@ from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard_langchain import CallbackHandler
 
-__all__ = ["play"]
-
 _VARIANTS = ("plain", "inventing")
 _PATIENCE = 20.0
 

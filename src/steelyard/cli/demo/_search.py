@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from steelyard.cli.demo._text import Passage
 from steelyard.cli.demo._words import words
 
-__all__ = ["Index"]
-
 _K1 = 1.2
 _B = 0.75
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files
 
-__all__ = ["QUESTIONS", "UNANSWERABLE", "Passage", "passages"]
-
 QUESTIONS = (
     "How is the weight read from a steelyard?",
     "Where were many Roman steelyards found?",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["words"]
-
 _WORD = re.compile(r"\w+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "y", "e")
 _FILLER = frozenset(

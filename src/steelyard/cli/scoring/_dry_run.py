@@ -33,8 +33,6 @@ from steelyard.questions import (
 from steelyard.scores import Usage
 from steelyard.text import sentences
 
-__all__ = ["ASSUMED", "DryRunJudge"]
-
 ASSUMED = (
     "4 characters a token, schemas included",
     "a claim a sentence, no answer evasive, every verdict yes, reasons of 10 words",

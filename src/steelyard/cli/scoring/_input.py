@@ -12,8 +12,6 @@ from typing import Any, BinaryIO
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import Record, clean, record_from_dict
 
-__all__ = ["BadLine", "count_lines", "open_input", "read_record", "read_records"]
-
 BadLine = Callable[[int, str], None]
 """Told the number of a bad line, from 1, and what is wrong with it."""
 

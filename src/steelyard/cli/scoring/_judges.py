@@ -10,8 +10,6 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import OpenAIEmbedder, StaticEmbedder, judge_from
 from steelyard.questions import Embedder, Judge
 
-__all__ = ["JudgeChoice", "choose_judge"]
-
 _MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
 
 

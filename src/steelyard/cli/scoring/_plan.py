@@ -13,19 +13,17 @@ from rich.text import Text
 from steelyard.cli._words import counted
 from steelyard.cli.scoring._dry_run import ASSUMED, DryRunJudge
 from steelyard.cli.scoring._input import count_lines, open_input, read_records
-from steelyard.cli.scoring._job import BadLines, Job, suite_of
 from steelyard.cli.scoring._prices import price_of
+from steelyard.cli.scoring._score_file import BadLines, ScoreOptions, suite_of
 from steelyard.engine import evaluate
 from steelyard.errors import SteelyardError
 from steelyard.record import Record
 from steelyard.scores import Usage
 
-__all__ = ["estimate"]
-
 _SAMPLE = 100
 
 
-def estimate(job: Job) -> int:
+def estimate(job: ScoreOptions) -> int:
     """Judge the first records on paper and print what they would take.
 
     Returns:
@@ -75,7 +73,7 @@ def _total(source: str, records: list[Record]) -> int | None:
     return len(records) if len(records) < _SAMPLE else count_lines(source)
 
 
-def _headline(job: Job, judge: str, sampled: int, total: int | None, metrics: int) -> Text:
+def _headline(job: ScoreOptions, judge: str, sampled: int, total: int | None, metrics: int) -> Text:
     whole = (
         f"the first {sampled} of {total or 'many'} records"
         if sampled != total

@@ -6,8 +6,6 @@ from importlib.metadata import version
 
 from steelyard.scores import Usage
 
-__all__ = ["price_of"]
-
 
 def price_of(usage: Usage, *, model: str, base_url: str | None) -> tuple[float | None, str]:
     """Dollars for some usage.

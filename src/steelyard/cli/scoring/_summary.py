@@ -17,8 +17,6 @@ from steelyard.cli._words import amount, counted, printable, reason_of, shorten,
 from steelyard.scores import Evaluation, Provenance, Score, Usage
 from steelyard.stats import MetricSummary, Summarizer
 
-__all__ = ["Tally", "show"]
-
 _WORST = 3
 _FULL = 6
 _ID = 24

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from steelyard.errors import ConfigurationError
 from steelyard.stats import MetricSummary
 
-__all__ = ["Threshold", "missed", "parse_thresholds"]
-
 
 @dataclass(frozen=True, slots=True)
 class Threshold:

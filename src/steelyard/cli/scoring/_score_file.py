@@ -26,8 +26,6 @@ from steelyard.metrics import Metric, default_metrics, metrics_named
 from steelyard.questions import Fuse, Judge
 from steelyard.scores import Evaluation, evaluation_to_json
 
-__all__ = ["BadLines", "Job", "run", "suite_of"]
-
 _STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
 _MOST_NAMED = 20
 _INTERRUPTED = 130
@@ -35,7 +33,7 @@ _HOPELESS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class ScoreOptions:
     """One call of `steelyard score`, as it was typed."""
 
     source: str
@@ -53,7 +51,7 @@ class Job:
         return "standard input" if self.source == "-" else self.source
 
 
-def run(job: Job) -> int:
+def run(job: ScoreOptions) -> int:
     """Score, write, sum up.
 
     Returns:
@@ -92,7 +90,7 @@ def run(job: Job) -> int:
     return 1 if faults else 0
 
 
-def _price(job: Job, tally: Tally) -> str:
+def _price(job: ScoreOptions, tally: Tally) -> str:
     """What the run cost, where tokens of one model were counted and its price is known."""
     usage, judge = tally.sums.usage, job.judge
     several = judge.extractor or judge.embedder
@@ -115,7 +113,7 @@ def suite_of(names: tuple[str, ...], judge: Judge) -> list[Metric]:
 
 
 async def _score(
-    job: Job,
+    job: ScoreOptions,
     lines: BinaryIO,
     bad: BadLines,
     *,
@@ -183,7 +181,7 @@ def _faults(tally: Tally, bad: BadLines, missed: list[str], source: str) -> list
 
 
 @contextmanager
-def _writing(job: Job) -> Iterator[Callable[[Evaluation], None]]:
+def _writing(job: ScoreOptions) -> Iterator[Callable[[Evaluation], None]]:
     """A function that writes one Evaluation to OUT. The record stays out of it: IN has it."""
     if job.out is None:
         yield lambda _: None
@@ -209,7 +207,7 @@ def _put(file: BinaryIO, evaluation: Evaluation) -> None:
 
 
 @contextmanager
-def _progress(job: Job, console: Console) -> Iterator[Callable[[], None]]:
+def _progress(job: ScoreOptions, console: Console) -> Iterator[Callable[[], None]]:
     """A bar on standard error, if that is a terminal which the results are not written to as well."""
     shared = job.out in _STDOUT and sys.stdout.isatty()
     if not console.is_terminal or shared:

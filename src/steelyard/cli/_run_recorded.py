@@ -15,8 +15,6 @@ from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.metrics import metrics_named
 from steelyard.online import Monitor
 
-__all__ = ["GROUP", "Job", "attach_recorders", "run_recorded"]
-
 GROUP = "steelyard.recorders"
 """Entry points of this group name a module or object with `attach(monitor)` and `detach()`."""
 
@@ -24,7 +22,7 @@ _log = logging.getLogger("steelyard.cli")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class RunOptions:
     """What to run, and how to judge it."""
 
     program: str
@@ -38,23 +36,25 @@ class Job:
     sample_rate: float = 1.0
 
 
-def run_recorded(job: Job) -> None:
+def run_recorded(options: RunOptions) -> None:
     """Run the program in this process, under its own name and arguments.
 
     Raises:
         ConfigurationError: If there is no such program or judge, or no framework is installed.
         SystemExit: The program's own.
     """
-    _find(job)
-    judge = choose_judge(job.judge, model=job.model, base_url=job.base_url, key_variable=job.key_variable)
-    metrics = metrics_named(list(job.metrics), judge) if job.metrics else None
-    monitor = Monitor(judge=judge, metrics=metrics, sample_rate=job.sample_rate)
+    _find(options)
+    judge = choose_judge(
+        options.judge, model=options.model, base_url=options.base_url, key_variable=options.key_variable
+    )
+    metrics = metrics_named(list(options.metrics), judge) if options.metrics else None
+    monitor = Monitor(judge=judge, metrics=metrics, sample_rate=options.sample_rate)
     if not attach_recorders(monitor):
         raise ConfigurationError(
             "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"
         )
     try:
-        _become(job)
+        _become(options)
     finally:
         monitor.close()
 
@@ -83,30 +83,30 @@ def _attached(point: EntryPoint, monitor: Monitor) -> bool:
     return True
 
 
-def _find(job: Job) -> None:
+def _find(options: RunOptions) -> None:
     """See that there is a program before anything is started."""
-    if not job.module:
-        if not Path(job.program).exists():
+    if not options.module:
+        if not Path(options.program).exists():
             raise ConfigurationError(
-                f"{job.program!r} does not exist; for a module write: run -m {job.program}"
+                f"{options.program!r} does not exist; for a module write: run -m {options.program}"
             )
         return
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = find_spec(job.program) is not None
+        found = find_spec(options.program) is not None
     except (ImportError, ValueError):
         found = False
     if not found:
-        raise ConfigurationError(f"there is no module {job.program!r}")
+        raise ConfigurationError(f"no module is named {options.program!r}")
 
 
-def _become(job: Job) -> None:
-    sys.argv = [job.program, *job.arguments]
-    if job.module:
-        runpy.run_module(job.program, run_name="__main__", alter_sys=True)
+def _become(options: RunOptions) -> None:
+    sys.argv = [options.program, *options.arguments]
+    if options.module:
+        runpy.run_module(options.program, run_name="__main__", alter_sys=True)
         return
-    path = Path(job.program)
+    path = Path(options.program)
     if path.is_file():
         # As the interpreter does for a script, and as `runpy` does by itself only for folders and archives.
         sys.path.insert(0, str(path.absolute().parent))
-    runpy.run_path(job.program, run_name="__main__")
+    runpy.run_path(options.program, run_name="__main__")
