@@ -4,7 +4,7 @@ VENV := .venv
 MATERIAL ?= ../shared/peers
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-lowest test-lowest-langchain test-lowest-llamaindex lint types bench clean
+.PHONY: demo test test-lowest test-lowest-langchain test-lowest-llamaindex lint types bench mutants clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,9 @@ test-lowest: test-lowest-langchain test-lowest-llamaindex  ## the recorders on w
 
 bench: $(VENV)/.dev  ## ours beside ragas and deepeval; MATERIAL holds the stub server, the samples and the peers' runner
 	$(BIN)/python benchmarks/peers/run.py --material $(MATERIAL)
+
+mutants: $(VENV)/.dev  ## break the promises of tests/mutants.toml one at a time; every break must fail a test
+	$(BIN)/python scripts/mutants.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

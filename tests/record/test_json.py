@@ -199,6 +199,11 @@ def test_a_trace_is_storable_too() -> None:
     assert (record.trace.run_id, record.truncated) == ("a\ufffd", ("trace",))
 
 
+def test_an_id_that_was_cut_is_named() -> None:
+    record = clean(Record(id="i" * 1001))
+    assert (len(record.id), record.truncated) == (1000, ("id",))
+
+
 def test_entries_too_many_are_named() -> None:
     record = Record(tags=("t",) * 201, stages=(Stage(name="s", query="q"),) * 201)
     assert set(clean(record).truncated) == {"tags", "stages"}

@@ -1,0 +1,148 @@
+"""Break promises on purpose, one at a time, and see whether a test notices.
+
+`tests/mutants.toml` lists the promises: each entry names a file, a piece of it that occurs exactly once, what
+to put in its place, and the tests that should fail then. An entry with `survives` argues why no test can
+tell. The tests must pass on the unbroken code first.
+
+    python scripts/mutants.py [--only WORD] [--jobs 2]
+
+Exit status 1 if a mutant survives that should not, or if an entry no longer fits the code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Literal
+
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ("src", "integrations", "tests", "examples", "docs", "benchmarks", "conftest.py", "pyproject.toml")
+SECONDS = 600.0
+
+Outcome = Literal["killed", "survived", "argued", "stale"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """One promise, broken."""
+
+    promise: str
+    """What is promised, in words."""
+    file: str
+    """Where it is kept."""
+    find: str
+    """The text that keeps it; it must occur exactly once."""
+    replace: str
+    """What stands there instead."""
+    tests: list[str]
+    """Arguments for pytest: at least one of these tests should fail."""
+    survives: str = ""
+    """Why no test can tell, where none can."""
+
+
+def load(path: Path) -> list[Mutant]:
+    """The mutants that a file lists."""
+    return [Mutant(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]]
+
+
+def main() -> int:
+    """Run them all and say which survive."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="only mutants whose promise or file holds this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
+    options = parser.parse_args()
+    mutants = [m for m in load(ROOT / "tests" / "mutants.toml") if options.only in m.promise + m.file]
+    with copies(options.jobs) as free, ThreadPoolExecutor(options.jobs) as pool:
+        if not unbroken_passes(mutants, free):
+            print("the tests fail on the unbroken code; mend that first")
+            return 2
+        outcomes = list(pool.map(lambda mutant: tried(mutant, free), mutants))
+    counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
+    print(f"{len(mutants)} promises broken: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+    return int(bool({"survived", "stale"} & set(outcomes)))
+
+
+@contextmanager
+def copies(number: int) -> Iterator[SimpleQueue[Path]]:
+    """So many copies of the project to break things in."""
+    free: SimpleQueue[Path] = SimpleQueue()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        for index in range(number):
+            place = Path(folder) / str(index)
+            place.mkdir()
+            for name in COPIED:
+                source = ROOT / name
+                if source.is_dir():
+                    shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+                else:
+                    shutil.copy(source, place / name)
+            free.put(place)
+        yield free
+
+
+def unbroken_passes(mutants: list[Mutant], free: SimpleQueue[Path]) -> bool:
+    """Whether every test that is to notice something passes while nothing is broken."""
+    place = free.get()
+    try:
+        return not tests_fail(sorted({test for mutant in mutants for test in mutant.tests}), place)
+    finally:
+        free.put(place)
+
+
+def tried(mutant: Mutant, free: SimpleQueue[Path]) -> Outcome:
+    """Break one promise in a copy, run its tests, mend the copy."""
+    place = free.get()
+    try:
+        outcome = run(mutant, place)
+    finally:
+        free.put(place)
+    print(f"{outcome:9}{mutant.promise}", flush=True)
+    return outcome
+
+
+def run(mutant: Mutant, place: Path) -> Outcome:
+    """What becomes of a mutant."""
+    path = place / mutant.file
+    whole = path.read_text(encoding="utf-8") if path.exists() else ""
+    if whole.count(mutant.find) != 1:
+        return "stale"
+    path.write_text(whole.replace(mutant.find, mutant.replace), encoding="utf-8")
+    try:
+        return "killed" if tests_fail(mutant.tests, place) else "argued" if mutant.survives else "survived"
+    finally:
+        path.write_text(whole, encoding="utf-8")
+
+
+def tests_fail(tests: list[str], place: Path) -> bool:
+    """Whether pytest fails; a run that takes too long has noticed as well."""
+    sources = [place / "src", *sorted(place.glob("integrations/*/src"))]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, sources)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+    try:
+        ran = subprocess.run(
+            command, cwd=place, env=environment, capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    if ran.returncode not in (0, 1):
+        raise RuntimeError(f"pytest could not run {tests}: {ran.stdout.decode()[-2000:]}")
+    return ran.returncode == 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
