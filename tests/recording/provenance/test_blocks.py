@@ -70,7 +70,9 @@ def test_ids_and_scores_are_kept() -> None:
 
 
 def test_headings_belong_to_the_text_below_them() -> None:
-    block = "Memory\n\nShort-term memory is what fits the window.\n\nTools\n\nTools are functions it may call."
+    block = (
+        "Memory\n\nShort-term memory is what fits the window.\n\nTools\n\nTools are functions it may call."
+    )
     assert [one.text for one in passages_of(block)] == [
         "Memory\n\nShort-term memory is what fits the window.",
         "Tools\n\nTools are functions it may call.",

@@ -204,7 +204,9 @@ WORD = st.text(alphabet="abcdefgh", min_size=3, max_size=9)
 
 
 @given(st.lists(st.lists(WORD, min_size=12, max_size=40, unique=True), min_size=2, max_size=6), st.data())
-def test_random_passages_in_a_prompt_are_found_in_any_writing(rows: list[list[str]], data: st.DataObject) -> None:
+def test_random_passages_in_a_prompt_are_found_in_any_writing(
+    rows: list[list[str]], data: st.DataObject
+) -> None:
     passages = [f"{n}x{n} ".join(["", *row]) for n, row in enumerate(rows)]
     inside = data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True))
     write = data.draw(st.sampled_from([repr, json.dumps, " ".join, elements]))

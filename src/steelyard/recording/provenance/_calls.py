@@ -257,12 +257,15 @@ def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, 
 
 
 def _holds(answer: tuple[str, ...], rows: list[tuple[str, ...]]) -> bool:
-    """Whether the answer is a part of a reply, such as the text after "Final answer:"."""
-    return any(
-        len(answer) < len(row) <= 50 * len(answer) + 200
-        and _contains(row, answer, least=1 if row[-len(answer) :] == answer else _TELLING)
-        for row in rows
-    )
+    """Whether the answer is a part of a reply: the text after "Final answer:", or a stream that was cut."""
+    return any(_is_part(answer, row) for row in rows if len(answer) <= len(row))
+
+
+def _is_part(answer: tuple[str, ...], row: tuple[str, ...]) -> bool:
+    size = len(answer)
+    is_last = row[-size:] == answer
+    is_cut = size > _TELLING and row[: size - 1] == answer[:-1] and row[size - 1].startswith(answer[-1])
+    return is_last or is_cut or _contains(row, answer, least=_TELLING)
 
 
 def _contains(row: tuple[str, ...], part: tuple[str, ...], *, least: int) -> bool:
@@ -289,7 +292,6 @@ def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tu
     reached = list(made)
     while reached and left:
         prompts = [text for at in reached for text in views[at].call.prompts]
-        first = min(views[at].call.started for at in reached)
         texts = [(at, text) for at in left for text in views[at].texts]
         seen = find_passages([text for _, text in texts], prompts)
         latest = max(views[at].call.started for at in reached)
@@ -299,7 +301,7 @@ def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tu
                 for (at, text), sighting in zip(texts, seen, strict=True)
                 if sighting.found
                 and sighting.seen >= 0.5
-                and views[at].call.started <= max(first, latest)
+                and views[at].call.started <= latest
                 and not _offered(text, views[at].call.prompts)
             }
         )
