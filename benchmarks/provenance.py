@@ -1,6 +1,6 @@
 """How well and how fast passages are found in prompts.
 
-Random passages are put into prompts in 25 writings (Python reprs, JSON, XML, wrapped, cut, in sentences ...)
+Random passages are put into prompts in 26 writings (Python reprs, JSON, XML, wrapped, cut, in sentences ...)
 beside as many passages that stay out, and found again. Without a file the passages are random words; with one
 (JSON lines with `contexts`, a list of texts) they are people's.
 

@@ -31,12 +31,14 @@ BLOCKS = {
     "repr of documents": f"[Document(metadata={{'s': 'a'}}, page_content={ROME!r}), "
     f"Document(id='d2', metadata={{}}, page_content={OSLO!r})]",
     "repr of pairs": f"[(Document(page_content={ROME!r}), 0.31), (Document(page_content={OSLO!r}), 0.2)]",
-    "repr of nodes": "[" + ", ".join(
+    "repr of nodes": "["
+    + ", ".join(
         "NodeWithScore(node=TextNode(id_='n', embedding=None, metadata={}, relationships="
         "{<NodeRelationship.SOURCE: '1'>: RelatedNodeInfo(node_id='x', metadata={})}, "
         f"text={text!r}, start_char_idx=0), score=0.9)"
         for text in BOTH
-    ) + "]",
+    )
+    + "]",
     "repr of mappings": repr([{"text": t, "score": None} for t in BOTH]),
     "XML": f'<documents><document index="1"><source>a.md</source><document_content>{ROME}</document_content>'
     f'</document><document index="2"><document_content>{OSLO}</document_content></document></documents>',
@@ -54,7 +56,7 @@ BLOCKS = {
     "a header": f"Retrieved documents:\n\n{ROME}\n\n{OSLO}",
     "a header on the line above": f"Retrieved documents:\n{ROME}\n\n{OSLO}",
     "carriage returns": f"{ROME}\r\n\r\n{OSLO}",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BLOCKS)

@@ -36,9 +36,17 @@ def test_graders_and_rewriters_never_count(order: list[int]) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["yes", "No.", '{"score": 3}', "[2] > [1] > [3]", "Doc: 2, Relevance: 7\nDoc: 1, Relevance: 3", "websearch",
-     '{"datasource": "vectorstore"}', '```json\n{"queries": ["a", "b"]}\n```'],
-)  # fmt: skip
+    [
+        "yes",
+        "No.",
+        '{"score": 3}',
+        "[2] > [1] > [3]",
+        "Doc: 2, Relevance: 7\nDoc: 1, Relevance: 3",
+        "websearch",
+        '{"datasource": "vectorstore"}',
+        '```json\n{"queries": ["a", "b"]}\n```',
+    ],
+)
 def test_helpers_after_the_answer_change_nothing(reply: str) -> None:
     later = ModelCall(prompts=(ANSWER,), reply=reply, started=9)
     assert calls_behind([WRITE, later], ANSWER).all == (0,)

@@ -152,8 +152,9 @@ CHINESE = [
 ]
 ARABIC = [
     "\u0627\u0644\u0645\u064a\u0632\u0627\u0646 \u0627\u0644\u0642\u0628\u0627\u0646\u064a \u0644\u0647 "
-    "\u0630\u0631\u0627\u0639\u0627\u0646 \u063a\u064a\u0631 \u0645\u062a\u0633\u0627\u0648\u064a\u064a\u0646 "
-    "\u0648\u0647\u0648 \u0642\u062f\u064a\u0645 \u062c\u062f\u0627",
+    "\u0630\u0631\u0627\u0639\u0627\u0646 \u063a\u064a\u0631 "
+    "\u0645\u062a\u0633\u0627\u0648\u064a\u064a\u0646 \u0648\u0647\u0648 "
+    "\u0642\u062f\u064a\u0645 \u062c\u062f\u0627",
     "\u0627\u0644\u0645\u0637\u0628\u0639\u0629 \u062a\u0636\u0639 \u0627\u0644\u062d\u0628\u0631 "
     "\u0639\u0644\u0649 \u0627\u0644\u0648\u0631\u0642 \u0628\u0627\u0644\u0636\u063a\u0637 "
     "\u0627\u0644\u0634\u062f\u064a\u062f",
@@ -204,9 +205,7 @@ WORD = st.text(alphabet="abcdefgh", min_size=3, max_size=9)
 
 
 @given(st.lists(st.lists(WORD, min_size=12, max_size=40, unique=True), min_size=2, max_size=6), st.data())
-def test_random_passages_in_a_prompt_are_found_in_any_writing(
-    rows: list[list[str]], data: st.DataObject
-) -> None:
+def test_random_passages_are_found_in_any_writing(rows: list[list[str]], data: st.DataObject) -> None:
     passages = [f"{n}x{n} ".join(["", *row]) for n, row in enumerate(rows)]
     inside = data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True))
     write = data.draw(st.sampled_from([repr, json.dumps, " ".join, elements]))

@@ -18,7 +18,8 @@ def named(notes: tuple[str, ...]) -> list[str]:
 
 
 def test_documents_shown_by_python_are_all_found_in_the_order_of_the_prompt() -> None:
-    call = ModelCall(prompts=(f"Context: [Document(page_content={TWO.text!r}), Document(page_content={ONE.text!r})]",), reply=ANSWER)  # fmt: skip
+    shown = f"[Document(page_content={TWO.text!r}), Document(page_content={ONE.text!r})]"
+    call = ModelCall(prompts=(f"Context: {shown}",), reply=ANSWER)
     found = trace_provenance([ONE, TWO], [call], answer=ANSWER)
     assert [(one.context.id, one.seen, one.context.in_prompt) for one in found.contexts] == [
         ("2", 1.0, True),

@@ -112,9 +112,12 @@ def test_a_prompt_names_its_question_on_the_last_such_line() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["input", "messages", "role", "content", "x", "lc", "id"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["input", "messages", "role", "content", "x", "lc", "id"]), inner)
+    ),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @given(JSON)

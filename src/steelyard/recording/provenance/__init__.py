@@ -13,8 +13,8 @@ Pure functions without a framework, for all recorders:
     >>> from steelyard.recording.provenance import ModelCall, trace_provenance
     >>> retrieved = [Context(text="Rome has seven hills."), Context(text="Paris lies on a river.")]
     >>> calls = [
-    ...     ModelCall(prompts=("Is 'Paris lies on a river.' relevant?",), reply="no", started=1),
-    ...     ModelCall(prompts=("[Document(page_content='Rome has seven hills.')]",), reply="Seven.", started=2),
+    ...     ModelCall(prompts=("Is 'Paris lies on a river.' relevant?",), reply="no"),
+    ...     ModelCall(prompts=("[Document(page_content='Rome has seven hills.')]",), reply="Seven."),
     ... ]
     >>> found = trace_provenance(retrieved, calls, answer="Seven.", question="How many hills has Rome?")
     >>> [one.context.text for one in found.contexts], found.contexts_source, found.notes

@@ -99,9 +99,9 @@ class _Prompt:
         """One where a shingle first stands that is accounted for."""
         self._plain: str | None = None
 
-    def explain(self, places: Sequence[int | None]) -> None:
+    def explain(self, places: Sequence[int | None], *, is_one_piece: bool = False) -> None:
         """Account for the shingles at these places."""
-        if _in_a_row(places):
+        if is_one_piece:
             start = places[0] or 0
             self.explained[start : start + len(places)] = b"\x01" * len(places)
             return
@@ -129,7 +129,8 @@ class _Passage:
         self.words = words(text)
         self.row = shingles(self.words)
         self.places = list(map(prompt.first.get, self.row))
-        self.matched = len(self.row) - self.places.count(None)
+        self.is_one_piece = _in_a_row(self.places)
+        self.matched = len(self.row) if self.is_one_piece else len(self.row) - self.places.count(None)
         self.share = self.matched / len(self.row) if self.row else 0.0
         self.sighting = _UNDECIDED
 
@@ -153,9 +154,12 @@ class _Passage:
         return covered / len(self.words)
 
 
-def _in_a_row(places: Sequence[int | None]) -> bool:
-    start = places[0] if places else None
-    return start is not None and list(places) == list(range(start, start + len(places)))
+def _in_a_row(places: list[int | None]) -> bool:
+    """Whether all shingles stand in the prompt, one after the other, as those of most passages do."""
+    start, end = (places[0], places[-1]) if places else (None, None)
+    if start is None or end is None or end - start != len(places) - 1:
+        return False
+    return places == list(range(start, end + 1))
 
 
 def _decide(passages: list[_Passage], prompt: _Prompt, question: str) -> None:
@@ -168,14 +172,14 @@ def _decide(passages: list[_Passage], prompt: _Prompt, question: str) -> None:
         found = _is_there(passage, prompt, asked)
         passage.settle(found)
         if found:
-            prompt.explain(passage.places)
+            prompt.explain(passage.places, is_one_piece=passage.is_one_piece)
 
 
 def _is_there(passage: _Passage, prompt: _Prompt, asked: list[int | None]) -> bool | None:
     if not passage.matched:
         return False
     places, explained = passage.places, prompt.explained
-    if _in_a_row(places):
+    if passage.is_one_piece:
         start = places[0] or 0
         known = explained.count(1, start, start + len(places))
         fresh = places if not known else [place for place in places if not explained[place or 0]]
@@ -192,7 +196,7 @@ def _is_evidence(fresh: list[int | None], passage: _Passage) -> bool:
     A short passage must be there whole. A longer one by most of what is its own, or by one run of words in
     a row that is too long for chance: a sentence that was taken out of it. Characters count half a word.
     """
-    matched = len(fresh) - fresh.count(None)
+    matched = passage.matched if fresh is passage.places else len(fresh) - fresh.count(None)
     size = 2 if is_spaceless(passage.words[len(passage.words) // 2]) else 1
     if matched == len(fresh):
         return len(passage.row) - matched < _SHORT or passage.share >= _WHOLE
