@@ -1,5 +1,6 @@
 """The recording room: what all recorders share, from drafts to the assembly of contexts."""
 
+from steelyard.recording import provenance
 from steelyard.recording._assemble import Assembled, assemble, mark_in_prompt, unique
 from steelyard.recording._draft import Draft
 from steelyard.recording._guard import SILENT_TRACE, is_unrecorded, unrecorded
@@ -13,6 +14,7 @@ __all__ = [
     "current_trace",
     "is_unrecorded",
     "mark_in_prompt",
+    "provenance",
     "unique",
     "unrecorded",
 ]

@@ -1,0 +1,66 @@
+"""Where an answer came from, by evidence in texts instead of by position.
+
+Pure functions without a framework, for all recorders:
+
+- `find_passages`: which passages stand in a prompt, whatever the prompt did to them;
+- `passages_of`: the passages in a tool's result or a block of a prompt;
+- `calls_behind`: which model calls made the answer;
+- `user_question`: what the user asked;
+- `judge_turn`: whether a root is a turn of its own;
+- `trace_provenance`: the first and third together, as the context fields of a Record with notes.
+
+    >>> from steelyard.record import Context
+    >>> from steelyard.recording.provenance import ModelCall, trace_provenance
+    >>> retrieved = [Context(text="Rome has seven hills."), Context(text="Paris lies on a river.")]
+    >>> calls = [
+    ...     ModelCall(prompts=("Is 'Paris lies on a river.' relevant?",), reply="no"),
+    ...     ModelCall(prompts=("[Document(page_content='Rome has seven hills.')]",), reply="Seven."),
+    ... ]
+    >>> found = trace_provenance(retrieved, calls, answer="Seven.", question="How many hills has Rome?")
+    >>> [one.context.text for one in found.contexts], found.contexts_source, found.notes
+    (['Rome has seven hills.'], 'in_prompt', ())
+
+Bounds: 4,000,000 characters of passages and of prompts, 2,000,000 of one block; what is beyond is not decided
+and noted. All of it takes time linear in the lengths, and none of it raises, whatever the text.
+"""
+
+from steelyard.recording.provenance._blocks import MOST_BLOCK, passages_of
+from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind, is_helper_reply
+from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
+from steelyard.recording.provenance._notes import NOTES, Note, sentence
+from steelyard.recording.provenance._provenance import Provenance, SeenContext, trace_provenance
+from steelyard.recording.provenance._question import (
+    Asked,
+    has_history,
+    question_in,
+    question_in_prompt,
+    user_question,
+)
+from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
+
+__all__ = [
+    "MOST_BLOCK",
+    "MOST_PASSAGES",
+    "MOST_PROMPT",
+    "NOTES",
+    "AnswerCalls",
+    "Asked",
+    "ModelCall",
+    "Note",
+    "Provenance",
+    "SeenContext",
+    "Sighting",
+    "TurnReason",
+    "TurnVerdict",
+    "calls_behind",
+    "find_passages",
+    "has_history",
+    "is_helper_reply",
+    "judge_turn",
+    "passages_of",
+    "question_in",
+    "question_in_prompt",
+    "sentence",
+    "trace_provenance",
+    "user_question",
+]

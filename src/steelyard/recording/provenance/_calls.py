@@ -1,0 +1,325 @@
+"""Which model calls of a turn made its answer, told by what flowed from one into the next.
+
+A turn asks models for more than the answer: it rewrites the question, grades documents, reranks, routes. What
+stood in those prompts is not what the answer was made from. So the calls that count are those whose reply is
+found in the answer, and, going back, those whose reply stands in the prompt of such a call (the parts of a
+map-reduce, the drafts of a refinement).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from steelyard.recording.provenance._matching import find_passages
+from steelyard.recording.provenance._notes import Note
+from steelyard.recording.provenance._words import words
+
+_LABEL_WORDS = 3
+_TELLING = 4
+_FED_LONG = 8
+_LEAVES = 2000
+_MOST_CALLS = 500
+_VERDICTS = frozenset(
+    (
+        *(
+            "yes",
+            "no",
+            "true",
+            "false",
+            "relevant",
+            "irrelevant",
+            "grounded",
+            "useful",
+            "correct",
+            "incorrect",
+        ),
+        *("ambiguous", "supported", "unsupported", "pass", "fail", "websearch", "vectorstore", "generate"),
+        *(
+            "retrieve",
+            "none",
+            "null",
+            "partially",
+            "fully",
+            "not",
+            "ok",
+            "valid",
+            "invalid",
+            "continue",
+            "end",
+        ),
+    )
+)
+_VERDICT_KEYS = frozenset(
+    (
+        *(
+            "binary_score",
+            "score",
+            "grade",
+            "verdict",
+            "relevant",
+            "is_relevant",
+            "relevance",
+            "rating",
+            "label",
+        ),
+        *("datasource", "route", "next", "destination", "decision", "grounded", "is_supported", "is_useful"),
+        *(
+            "relevance_score",
+            "confidence",
+            "ranking",
+            "ranked_documents",
+            "reason",
+            "reasoning",
+            "explanation",
+        ),
+    )
+)
+_QUERY_KEYS = frozenset(
+    (
+        *(
+            "query",
+            "queries",
+            "search_query",
+            "search_queries",
+            "sub_questions",
+            "rewritten_query",
+            "keywords",
+        ),
+        *("standalone_question", "improved_question", "rephrased_question", "next_inputs", "subquestions"),
+    )
+)
+_NUMBERING = re.compile(r"[\s\d\[\]>,.:;()=|-]+")
+_RANKING = re.compile(
+    r"(?:(?:doc(?:ument)?|passage|choice|relevance|score|rank(?:ing)?)\b[\s\d\[\]>,.:;()=|-]*)+",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCall:
+    """One call of a language model within a turn, as far as it was seen."""
+
+    prompts: tuple[str, ...] = ()
+    """The texts that the model was sent, one a message."""
+    reply: str = ""
+    """What it said as text; the parts of a stream joined."""
+    arguments: tuple[str, ...] = ()
+    """The arguments of the tools that it called, each as JSON."""
+    structured: str = ""
+    """Its structured output, as JSON."""
+    started: float = 0.0
+    """When it started, on any clock; only the order counts."""
+    name: str = ""
+    """The step or parent that made the call, where that is known."""
+
+    @property
+    def replies(self) -> tuple[str, ...]:
+        """Everything it said, in each form."""
+        return tuple(text for text in (self.reply, self.structured, *self.arguments) if text.strip())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerCalls:
+    """The calls that an answer came out of, as indices into the calls given."""
+
+    made: tuple[int, ...] = ()
+    """Those whose reply is in the answer, in order of start."""
+    fed: tuple[int, ...] = ()
+    """Those whose reply stands in the prompt of one that counts."""
+    notes: tuple[Note, ...] = ()
+    """`answer_call_unknown` where no reply was found in the answer, `answer_call_assumed` where there was
+    only one call and its reply was not seen."""
+
+    @property
+    def known(self) -> bool:
+        """Whether any call was found."""
+        return bool(self.made)
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """Both kinds, in the order of the calls given."""
+        return tuple(sorted({*self.made, *self.fed}))
+
+
+def calls_behind(calls: Sequence[ModelCall], answer: str, *, queries: Iterable[str] = ()) -> AnswerCalls:
+    """Find the calls that made an answer.
+
+    Args:
+        calls: All model calls of the turn.
+        answer: What the user was shown.
+        queries: What retrievers and tools were asked. A call that replied with one of these wrote a query
+            (or, for HyDE, an invented passage), not a part of the answer.
+
+    Returns:
+        The calls. None, with a note, where no reply is found in the answer: prompts of graders and rewriters
+        are never taken for want of better ones.
+
+    Example:
+        >>> grade = ModelCall(prompts=("Relevant? Rome has seven hills.",), reply='{"binary_score": "yes"}')
+        >>> write = ModelCall(prompts=("Rome has seven hills. How many?",), reply="Seven.", started=1)
+        >>> calls_behind([grade, write], "Seven.").made
+        (1,)
+    """
+    asked = {tuple(words(query)) for query in queries}
+    order = sorted(range(len(calls)), key=lambda at: calls[at].started)[-_MOST_CALLS:]
+    views = {at: _View(calls[at], asked) for at in order}
+    made = _made(views, order, answer)
+    if not made:
+        only = [at for at in order if not views[at].helps]
+        if len(calls) == 1 and only and not calls[0].replies:
+            return AnswerCalls(made=(0,), notes=("answer_call_assumed",))
+        return AnswerCalls(notes=("answer_call_unknown",) if calls else ())
+    return AnswerCalls(made=made, fed=_fed(views, order, made))
+
+
+class _View:
+    """A call with the words of its replies."""
+
+    def __init__(self, call: ModelCall, asked: set[tuple[str, ...]]) -> None:
+        self.call = call
+        self.texts = list(dict.fromkeys(leaf for reply in call.replies for leaf in leaves(reply)))
+        self.rows = [tuple(words(text)) for text in self.texts]
+        self.helps = is_helper_reply(call.replies) or any(row in asked for row in self.rows if row)
+
+
+def leaves(reply: str) -> Iterator[str]:
+    """A reply, and where it is JSON the texts in it."""
+    yield reply
+    plain = unfenced(reply)
+    if plain[:1] not in ("{", "["):
+        return
+    try:
+        waiting = [json.loads(plain)]
+    except (ValueError, RecursionError):
+        return
+    for _ in range(_LEAVES):
+        if not waiting:
+            return
+        value = waiting.pop()
+        if isinstance(value, str) and value.strip():
+            yield value
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif value is not None and not isinstance(value, (str, bool)):
+            yield str(value)
+
+
+def unfenced(text: str) -> str:
+    """A text without the code fence that models put around JSON."""
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return text[text.index("\n") : -3].strip()
+    return text
+
+
+def is_helper_reply(replies: Sequence[str]) -> bool:
+    """Whether a reply is a verdict, a score, a route, an order of passages, or queries, by its kind alone.
+
+    Only what is plain from the reply counts; a short text such as "Paris" is not a helper's.
+    """
+    return bool(replies) and all(map(_is_helper_text, replies))
+
+
+def _is_helper_text(reply: str) -> bool:
+    plain = unfenced(reply)
+    if plain[:1] == "{":
+        try:
+            value = json.loads(plain)
+        except (ValueError, RecursionError):
+            return False
+        keys = {str(key).lower() for key in value} if isinstance(value, dict) else set()
+        return bool(keys) and (keys <= (_VERDICT_KEYS | _QUERY_KEYS))
+    if len(plain) > 400:
+        return False
+    row = words(plain)
+    if row and len(row) <= _LABEL_WORDS and set(row) <= _VERDICTS:
+        return True
+    return bool(plain) and (bool(_NUMBERING.fullmatch(plain)) or bool(_RANKING.fullmatch(plain)))
+
+
+def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, ...]:
+    """The last call that said the whole answer; else those whose replies it was put together from."""
+    row = tuple(words(answer))
+    if not row:
+        return ()
+    same = [at for at in order if row in views[at].rows]
+    if same:
+        serious = [at for at in same if not views[at].helps]
+        return ((serious or same)[-1],)
+    able = [at for at in order if not views[at].helps]
+    telling = [at for at in able if _holds(row, views[at].rows) or _is_part_of(views[at].texts, row, answer)]
+    return tuple(telling)
+
+
+def _holds(answer: tuple[str, ...], rows: list[tuple[str, ...]]) -> bool:
+    """Whether the answer is a part of a reply: the text after "Final answer:", or a stream that was cut."""
+    return any(_is_part(answer, row) for row in rows if len(answer) <= len(row))
+
+
+def _is_part(answer: tuple[str, ...], row: tuple[str, ...]) -> bool:
+    size = len(answer)
+    is_last = row[-size:] == answer
+    is_cut = size > _TELLING and row[: size - 1] == answer[:-1] and row[size - 1].startswith(answer[-1])
+    return is_last or is_cut or _contains(row, answer, least=_TELLING)
+
+
+def _contains(row: tuple[str, ...], part: tuple[str, ...], *, least: int) -> bool:
+    return len(part) >= least and f" {' '.join(part)} " in f" {' '.join(row)} "
+
+
+def _is_part_of(replies: list[str], row: tuple[str, ...], answer: str) -> bool:
+    """Whether a reply, or most of it, stands in the answer."""
+    for reply in replies:
+        said = tuple(words(reply))
+        if len(said) >= _TELLING and _contains(row, said, least=_TELLING):
+            return True
+        if len(said) >= _FED_LONG:
+            there, back = find_passages([reply], [answer])[0], find_passages([answer], [reply])[0]
+            if (there.found and there.seen >= 0.5) or (back.found and back.seen >= 0.5):
+                return True
+    return False
+
+
+def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tuple[int, ...]:
+    """Going back from the calls that made the answer, those whose reply stands in a prompt that counts."""
+    chosen = set(made)
+    left = [at for at in order if at not in chosen and not views[at].helps and not _asks(views[at])]
+    reached = list(made)
+    while reached and left:
+        prompts = [text for at in reached for text in views[at].call.prompts]
+        texts = [(at, text) for at in left for text in views[at].texts]
+        seen = find_passages([text for _, text in texts], prompts)
+        latest = max(views[at].call.started for at in reached)
+        reached = sorted(
+            {
+                at
+                for (at, text), sighting in zip(texts, seen, strict=True)
+                if sighting.found
+                and sighting.seen >= 0.5
+                and views[at].call.started <= latest
+                and not _offered(text, views[at].call.prompts)
+            }
+        )
+        chosen.update(reached)
+        left = [at for at in left if at not in chosen]
+    return tuple(at for at in sorted(chosen) if at not in made)
+
+
+def _asks(view: _View) -> bool:
+    """Whether a call replied with a question: a rewriter, or a writer of sub-questions."""
+    text = view.call.reply.strip()
+    lines = [line for line in text.split("\n") if line.strip()]
+    return bool(lines) and all(line.rstrip(' "*').endswith(("?", "\uff1f", "\u061f")) for line in lines)
+
+
+def _offered(reply: str, prompts: Sequence[str]) -> bool:
+    """Whether a short reply stood in its own prompt, such as a label that a router may choose."""
+    row = words(reply)
+    return len(row) < _FED_LONG and any(
+        _contains(tuple(words(text)), tuple(row), least=1) for text in prompts
+    )

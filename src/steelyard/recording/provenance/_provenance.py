@@ -1,0 +1,135 @@
+"""What a turn's answer is judged by, and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.record import Context, ContextsSource
+from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
+from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
+from steelyard.recording.provenance._notes import Note, sentence
+
+_WHOLE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeenContext:
+    """A passage and how much of it reached the model."""
+
+    context: Context
+    """The passage, with `in_prompt` set."""
+    seen: float | None
+    """The share of its words in the prompts of the answer, from 0 to 1; None where that is not known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """Where an answer came from: the context fields of a Record, and what is doubtful about them."""
+
+    contexts: tuple[SeenContext, ...]
+    """What the answer is judged by: those in its prompt, in the order of the prompt, where that is known;
+    else all candidates in their order."""
+    retrieved: tuple[SeenContext, ...]
+    """All candidates in their order, where that is more than `contexts`; otherwise empty."""
+    contexts_source: ContextsSource
+    """`in_prompt` only where every context was found in a prompt that made the answer."""
+    calls: AnswerCalls
+    """The model calls that made the answer."""
+    notes: tuple[str, ...]
+    """What is lost or doubtful; each begins with a name of `NOTES`."""
+
+
+def trace_provenance(
+    candidates: Iterable[Context],
+    calls: Sequence[ModelCall],
+    *,
+    answer: str,
+    question: str = "",
+    queries: Iterable[str] = (),
+    source: ContextsSource = "retrieved",
+) -> Provenance:
+    """Decide what an answer is judged by, from what was retrieved and what models were asked.
+
+    Args:
+        candidates: Everything that retrievers, tools and steps brought, in order.
+        calls: All model calls of the turn.
+        answer: What the user was shown.
+        question: What was asked; words that a passage shares with it prove nothing.
+        queries: What retrievers were asked; calls that wrote them did not make the answer.
+        source: How the candidates came in, where the prompt does not decide it.
+
+    Example:
+        >>> docs = [Context(text="Rome has seven hills."), Context(text="Paris has one river.")]
+        >>> call = ModelCall(prompts=("Context: ['Rome has seven hills.']",), reply="Seven.")
+        >>> found = trace_provenance(docs, [call], answer="Seven.")
+        >>> [(one.context.text, one.seen) for one in found.contexts], found.contexts_source
+        ([('Rome has seven hills.', 1.0)], 'in_prompt')
+    """
+    unique: dict[str, Context] = {}
+    for context in candidates:
+        unique.setdefault(context.text, context)
+    found = calls_behind(calls, answer, queries=queries)
+    notes = [sentence(note) for note in found.notes]
+    prompts = [text for at in found.all for text in calls[at].prompts if text]
+    if not unique:
+        return Provenance(
+            contexts=(),
+            retrieved=(),
+            contexts_source=source,
+            calls=found,
+            notes=(*notes, sentence("no_contexts")),
+        )
+    if not prompts:
+        every = tuple(_unknown(context) for context in unique.values())
+        return Provenance(
+            contexts=every,
+            retrieved=(),
+            contexts_source=source,
+            calls=found,
+            notes=(*notes, sentence("no_prompt_seen")),
+        )
+    sightings = find_passages(list(unique), prompts, question=question)
+    too_large = sum(map(len, unique)) > MOST_PASSAGES or sum(map(len, prompts)) > MOST_PROMPT
+    return _decided(list(unique.values()), sightings, source, found, notes, too_large=too_large)
+
+
+def _unknown(context: Context) -> SeenContext:
+    return SeenContext(context=replace(context, in_prompt=None), seen=None)
+
+
+def _decided(
+    candidates: list[Context],
+    sightings: Sequence[Sighting],
+    source: ContextsSource,
+    calls: AnswerCalls,
+    notes: list[str],
+    *,
+    too_large: bool,
+) -> Provenance:
+    every = tuple(map(_seen, candidates, sightings))
+    placed = [(s.position or 0, one) for one, s in zip(every, sightings, strict=True) if s.found]
+    inside = tuple(one for _, one in sorted(placed, key=lambda pair: pair[0]))
+    counts: dict[Note, int] = {
+        "contexts_partly_in_prompt": sum(one.seen is not None and one.seen < _WHOLE for one in inside),
+        "contexts_undecided": sum(sighting.found is None for sighting in sightings),
+    }
+    notes += [sentence(note, count=count) for note, count in counts.items() if count]
+    notes += [sentence("contexts_too_large")] if too_large else []
+    if not inside:
+        notes.append(sentence("contexts_not_in_prompt"))
+        return Provenance(
+            contexts=every, retrieved=(), contexts_source=source, calls=calls, notes=tuple(notes)
+        )
+    return Provenance(
+        contexts=inside,
+        retrieved=every if len(inside) < len(every) else (),
+        contexts_source="in_prompt",
+        calls=calls,
+        notes=tuple(notes),
+    )
+
+
+def _seen(context: Context, sighting: Sighting) -> SeenContext:
+    seen = None if sighting.found is None else (sighting.seen if sighting.found else 0.0)
+    return SeenContext(context=replace(context, in_prompt=sighting.found), seen=seen)

@@ -1,0 +1,291 @@
+"""What the user asked, out of whatever the root of a turn was given."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.record import text_of
+from steelyard.recording.provenance._literals import read_shown
+from steelyard.recording.provenance._notes import Note
+from steelyard.recording.provenance._words import words
+
+MOST_INPUT = 1_000_000
+"""Characters of a serialised input that are parsed; a longer one is not a question either."""
+
+_DEPTH = 8
+_QUESTIONS = (
+    *(
+        "question",
+        "user_question",
+        "user_query",
+        "user_input",
+        "user_msg",
+        "user_message",
+        "query",
+        "query_str",
+    ),
+    *("input", "task", "message", "prompt", "search_query", "inputs", "user_prompt", "msg", "q", "ask"),
+)
+_MESSAGES = ("messages", "input_messages", "chat_messages", "new_message", "conversation", "contents")
+_WRAPPERS = (
+    *("str_or_query_bundle", "query_bundle", "qb", "args", "kwargs", "start_event", "ev", "event", "state"),
+    *("request", "body", "payload", "values", "data", "arguments", "parameters", "params"),
+)
+_USER = frozenset(("user", "human", "humanmessage", "humanmessagechunk", "messagerole.user"))
+_MODEL = frozenset(
+    ("assistant", "ai", "model", "chatbot", "aimessage", "aimessagechunk", "messagerole.assistant")
+)
+_OTHER = frozenset(
+    ("system", "developer", "tool", "function", "systemmessage", "toolmessage", "messagerole.system")
+)
+_PREFIXES = ("New task:", "Task:", "User:", "Human:", "Question:", "Query:")
+_SLOT = re.compile(
+    r"\{\{? ?(?:context|question|query|input|documents|chat_history|context_str|query_str)[\w.]{0,40} ?\}"
+)
+_UNSHOWN = re.compile(r"<[\w. ]{1,200}(?:generator|object|function|coroutine)\b")
+_SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
+_NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_INVENTED_WORDS = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What a turn was asked."""
+
+    question: str
+    """The user's own words; empty where they were not found."""
+    standalone: str | None = None
+    """The form that stands without the conversation, where one was made."""
+    notes: tuple[Note, ...] = ()
+    """`question_unknown` or `question_rewritten_only`."""
+
+
+def user_question(
+    candidates: Iterable[object],
+    *,
+    queries: Sequence[str] = (),
+    replies: Iterable[str] = (),
+    in_conversation: bool | None = None,
+) -> Asked:
+    """Find what the user asked.
+
+    Args:
+        candidates: Inputs in which it may stand, the most trusted first: the root's input value, its
+            messages, those of the steps below. Text, JSON, mappings, message lists, and what Python shows of
+            them are all read.
+        queries: What retrievers were asked, in order.
+        replies: What models replied; a text that a model wrote is not what the user asked.
+        in_conversation: Whether there was an earlier exchange; None to see it from the candidates.
+
+    Example:
+        >>> user_question([{"index": "VectorStoreIndex(...)", "query": "How tall is it?"}]).question
+        'How tall is it?'
+        >>> history = [("user", "Who built it?"), ("assistant", "Eiffel."), ("user", "When?")]
+        >>> asked = user_question([history], queries=["When did Eiffel build it?"])
+        >>> asked.question, asked.standalone
+        ('When?', 'When did Eiffel build it?')
+    """
+    given = list(candidates)
+    written = {tuple(words(reply)) for reply in replies}
+    texts = [question_in(candidate) for candidate in given]
+    own = next((text for text in texts if text and tuple(words(text)) not in written), "")
+    if in_conversation is None:
+        in_conversation = any(map(has_history, given))
+    if not own:
+        rewritten = next((query for query in queries if query.strip()), "")
+        known = bool(rewritten) and tuple(words(rewritten)) not in written
+        if known:
+            return Asked(question=rewritten.strip())
+        return Asked(question="", notes=("question_rewritten_only" if rewritten else "question_unknown",))
+    return Asked(question=own, standalone=_standalone(own, queries) if in_conversation else None)
+
+
+def _standalone(question: str, queries: Sequence[str]) -> str | None:
+    """The first query, unless it is the question itself or a passage invented to search with."""
+    row = words(question)
+    for query in queries:
+        asked = words(query)
+        if not asked:
+            continue
+        is_passage = len(asked) > max(_INVENTED_WORDS, 4 * len(row)) and not query.rstrip().endswith("?")
+        return None if asked == row or is_passage else query.strip()
+    return None
+
+
+def question_in(value: object, depth: int = _DEPTH) -> str:
+    """The user's words in an input of any shape; empty where none are found.
+
+    Templates with their slots open, objects that only name themselves, and serialised indexes or documents
+    are not questions.
+    """
+    if depth <= 0 or value is None:
+        return ""
+    if isinstance(value, str):
+        return _text(value, depth)
+    if isinstance(value, Mapping):
+        return _in_mapping(value, depth)
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return _in_list(value, depth)
+    query = _attribute(value, "query_str")
+    if isinstance(query, str):
+        return _text(query, depth - 1)
+    return message_text(value) if role_of(value) in _USER else ""
+
+
+def _text(value: str, depth: int) -> str:
+    text = text_of(value).strip()
+    if not text or _UNSHOWN.match(text) or text in ("None", "null", "{}", "[]"):
+        return ""
+    if len(text) <= MOST_INPUT and (text[0] in '{["' or _SHOWN.match(text)):
+        read = _read(text)
+        if read is not None and not isinstance(read, (int, float)):
+            return question_in(read, depth - 1)
+    if _SLOT.search(text):
+        return ""
+    for prefix in _PREFIXES:
+        if text.startswith(prefix):
+            return text[len(prefix) :].strip()
+    return text
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        read = read_shown(text)
+        return read if isinstance(read, (dict, list)) and read else None
+
+
+def _in_mapping(value: Mapping[Any, Any], depth: int) -> str:
+    if role_of(value):
+        return message_text(value) if role_of(value) in _USER else ""
+    for key in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
+        if key in value and (found := question_in(value[key], depth - 1)):
+            return found
+    texts = [item for item in value.values() if isinstance(item, str)]
+    return _text(texts[0], depth - 1) if len(value) == 1 and texts and not _is_skipped(value) else ""
+
+
+_SKIPPED = frozenset(
+    ("context", "contexts", "documents", "docs", "index", "nodes", "text", "page_content", "answer")
+)
+
+
+def _is_skipped(value: Mapping[Any, Any]) -> bool:
+    return any(str(key).lower() in _SKIPPED for key in value)
+
+
+def _in_list(value: Sequence[Any], depth: int) -> str:
+    messages = list(messages_in(value))
+    if messages:
+        asked = next((text for role, text in reversed(messages) if role in _USER and text.strip()), "")
+        return _text(asked, depth - 1) if asked else ""
+    return question_in(value[0], depth - 1) if len(value) == 1 else ""
+
+
+def messages_in(value: object, depth: int = 4) -> Iterator[tuple[str, str]]:
+    """The messages of a conversation as (role, text), whatever framework wrote them."""
+    if depth <= 0 or not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray)):
+        return
+    if _is_pair(value):
+        yield str(value[0]).lower(), message_text(value[1])
+        return
+    for item in value:
+        if role := role_of(item):
+            yield role, message_text(item)
+        elif isinstance(item, (list, tuple)):
+            yield from messages_in(item, depth - 1)
+
+
+def _is_pair(value: Sequence[Any]) -> bool:
+    return (
+        len(value) == 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], (str, list))
+        and value[0].lower() in _USER | _MODEL | _OTHER
+    )
+
+
+def role_of(message: object) -> str:
+    """Who speaks in a message, in lower case; empty where it is none."""
+    role: object = None
+    if isinstance(message, Mapping):
+        if message.get("lc") and isinstance(kind := message.get("id"), list) and kind:
+            role = kind[-1]
+        elif any(key in message for key in ("content", "parts", "blocks", "text")):
+            role = message.get("role") or message.get("type")
+    elif isinstance(message, (list, tuple)):
+        return str(message[0]).lower() if _is_pair(message) else ""
+    elif not isinstance(message, str) and hasattr(message, "content"):
+        role = _attribute(message, "role") or _attribute(message, "type")
+        role = getattr(role, "value", role)
+    name = str(role or "").lower()
+    return name if name in _USER | _MODEL | _OTHER else ""
+
+
+def message_text(message: object) -> str:
+    """What a message says, without images and tool calls."""
+    if isinstance(message, str):
+        return text_of(message)
+    if isinstance(message, (list, tuple)):
+        if _is_pair(message):
+            return message_text(message[1])
+        return "\n".join(filter(None, map(_part, message)))
+    if not isinstance(message, Mapping):
+        content = _attribute(message, "content")
+        return "" if content is None else message_text(content)
+    kwargs = message.get("kwargs")
+    source = kwargs if isinstance(kwargs, Mapping) else message
+    content = next((source[key] for key in ("content", "parts", "blocks", "text") if source.get(key)), "")
+    return message_text(content) if isinstance(content, (str, list, tuple)) else ""
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return text_of(part)
+    if isinstance(part, Mapping) and part.get("type", part.get("block_type", "text")) in (
+        "text",
+        "input_text",
+    ):
+        text = part.get("text") or part.get("content")
+        return text_of(text) if isinstance(text, str) else ""
+    return ""
+
+
+def has_history(value: object, depth: int = _DEPTH) -> bool:
+    """Whether a value holds an earlier exchange: a history, or a reply before the user's last message."""
+    if depth <= 0 or value is None:
+        return False
+    if isinstance(value, str):
+        read = _read(value) if value[:1] in ("{", "[") and len(value) <= MOST_INPUT else None
+        return has_history(read, depth - 1)
+    if isinstance(value, Mapping):
+        if any("history" in str(key).lower() and item for key, item in value.items()):
+            return True
+        return any(
+            has_history(value[key], depth - 1)
+            for key in (*_MESSAGES, *_WRAPPERS, "input", "inputs")
+            if key in value
+        )
+    roles = [role for role, _ in messages_in(value)]
+    last = next((at for at in range(len(roles) - 1, -1, -1) if roles[at] in _USER), 0)
+    return any(role in _MODEL for role in roles[:last])
+
+
+def question_in_prompt(prompt: str) -> str:
+    """The question that a prompt names on its last `Question:` line; empty where it names none."""
+    for line in reversed(prompt.split("\n")):
+        if named := _NAMED.match(line):
+            return named[1].strip()
+    return ""
+
+
+def _attribute(value: object, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - properties of a user's object may raise anything
+        return None

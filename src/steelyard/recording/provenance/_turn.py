@@ -1,0 +1,101 @@
+"""Whether a root of its own is a turn, or a grading, routing or query-writing call that belongs to one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.recording.provenance._calls import ModelCall, is_helper_reply
+from steelyard.recording.provenance._words import words
+
+TurnReason = Literal[
+    "retrieved", "answered", "no_call_seen", "grading", "routing", "ranking", "query_writing"
+]
+
+_GRADING = re.compile(
+    r"\b(?:grader|grading|grade|assess\w*|relevan(?:t|ce)|grounded|hallucinat\w*|binary|score|evaluat\w*|judge"
+    r"|yes or no|'yes'|\"yes\"|true or false)\b",
+    re.IGNORECASE,
+)
+_ROUTING = re.compile(
+    r"\b(?:rout(?:e|es|er|ing)|datasource|classif\w*|which (?:tool|agent|index)|choose (?:one|the))\b",
+    re.IGNORECASE,
+)
+_RANKING = re.compile(r"\b(?:rerank\w*|rank(?:ing)?|order of relevance|most relevant)\b", re.IGNORECASE)
+_WRITING = re.compile(
+    r"\b(?:re-?writ\w*|rephras\w*|reformulat\w*|standalone|stand-alone|condens\w*|search quer\w*"
+    r"|sub-?questions?|different versions|multiple (?:search )?quer\w*|keywords|decompos\w*|paraphras\w*)\b",
+    re.IGNORECASE,
+)
+_HEAD = 20_000
+_LONG = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnVerdict:
+    """Whether something is a turn, and why."""
+
+    is_turn: bool
+    """False only where the evidence is plain: both what was asked of the model and its reply."""
+    reason: TurnReason
+    """What decided it."""
+
+
+def judge_turn(
+    calls: Sequence[ModelCall], *, answer: str, queries: Sequence[str] = (), retrieved: bool = False
+) -> TurnVerdict:
+    """Decide whether a root is a turn of its own.
+
+    A root is left out only where both sides agree: the prompt asks for a grade, a route, an order or a query,
+    and the reply is one. A short answer ("Yes.", "Paris") to a question stays a turn.
+
+    Args:
+        calls: The model calls below the root.
+        answer: The root's answer.
+        queries: What retrievers elsewhere in the same request were asked.
+        retrieved: Whether a retriever or a search ran below the root; then it is a turn.
+
+    Example:
+        >>> ask = "You are a grader. Is the document relevant? Give a binary score 'yes' or 'no'."
+        >>> judge_turn([ModelCall(prompts=(ask,), reply="no")], answer="no")
+        TurnVerdict(is_turn=False, reason='grading')
+        >>> judge_turn([ModelCall(prompts=("Is Rome in Italy?",), reply="Yes.")], answer="Yes.").is_turn
+        True
+    """
+    if retrieved:
+        return TurnVerdict(is_turn=True, reason="retrieved")
+    if not calls:
+        return TurnVerdict(is_turn=True, reason="no_call_seen")
+    replies = [answer] if answer.strip() else [text for call in calls for text in call.replies]
+    prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
+    if is_helper_reply(replies):
+        for pattern, reason in _KINDS:
+            if pattern.search(prompt):
+                return TurnVerdict(is_turn=False, reason=reason)
+    if _writes_queries(replies, prompt, queries):
+        return TurnVerdict(is_turn=False, reason="query_writing")
+    return TurnVerdict(is_turn=True, reason="answered")
+
+
+_KINDS: tuple[tuple[re.Pattern[str], TurnReason], ...] = (
+    (_ROUTING, "routing"),
+    (_RANKING, "ranking"),
+    (_GRADING, "grading"),
+    (_WRITING, "query_writing"),
+)
+
+
+def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str]) -> bool:
+    """Whether all replies are questions or known queries, and the prompt asked for such."""
+    if not replies or not _WRITING.search(prompt):
+        return False
+    known = {tuple(words(query)) for query in queries}
+    for reply in replies:
+        row = words(reply)
+        lines = [line.rstrip(' "*') for line in reply.split("\n") if line.strip()]
+        asks = bool(lines) and all(line.endswith(("?", "\uff1f", "\u061f")) for line in lines)
+        if tuple(row) not in known and not (asks and len(row) <= _LONG * len(lines)):
+            return False
+    return True

@@ -1,0 +1,149 @@
+"""Passages in values: lists of texts, documents, nodes, search hits, and what wraps them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from steelyard.record import Context, text_of
+
+Split = Callable[[str], tuple[Context, ...]]
+
+_DEPTH = 8
+_TEXTS = (
+    *("page_content", "content", "text", "document", "chunk", "passage", "body", "snippet", "raw_content"),
+    *("chunk_text", "page_text", "excerpt", "abstract", "answer_text", "document_content"),
+)
+_INSIDE = (
+    *("kwargs", "node", "text_resource", "_source", "payload", "properties", "entity", "document", "content"),
+    *("fields", "metadata", "chunk"),
+)
+_LISTS = (
+    *("documents", "docs", "nodes", "source_nodes", "source_documents", "results", "passages", "chunks"),
+    *("blocks", "matches", "hits", "items", "contexts", "context", "retrieved_documents", "retrievalResults"),
+    *(
+        "organic",
+        "organic_results",
+        "webPages",
+        "value",
+        "points",
+        "data",
+        "artifact",
+        "raw_output",
+        "outputs",
+    ),
+    *("output", "result", "response", "sources", "args", "content", "objects", "records", "rows", "entries"),
+)
+_IDS = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id", "_id", "uuid")
+_SCORES = ("score", "relevance_score", "similarity_score", "similarity", "_score", "rerank_score", "distance")
+
+
+def contexts_in(value: object, split: Split, depth: int = _DEPTH) -> tuple[Context, ...]:
+    """The passages in a value, in order; none where it holds no text in a known place.
+
+    Args:
+        value: JSON, or objects read as mappings.
+        split: What splits a text that stands for several passages, such as a tool's only text block.
+        depth: How many levels are looked into.
+    """
+    if depth <= 0 or value is None:
+        return ()
+    if isinstance(value, str):
+        return split(value)
+    if isinstance(value, Mapping):
+        one = _context(value)
+        if one is not None:
+            return split(one.text) if _is_block(value) else (one,)
+        return next(
+            (
+                found
+                for key in _LISTS
+                if key in value and (found := contexts_in(value[key], split, depth - 1))
+            ),
+            (),
+        )
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return _listed(value, split, depth)
+    return ()
+
+
+def _listed(values: Sequence[Any], split: Split, depth: int) -> tuple[Context, ...]:
+    pair = _pair(values)
+    if pair is not None:
+        return (pair,)
+    if len(values) == 1:
+        return contexts_in(values[0], split, depth - 1)
+    return tuple(found for value in values for found in _one(value, split, depth))
+
+
+def _one(value: object, split: Split, depth: int) -> Iterator[Context]:
+    """An entry of a list: a text is one passage, however many paragraphs it has."""
+    if not isinstance(value, str):
+        yield from contexts_in(value, split, depth - 1)
+    elif value.strip():
+        found = split(value) if value.lstrip()[:1] in ("[", "{") else ()
+        yield from found or (Context(text=text_of(value.strip())),)
+
+
+def _pair(values: Sequence[Any]) -> Context | None:
+    """A passage and its score, as searches return them."""
+    if len(values) != 2 or (score := _number(values[1])) is None:
+        return None
+    first = values[0]
+    one = _context(first) if isinstance(first, Mapping) else None
+    if isinstance(first, str) and first.strip():
+        one = Context(text=text_of(first.strip()))
+    if one is None or not one.text:
+        return None
+    return Context(text=one.text, id=one.id, score=score if one.score is None else one.score)
+
+
+def _is_block(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a text block of a message, rather than a passage."""
+    return value.get("type") in ("text", "output_text") and not any(key in value for key in _IDS[1:6])
+
+
+def _context(value: Mapping[Any, Any]) -> Context | None:
+    text = _text(value, 4)
+    if not text:
+        return None
+    places = list(_places(value))
+    ids = (place.get(key) for place in places for key in _IDS)
+    scores = (_number(place.get(key)) for place in places for key in _SCORES)
+    identity = next((found for found in ids if isinstance(found, (str, int)) and found != ""), None)
+    return Context(
+        text=text_of(text),
+        id=None if identity is None else text_of(identity),
+        score=next((score for score in scores if score is not None), None),
+    )
+
+
+def _places(value: Mapping[Any, Any]) -> Iterator[Mapping[Any, Any]]:
+    yield value
+    for key in _INSIDE:
+        if isinstance(inner := value.get(key), Mapping):
+            yield inner
+            if isinstance(below := inner.get("metadata"), Mapping):
+                yield below
+
+
+def _text(value: Mapping[Any, Any], depth: int) -> str:
+    for key in _TEXTS:
+        if isinstance(text := value.get(key), str) and text.strip():
+            return text.strip()
+    if depth > 0:
+        for key in _INSIDE:
+            if isinstance(inner := value.get(key), Mapping) and (text := _text(inner, depth - 1)):
+                return text
+    return ""
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

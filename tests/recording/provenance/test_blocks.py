@@ -1,0 +1,162 @@
+"""Splitting a block into passages."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.recording.provenance import passages_of
+
+ROME, OSLO = "Rome has seven hills.", "Oslo lies on a fjord."
+BOTH = [ROME, OSLO]
+
+BLOCKS = {
+    "list of texts": json.dumps(BOTH),
+    "mappings with text": json.dumps([{"id": 1, "text": ROME}, {"id": 2, "text": OSLO}]),
+    "mappings with body": json.dumps([{"body": ROME}, {"body": OSLO}]),
+    "blocks": json.dumps({"blocks": [{"id": "a", "content": ROME}, {"id": "b", "content": OSLO}]}),
+    "results": json.dumps({"query": "q", "results": [{"url": "u", "snippet": t} for t in BOTH]}),
+    "documents of a vector store": json.dumps({"ids": [["a", "b"]], "documents": [BOTH]}),
+    "matches with metadata": json.dumps({"matches": [{"score": 0.5, "metadata": {"text": t}} for t in BOTH]}),
+    "hits of a search engine": json.dumps({"hits": {"hits": [{"_source": {"text": t}} for t in BOTH]}}),
+    "a tool's text block with JSON": json.dumps([{"type": "text", "text": json.dumps(BOTH)}]),
+    "JSON in JSON": json.dumps(json.dumps({"documents": [{"page_content": t} for t in BOTH]})),
+    "serialised documents": json.dumps(
+        [{"lc": 1, "type": "constructor", "kwargs": {"page_content": t}} for t in BOTH]
+    ),
+    "repr of documents": f"[Document(metadata={{'s': 'a'}}, page_content={ROME!r}), "
+    f"Document(id='d2', metadata={{}}, page_content={OSLO!r})]",
+    "repr of pairs": f"[(Document(page_content={ROME!r}), 0.31), (Document(page_content={OSLO!r}), 0.2)]",
+    "repr of nodes": "["
+    + ", ".join(
+        "NodeWithScore(node=TextNode(id_='n', embedding=None, metadata={}, relationships="
+        "{<NodeRelationship.SOURCE: '1'>: RelatedNodeInfo(node_id='x', metadata={})}, "
+        f"text={text!r}, start_char_idx=0), score=0.9)"
+        for text in BOTH
+    )
+    + "]",
+    "repr of mappings": repr([{"text": t, "score": None} for t in BOTH]),
+    "XML": f'<documents><document index="1"><source>a.md</source><document_content>{ROME}</document_content>'
+    f'</document><document index="2"><document_content>{OSLO}</document_content></document></documents>',
+    "wrapped paragraphs": f"<context>\n{ROME}\n\n{OSLO}\n</context>",
+    "ruled headings": f"===== Document 0 =====\n{ROME}\n\n===== Document 1 =====\n{OSLO}",
+    "sources": f"Source 1:\n{ROME}\n\nSource 2:\n{OSLO}",
+    "brackets": f"[1] {ROME}\n[2] {OSLO}",
+    "labelled on one line": f"Document 1: {ROME}\nDocument 2: {OSLO}",
+    "Markdown headings": f"### Document 1\n{ROME}\n\n### Document 2\n{OSLO}",
+    "labels with names": f"[Source 1: a.md]\n{ROME}\n\n[Source 2: b.md]\n{OSLO}",
+    "labels with scores": f"Result 1 (score 0.9):\n{ROME}\n\nResult 2 (score 0.8):\n{OSLO}",
+    "labels and fields": f"Document 1:\nTitle: a\nContent: {ROME}\n\nDocument 2:\nTitle: b\nContent: {OSLO}",
+    "a numbered list": f"Found 2 results:\n1. {ROME}\n2. {OSLO}",
+    "rules": f"{ROME}\n---\n{OSLO}",
+    "a header": f"Retrieved documents:\n\n{ROME}\n\n{OSLO}",
+    "a header on the line above": f"Retrieved documents:\n{ROME}\n\n{OSLO}",
+    "carriage returns": f"{ROME}\r\n\r\n{OSLO}",
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_every_usual_block_gives_its_passages(name: str) -> None:
+    assert [context.text for context in passages_of(BLOCKS[name])] == BOTH
+
+
+def test_ids_and_scores_are_kept() -> None:
+    hits = [{"id": 7, "text": ROME, "score": 0.5}, {"metadata": {"doc_id": "b", "score": 0.25}, "text": OSLO}]
+    for block in (hits, json.dumps(hits), repr(hits)):
+        found = passages_of(block)
+        assert [(one.id, one.score, one.rank) for one in found] == [("7", 0.5, 0), ("b", 0.25, 1)]
+
+
+def test_headings_belong_to_the_text_below_them() -> None:
+    block = (
+        "Memory\n\nShort-term memory is what fits the window.\n\nTools\n\nTools are functions it may call."
+    )
+    assert [one.text for one in passages_of(block)] == [
+        "Memory\n\nShort-term memory is what fits the window.",
+        "Tools\n\nTools are functions it may call.",
+    ]
+
+
+def test_a_passage_of_several_paragraphs_in_a_list_is_one_passage() -> None:
+    assert len(passages_of(json.dumps([f"{ROME}\n\n{OSLO}", "Bern has bears."]))) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROME,
+        "Article 1 says so. It goes on.",
+        '{"temperature": 3, "unit": "C"}',
+        "[see the appendix",
+        "Document(page_content='never ends",
+    ],
+)
+def test_what_cannot_be_split_is_one_passage(text: str) -> None:
+    assert [one.text for one in passages_of(text)] == [text]
+
+
+@pytest.mark.parametrize("block", ["", " \n ", "[]", "{}", None, 3, b"bytes", [None, 3], {"a": object()}])
+def test_what_holds_no_passage_gives_none_of_its_own(block: object) -> None:
+    assert [one.text for one in passages_of(block)] in ([], [block])
+
+
+def test_a_known_count_decides_how_to_split() -> None:
+    block = f"{ROME}\n{OSLO}"
+    assert len(passages_of(block)) == 1
+    assert [one.text for one in passages_of(block, count=2)] == BOTH
+    assert len(passages_of(f"{ROME}\n\n{OSLO}\n\nBern.", count=2)) == 1
+    assert [one.text for one in passages_of(f"[1] {ROME}", count=1)] == [ROME]
+
+
+@given(st.text(alphabet="[](){}<>'\"\\ \n:=,aD1-d/", max_size=300))
+def test_any_text_is_split_without_raising(text: str) -> None:
+    assert all(one.text.strip() for one in passages_of(text))
+
+
+@given(st.lists(st.text(min_size=1).filter(str.strip), min_size=2, max_size=5))
+def test_what_python_shows_is_read_back(texts: list[str]) -> None:
+    shown = "[" + ", ".join(f"Document(metadata={{}}, page_content={text!r})" for text in texts) + "]"
+    read = [one.text for one in passages_of(shown)]
+    expected = [one.text for text in texts for one in passages_of([{"text": text}, {"text": "x"}])[:1]]
+    assert read == expected
+
+
+HOSTILE = {
+    "blank lines": "a.\n" + "\n" * 1000 + "b.",
+    "lines of one space": "a\n" + " \n" * 1000 + "b",
+    "open tags": "<context>" * 1000,
+    "open documents": "</doc>" + "<doc>x" * 1000,
+    "open lists": "[" * 1000,
+    "open calls": "Document(" * 1000,
+    "open strings": "Document(page_content='" * 1000,
+    "escapes": "['" + "\\'" * 1000,
+    "stars": "*" * 1000,
+    "dashes": "-" * 1000 + "x",
+    "labels": "[1] \n" * 1000,
+    "fields": "a: b\n" * 1000,
+    "spaces": " " * 1000 + "document 1",
+    "open attributes": "<document " * 1000 + "</",
+    "digits": "[" + "9" * 1000,
+    "nested JSON": '{"a":' * 1000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_blocks_take_time_in_line_with_their_length(name: str) -> None:
+    def seconds(times: int) -> float:
+        block = HOSTILE[name] * times
+        taken = []
+        for _ in range(3):
+            start = time.thread_time()
+            passages_of(block)
+            taken.append(time.thread_time() - start)
+        return min(taken)
+
+    one, two, four = seconds(5), seconds(10), seconds(20)
+    assert two < 4 * one + 0.02
+    assert four < 3 * two + 0.02
+    assert four < 1

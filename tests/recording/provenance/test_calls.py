@@ -1,0 +1,153 @@
+"""Which model calls made the answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.recording.provenance import AnswerCalls, ModelCall, calls_behind
+
+ANSWER = "A steelyard weighs with a counterweight that slides along its longer arm."
+GRADE = ModelCall(
+    prompts=("You are a grader. Is the document relevant? Tides follow the moon.",),
+    reply='{"binary_score": "yes"}',
+    started=2,
+)
+REWRITE = ModelCall(
+    prompts=("Rewrite the question: and how?",), reply="How does a steelyard weigh things?", started=1
+)
+WRITE = ModelCall(
+    prompts=("Context: a steelyard.", "How does a steelyard weigh things?"), reply=ANSWER, started=3
+)
+
+
+def made(calls: list[ModelCall], answer: str, **options: list[str]) -> tuple[int, ...]:
+    return calls_behind(calls, answer, **options).made
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_graders_and_rewriters_never_count(order: list[int]) -> None:
+    calls = [[GRADE, REWRITE, WRITE][at] for at in order]
+    assert calls_behind(calls, ANSWER).all == (order.index(2),)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "yes",
+        "No.",
+        '{"score": 3}',
+        "[2] > [1] > [3]",
+        "Doc: 2, Relevance: 7\nDoc: 1, Relevance: 3",
+        "websearch",
+        '{"datasource": "vectorstore"}',
+        '```json\n{"queries": ["a", "b"]}\n```',
+    ],
+)
+def test_helpers_after_the_answer_change_nothing(reply: str) -> None:
+    later = ModelCall(prompts=(ANSWER,), reply=reply, started=9)
+    assert calls_behind([WRITE, later], ANSWER).all == (0,)
+    assert calls_behind([later], ANSWER).all == ()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ModelCall(reply=f"Thought: I know.\nFinal Answer: {ANSWER}"),
+        ModelCall(reply=f"<think>hm</think>{ANSWER.upper()}"),
+        ModelCall(arguments=(json.dumps({"answer": ANSWER, "sources": [1, 2]}),)),
+        ModelCall(structured=json.dumps({"result": {"answer": ANSWER, "confidence": 0.9}})),
+        ModelCall(reply=f'```json\n{{"answer": "{ANSWER}"}}\n```'),
+    ],
+)
+def test_the_answer_may_be_a_part_of_the_reply(call: ModelCall) -> None:
+    assert made([GRADE, call], ANSWER) == (1,)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"  {ANSWER}\n",
+        f"**{ANSWER}**",
+        f"Sure! Here you go: {ANSWER} Sources: a.md, b.md",
+        json.dumps({"answer": ANSWER, "sources": ["a.md"]}),
+        ANSWER[:50],
+    ],
+)
+def test_the_reply_may_be_a_part_of_the_answer(answer: str) -> None:
+    assert made([REWRITE, GRADE, WRITE], answer) == (2,)
+
+
+def test_of_equal_replies_the_last_made_the_answer() -> None:
+    again = ModelCall(prompts=("Better context",), reply=ANSWER, started=7)
+    assert made([again, WRITE], ANSWER) == (0,)
+
+
+def test_a_short_answer_is_found_whole_only() -> None:
+    yes = ModelCall(prompts=("Is Rome in Italy?",), reply="Yes", started=4)
+    assert made([GRADE, yes], "Yes.") == (1,)
+    other = ModelCall(prompts=("Capital?",), reply="Oslo", started=5)
+    assert made([other, yes], "Oslo") == (0,)
+
+
+def test_what_fed_the_answer_is_followed_back() -> None:
+    parts = [
+        ModelCall(prompts=(f"Summarise document {n}",), reply=text, started=1)
+        for n, text in enumerate(
+            [
+                "The counterweight slides along the longer arm of the beam.",
+                "The beam lies level when it is right.",
+            ]
+        )
+    ]
+    last = ModelCall(prompts=("\n".join(part.reply for part in parts),), reply=ANSWER, started=2)
+    found = calls_behind([*parts, last], ANSWER)
+    assert (found.made, found.fed) == ((2,), (0, 1))
+
+
+def test_a_refined_answer_leads_back_to_its_draft() -> None:
+    draft = ModelCall(
+        prompts=("First document",), reply="It weighs with a weight that hangs on one arm.", started=1
+    )
+    last = ModelCall(prompts=(f"Existing answer: {draft.reply} More context: ...",), reply=ANSWER, started=2)
+    assert calls_behind([draft, last], ANSWER).all == (0, 1)
+
+
+def test_an_answer_put_together_from_replies_names_them_all() -> None:
+    first = ModelCall(reply="Steelyards were in use in Rome long before our time.", started=1)
+    other = ModelCall(reply="Nobody here needs this text about tides and harbours.", started=2)
+    found = calls_behind([first, WRITE, other], f"{first.reply}\n\n{ANSWER}")
+    assert found.made == (0, 1)
+
+
+def test_an_invented_passage_that_was_searched_with_does_not_count() -> None:
+    invented = ModelCall(prompts=("Write a passage",), reply=ANSWER + " It is very old indeed.", started=1)
+    last = ModelCall(
+        prompts=(f"Passage: {invented.reply}",), reply="It slides along the arm, it seems.", started=2
+    )
+    assert calls_behind([invented, last], last.reply, queries=[invented.reply]).all == (1,)
+
+
+def test_without_a_match_nothing_is_taken() -> None:
+    found = calls_behind([GRADE, REWRITE, WRITE], "Something that nobody said at all in this turn.")
+    assert found == AnswerCalls(notes=("answer_call_unknown",))
+    assert not found.known
+    assert calls_behind([], ANSWER) == AnswerCalls()
+
+
+def test_a_single_call_whose_reply_was_not_seen_is_assumed() -> None:
+    found = calls_behind([ModelCall(prompts=("Context",))], ANSWER)
+    assert (found.made, found.notes) == ((0,), ("answer_call_assumed",))
+
+
+@given(st.lists(st.text(), max_size=5), st.text())
+def test_any_replies_are_taken_without_raising(replies: list[str], answer: str) -> None:
+    found = calls_behind([ModelCall(prompts=(answer,), reply=reply) for reply in replies], answer)
+    assert set(found.all) <= set(range(len(replies)))
+
+
+def test_deeply_nested_replies_are_taken_as_text() -> None:
+    assert made([ModelCall(reply="[" * 100_000), WRITE], ANSWER) == (1,)

@@ -1,0 +1,238 @@
+"""Passages in prompts: found whatever the prompt did to them, and not found where they were not."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import textwrap
+import time
+from collections.abc import Callable
+from html import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.recording.provenance import MOST_PASSAGES, MOST_PROMPT, find_passages
+
+BALANCE = (
+    'A steelyard is a balance with "unequal" arms.\nIts user\'s counterweight slides along the longer arm '
+    "until the beam lies level, and the mark under it gives the weight in caf\u00e9 scales & markets."
+)
+PRESS = (
+    "A printing press puts ink on paper through <b>pressure</b>.\tMovable type came to Mainz around 1450; "
+    'the "Gutenberg" shop sold its first books by subscription, long before they were bound.'
+)
+KILN = (
+    "A kiln is an oven that reaches the heat at which clay hardens for good. Potters stack the ware with "
+    "care, close the door with bricks, and let the fire burn for two days and one night."
+)
+TIDE = (
+    "Tides follow the moon, which is why high water comes about fifty minutes later every day. Harbour "
+    "masters printed tables of them long before anybody could say what pulled the sea."
+)
+ALL = [BALANCE, PRESS, KILN, TIDE]
+
+
+def found(passages: list[str], *prompts: str, question: str = "") -> list[bool | None]:
+    return [sighting.found for sighting in find_passages(passages, prompts, question=question)]
+
+
+def shown(texts: list[str]) -> str:
+    return "[" + ", ".join(f"Document(metadata={{'n': 1}}, page_content={text!r})" for text in texts) + "]"
+
+
+def elements(texts: list[str]) -> str:
+    return "".join(f'<document index="{n}">{escape(text)}</document>' for n, text in enumerate(texts))
+
+
+WRITINGS: dict[str, Callable[[list[str]], str]] = {
+    "as it is": "\n\n".join,
+    "joined by spaces": " ".join,
+    "reversed": lambda texts: "\n".join(reversed(texts)),
+    "repr of a list": repr,
+    "repr of a tuple": lambda texts: repr(tuple((text, 0.4) for text in texts)),
+    "repr of documents": shown,
+    "repr in ASCII": ascii,
+    "repr of a repr": lambda texts: repr(repr(texts)),
+    "JSON": lambda texts: json.dumps([{"id": 1, "text": text} for text in texts]),
+    "JSON beyond ASCII": lambda texts: json.dumps(texts, ensure_ascii=False, indent=2),
+    "JSON in JSON": lambda texts: json.dumps({"result": json.dumps(texts)}),
+    "JSON in JSON in JSON": lambda texts: json.dumps(json.dumps(json.dumps(texts))),
+    "XML": elements,
+    "XML escaped twice": lambda texts: escape(elements(texts)),
+    "JSON with escaped XML": lambda texts: json.dumps(elements(texts)).replace("&", "\\u0026"),
+    "numbered": lambda texts: "\n".join(f"[{n}] {text}" for n, text in enumerate(texts)),
+    "Markdown": lambda texts: "\n".join(f"> **{text}**" for text in texts),
+    "wrapped": lambda texts: "\n\n".join(textwrap.fill(text, 40) for text in texts),
+    "indented": lambda texts: textwrap.indent("\n".join(texts), "\t\t"),
+    "other white space": lambda texts: "\n".join(text.replace(" ", " \u00a0\r\n") for text in texts),
+    "upper case": lambda texts: "\n".join(text.upper() for text in texts),
+    "first half": lambda texts: "\n".join(text[: len(text) // 2] for text in texts),
+    "second half": lambda texts: "\n".join(text[len(text) // 2 :] for text in texts),
+    "middle": lambda texts: "\n".join(f"...{text[40:-40]}..." for text in texts),
+    "one sentence": lambda texts: "\n".join(max(text.split(". "), key=len) for text in texts),
+}
+
+
+@pytest.mark.parametrize("name", WRITINGS)
+def test_passages_are_found_however_the_prompt_writes_them_and_others_are_not(name: str) -> None:
+    prompt = f"Use the context.\n\n{WRITINGS[name]([BALANCE, PRESS])}\n\nQuestion: what is a kiln?"
+    assert found(ALL, prompt, question="what is a kiln?") == [True, True, False, False]
+
+
+def test_the_order_is_that_of_the_prompt_and_the_share_what_was_seen() -> None:
+    half = KILN[: len(KILN) // 2]
+    tide, kiln, press = find_passages([TIDE, KILN, PRESS], [f"{half}\n\n{TIDE}"])
+    assert kiln.position is not None and tide.position is not None
+    assert kiln.position < tide.position
+    assert (tide.seen, press.seen, press.position) == (1.0, 0.0, None)
+    assert 0.4 < kiln.seen < 0.6
+
+
+def test_a_header_that_all_passages_share_finds_none_of_those_that_were_not_there() -> None:
+    header = "Annual report of the Example Company for the year 2024, all rights reserved by the owner.\n"
+    passages = [header + text for text in ALL]
+    assert found(passages, f"Context: {passages[2]}") == [False, False, True, False]
+
+
+def test_chunks_that_overlap_are_told_apart() -> None:
+    text = " ".join(ALL).split(" ")
+    chunks = [" ".join(text[at : at + 40]) for at in range(0, 80, 25)]
+    assert found(chunks, f"Context:\n{chunks[1]}") == [False, True, False, False]
+
+
+def test_a_passage_inside_another_counts_where_it_stands_by_itself() -> None:
+    part = "Potters stack the ware with care, close the door with bricks"
+    assert found([KILN, part], KILN) == [True, False]
+    assert found([KILN, part], f"{KILN}\n\n{KILN}") == [True, False]
+    assert found([KILN, part], f"{part}.\n\n{PRESS}") == [False, True]
+    assert found([KILN, part], f"{KILN}\n\n{PRESS}\n\n{part}") == [True, True]
+
+
+def test_a_parent_is_not_found_where_only_its_parts_are() -> None:
+    parent = f"{BALANCE} {KILN} {PRESS}"
+    assert found([parent, BALANCE, KILN], f"{KILN}\n--\n{BALANCE}") == [False, True, True]
+
+
+def test_the_same_passage_twice_is_found_twice_or_not_at_all() -> None:
+    assert found([KILN, TIDE, KILN], KILN) == [True, False, True]
+
+
+def test_the_question_repeated_in_a_passage_proves_nothing() -> None:
+    question = "What is the name of the heat at which clay hardens for good in an oven?"
+    passage = f"Q: {question} A: Nobody gave it a name so far, as we know."
+    assert found([passage, question], f"Context: {TIDE}\nQuestion: {question}", question=question) == [
+        False,
+        None,
+    ]
+
+
+def test_common_phrases_are_not_evidence() -> None:
+    one = "She is an American singer, songwriter and actress who was born in Ohio and lives in Texas today."
+    two = "Ruth is an American singer, songwriter and actress from Alaska with eleven albums and a farm."
+    assert found([one, two], f"Context: {two}") == [False, True]
+
+
+def test_empty_and_one_word_passages_are_not_decided() -> None:
+    assert found(["", "  \n", "Paris", "42", "..."], "Paris is not 42 ...") == [None] * 5
+
+
+def test_two_and_three_words_count_only_where_they_are_set_off() -> None:
+    assert found(["Tools are APIs."], "['Memory\\nis short', 'Tools are APIs.']") == [True]
+    assert found(["the capital"], "Paris is the capital of France.") == [False]
+
+
+CHINESE = [
+    "\u6746\u79e4\u662f\u4e00\u79cd\u4e0d\u7b49\u81c2\u7684\u5929\u5e73\uff0c\u79e4\u7823\u5728\u957f"
+    "\u81c2\u4e0a\u6ed1\u52a8\u3002",
+    "\u5370\u5237\u673a\u7528\u538b\u529b\u628a\u58a8\u6c34\u5370\u5728\u7eb8\u4e0a\uff0c\u6d3b\u5b57"
+    "\u6765\u81ea\u7f8e\u56e0\u8328\u3002",
+]
+ARABIC = [
+    "\u0627\u0644\u0645\u064a\u0632\u0627\u0646 \u0627\u0644\u0642\u0628\u0627\u0646\u064a \u0644\u0647 "
+    "\u0630\u0631\u0627\u0639\u0627\u0646 \u063a\u064a\u0631 "
+    "\u0645\u062a\u0633\u0627\u0648\u064a\u064a\u0646 \u0648\u0647\u0648 "
+    "\u0642\u062f\u064a\u0645 \u062c\u062f\u0627",
+    "\u0627\u0644\u0645\u0637\u0628\u0639\u0629 \u062a\u0636\u0639 \u0627\u0644\u062d\u0628\u0631 "
+    "\u0639\u0644\u0649 \u0627\u0644\u0648\u0631\u0642 \u0628\u0627\u0644\u0636\u063a\u0637 "
+    "\u0627\u0644\u0634\u062f\u064a\u062f",
+]
+
+
+@pytest.mark.parametrize("texts", [CHINESE, ARABIC], ids=["Chinese", "Arabic"])
+@pytest.mark.parametrize("write", [str, repr, ascii, json.dumps, textwrap.fill])
+def test_other_scripts_are_told_apart(texts: list[str], write: Callable[[str], str]) -> None:
+    assert found(texts, f"Context: {write(texts[0])}") == [True, False]
+    assert found(texts, f"Context: {write(texts[1])}") == [False, True]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        base64.b64encode(random.Random(1).randbytes(300_000)).decode(),
+        "\\" * 50_001,
+        "\\u12",
+        "\\ud83d" * 20_000,
+        "\ud800" * 20_000,
+        "&#" + "9" * 20_000 + ";",
+        "&amp;" * 20_000,
+        "<" * 50_000,
+        "[" * 50_000,
+        "e" + "\u0301\u0323" * 50_000,
+        "\\U99999999 \\xZZ \\",
+        "\0\x01",
+        "",
+    ],
+    ids=range(13),
+)
+def test_no_prompt_raises_or_finds_what_is_not_there(prompt: str) -> None:
+    start = time.thread_time()
+    assert found(ALL, prompt) == [False] * 4
+    assert found([BALANCE], f"{prompt} {BALANCE} {prompt}") == [True]
+    assert time.thread_time() - start < 5
+
+
+@given(st.text(), st.text(), st.lists(st.text(), max_size=4))
+def test_any_texts_give_one_sighting_a_passage(prompt: str, question: str, passages: list[str]) -> None:
+    sightings = find_passages(passages, [prompt], question=question)
+    assert len(sightings) == len(passages)
+    assert all(0 <= sighting.seen <= 1 for sighting in sightings)
+
+
+WORD = st.text(alphabet="abcdefgh", min_size=3, max_size=9)
+
+
+@given(st.lists(st.lists(WORD, min_size=12, max_size=40, unique=True), min_size=2, max_size=6), st.data())
+def test_random_passages_are_found_in_any_writing(rows: list[list[str]], data: st.DataObject) -> None:
+    passages = [f"{n}x{n} ".join(["", *row]) for n, row in enumerate(rows)]
+    inside = data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True))
+    write = data.draw(st.sampled_from([repr, json.dumps, " ".join, elements]))
+    prompt = write([passages[n] for n in inside])
+    assert found(passages, prompt) == [n in inside for n in range(len(rows))]
+
+
+def test_ten_thousand_passages_and_texts_beyond_the_bounds_end() -> None:
+    rng = random.Random(3)
+    many = [" ".join(str(rng.random()) for _ in range(10)) for _ in range(10_000)]
+    sightings = find_passages(many, ["\n".join(many[:50])])
+    assert [n for n, sighting in enumerate(sightings) if sighting.found] == list(range(50))
+    assert found([KILN, "a " * MOST_PASSAGES, TIDE], KILN) == [True, None, False]
+    assert found([KILN], "b " * (MOST_PROMPT // 2) + KILN) == [False]
+
+
+def test_time_grows_with_the_length_not_with_its_square() -> None:
+    def seconds(size: int) -> float:
+        rng = random.Random(size)
+        texts = [" ".join(str(rng.randrange(9000)) for _ in range(300)) for _ in range(size)]
+        prompt = repr(texts[::2]) * 4
+        taken = []
+        for _ in range(3):
+            start = time.thread_time()
+            find_passages(texts, [prompt])
+            taken.append(time.thread_time() - start)
+        return min(taken)
+
+    one, four = seconds(25), seconds(100)
+    assert four < 10 * one + 0.02

@@ -1,0 +1,76 @@
+"""From candidates and calls to the context fields of a record."""
+
+from __future__ import annotations
+
+from steelyard.record import Context
+from steelyard.recording.provenance import NOTES, ModelCall, trace_provenance
+
+ONE = Context(text="Memory\nShort-term memory is what fits into the window of a model.", id="1")
+TWO = Context(text="Tools are APIs.", id="2")
+WEB = Context(text="The web says that agents plan, remember and act by means of tools.", id="3")
+ANSWER = "Agents plan and remember, and they use tools to act."
+
+
+def named(notes: tuple[str, ...]) -> list[str]:
+    names = [note.split(":")[0].split(" ")[0] for note in notes]
+    assert set(names) <= set(NOTES)
+    return names
+
+
+def test_documents_shown_by_python_are_all_found_in_the_order_of_the_prompt() -> None:
+    shown = f"[Document(page_content={TWO.text!r}), Document(page_content={ONE.text!r})]"
+    call = ModelCall(prompts=(f"Context: {shown}",), reply=ANSWER)
+    found = trace_provenance([ONE, TWO], [call], answer=ANSWER)
+    assert [(one.context.id, one.seen, one.context.in_prompt) for one in found.contexts] == [
+        ("2", 1.0, True),
+        ("1", 1.0, True),
+    ]
+    assert (found.contexts_source, found.retrieved, found.notes) == ("in_prompt", (), ())
+
+
+def test_what_a_grader_saw_and_the_answer_did_not_is_kept_apart() -> None:
+    grade = ModelCall(prompts=(f"Is this relevant? {ONE.text}",), reply="no", started=1)
+    write = ModelCall(prompts=(f"Context: {WEB.text}",), reply=ANSWER, started=2)
+    found = trace_provenance([ONE, WEB], [grade, write], answer=ANSWER)
+    assert [one.context.id for one in found.contexts] == ["3"]
+    assert [(one.context.id, one.seen, one.context.in_prompt) for one in found.retrieved] == [
+        ("1", 0.0, False),
+        ("3", 1.0, True),
+    ]
+
+
+def test_no_prompt_is_taken_where_the_answers_call_is_unknown() -> None:
+    grade = ModelCall(prompts=(f"Is this relevant? {ONE.text}",), reply="no")
+    found = trace_provenance([ONE, WEB], [grade], answer=ANSWER, source="tool")
+    assert [one.context.id for one in found.contexts] == ["1", "3"]
+    assert [(one.seen, one.context.in_prompt) for one in found.contexts] == [(None, None)] * 2
+    assert found.contexts_source == "tool"
+    assert named(found.notes) == ["answer_call_unknown", "no_prompt_seen"]
+
+
+def test_a_rewritten_context_is_said_to_be_missing_from_the_prompt() -> None:
+    call = ModelCall(prompts=("Context: a short summary of all there was.",), reply=ANSWER)
+    found = trace_provenance([ONE, WEB], [call], answer=ANSWER)
+    assert (found.contexts_source, named(found.notes)) == ("retrieved", ["contexts_not_in_prompt"])
+    assert [one.context.in_prompt for one in found.contexts] == [False, False]
+
+
+def test_parts_and_undecided_passages_are_counted() -> None:
+    half = ONE.text[: len(ONE.text) * 3 // 4]
+    call = ModelCall(prompts=(f"Context: {half}",), reply=ANSWER)
+    found = trace_provenance([ONE, Context(text="Paris")], [call], answer=ANSWER)
+    assert [note.split(":")[0] for note in found.notes] == [
+        "contexts_partly_in_prompt (1)",
+        "contexts_undecided (1)",
+    ]
+    assert [one.context.in_prompt for one in found.retrieved] == [True, None]
+
+
+def test_nothing_retrieved_is_said() -> None:
+    found = trace_provenance([], [], answer=ANSWER)
+    assert (found.contexts, named(found.notes)) == ((), ["no_contexts"])
+
+
+def test_a_passage_brought_twice_is_one_context() -> None:
+    call = ModelCall(prompts=(ONE.text,), reply=ANSWER)
+    assert len(trace_provenance([ONE, ONE, WEB], [call], answer=ANSWER).contexts) == 1

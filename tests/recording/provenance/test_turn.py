@@ -1,0 +1,55 @@
+"""Which roots are turns of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from steelyard.recording.provenance import ModelCall, judge_turn
+
+GRADER = "You are a grader assessing the relevance of a document. Give a binary score 'yes' or 'no'."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply", "reason"),
+    [
+        (GRADER, "yes", "grading"),
+        (GRADER, "Irrelevant", "grading"),
+        (GRADER, '{"binary_score": "no"}', "grading"),
+        ("Route the question to a datasource.", '{"datasource": "websearch"}', "routing"),
+        ("Rerank the passages.", "[2] > [1]", "ranking"),
+        ("Rewrite the question for a vector store.", "What is a steelyard made of?", "query_writing"),
+        ("Write three different versions of it.", "What is it?\nWhat for?\nHow old is it?", "query_writing"),
+    ],
+)
+def test_helpers_calls_are_not_turns(prompt: str, reply: str, reason: str) -> None:
+    verdict = judge_turn([ModelCall(prompts=(prompt,), reply=reply)], answer=reply)
+    assert (verdict.is_turn, verdict.reason) == (False, reason)
+    assert judge_turn([ModelCall(prompts=(prompt,), structured=reply)], answer="").is_turn is False
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply"),
+    [
+        ("Context: Rome is in Italy. Is Rome in Italy?", "Yes."),
+        ("Context: ... What is the capital?", "Paris"),
+        ("How many?", "42"),
+        (GRADER, "The document speaks of steelyards, and the question asks about them."),
+        ("What did the teacher grade?", "He graded the essays of his class, and found most of them good."),
+        ("Rewrite this letter.", "Dear Sir, your steelyard has arrived."),
+        ("Ask me something.", "What would you like to know?"),
+    ],
+)
+def test_answers_are_turns_however_short(prompt: str, reply: str) -> None:
+    assert judge_turn([ModelCall(prompts=(prompt,), reply=reply)], answer=reply).is_turn
+
+
+def test_what_retrieved_is_a_turn_and_so_is_what_called_no_model() -> None:
+    call = ModelCall(prompts=(GRADER,), reply="yes")
+    assert judge_turn([call], answer="yes", retrieved=True).reason == "retrieved"
+    assert judge_turn([], answer="yes").reason == "no_call_seen"
+
+
+def test_a_known_query_is_not_a_turn_where_the_prompt_asked_for_one() -> None:
+    call = ModelCall(prompts=("Give a search query.",), reply="steelyard counterweight")
+    assert judge_turn([call], answer=call.reply, queries=["Steelyard counterweight"]).is_turn is False
+    assert judge_turn([call], answer=call.reply).is_turn
