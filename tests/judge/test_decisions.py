@@ -194,8 +194,8 @@ def test_independent_ratings_share_a_request() -> None:
     record = Record(question="Where?", contexts=(Context(text="In Ulm."),), answer="In Ulm.")
 
     async def main(judge: Judge) -> list[Any]:
-        docket = QuestionBatcher(judge=judge, fuse="record")
-        scores = await docket.run(record, [Faithfulness(), ContextRelevance(), ResponseGroundedness()])
+        batcher = QuestionBatcher(judge=judge, fuse="record")
+        scores = await batcher.run(record, [Faithfulness(), ContextRelevance(), ResponseGroundedness()])
         await judge.aclose()
         return scores
 

@@ -1,4 +1,4 @@
-"""Scoring one Record: metrics are grouped by the judge they use, and each group shares a docket."""
+"""Scoring one Record: metrics are grouped by the judge they use, and each group shares a batcher."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from steelyard.metrics import Metric, score_record
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record, clean
 from steelyard.scores import Evaluation, Score, Usage
-
-__all__ = ["check_names", "evaluate_one"]
 
 _JUDGED = frozenset({"ok", "truncated"})
 

@@ -21,8 +21,6 @@ from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
 from steelyard.scores import Evaluation
 
-__all__ = ["Progress", "aevaluate", "evaluate", "evaluate_each"]
-
 Progress = bool | Callable[[Evaluation], None]
 """Show a bar on stderr, show nothing, or call a function for each finished Evaluation."""
 

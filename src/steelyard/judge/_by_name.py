@@ -7,8 +7,6 @@ from typing import Any
 from steelyard.errors import ConfigurationError
 from steelyard.questions import Judge
 
-__all__ = ["judge_from"]
-
 
 def judge_from(
     spec: str | Judge,

@@ -30,7 +30,6 @@ from steelyard.errors import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["Endpoint", "named_error"]
 
 _NO_KEY = "none"
 _FOREIGN_HEADERS = ("OpenAI-Organization", "OpenAI-Project")

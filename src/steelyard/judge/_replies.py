@@ -10,8 +10,6 @@ from typing import Any
 from steelyard.errors import MalformedReply
 from steelyard.scores import Usage
 
-__all__ = ["body_of", "usage_of"]
-
 
 def body_of(content: bytes) -> Mapping[str, Any]:
     """The JSON object of a reply.

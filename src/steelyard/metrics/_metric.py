@@ -16,14 +16,12 @@ from steelyard.questions import Embedder, Fuse, Judge, MetricRun, Part, Question
 from steelyard.record import Record, clean
 from steelyard.scores import Direction, Provenance, Score, Usage
 
-__all__ = ["Metric", "has", "score_record"]
-
 _NOT_OPTIONS = frozenset({"name", "threshold", "judge"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(ABC):
-    """A formula and the questions it asks. Metrics do no I/O; the docket drives them.
+    """A formula and the questions it asks. Metrics do no I/O; the batcher drives them.
 
     A metric of your own subclasses this: set `key`, say what it `needs`, and write `questions`.
     """
@@ -184,8 +182,8 @@ async def score_record(
     Returns:
         One finished Score per metric, in order, and what they cost together.
     """
-    docket = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
-    scores = await docket.run(record, metrics)
+    batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
+    scores = await batcher.run(record, metrics)
     provenance = Provenance(
         judge=judge.name,
         embedder=embedder.name if embedder else None,
@@ -196,7 +194,7 @@ async def score_record(
     finished = [
         _finish(score, metric, record, provenance) for score, metric in zip(scores, metrics, strict=True)
     ]
-    return finished, docket.usage
+    return finished, batcher.usage
 
 
 def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance) -> Score:

@@ -29,8 +29,6 @@ from steelyard.metrics.retrieval import RetrievalPrecision, RetrievalRecall
 from steelyard.metrics.rubric import RubricScore
 from steelyard.questions import GeneratedQuestions, Judge
 
-__all__ = ["ALL", "by_name", "default_metrics", "metrics_named"]
-
 ALL: tuple[type[Metric], ...] = (
     Faithfulness,
     Hallucination,

@@ -10,8 +10,6 @@ from steelyard.record import Record
 from steelyard.scores import Verdict
 from steelyard.text import statements
 
-__all__ = ["ClaimsFrom", "Step", "both_claims", "claims_of", "name_worst", "needs_of", "verdicts"]
-
 ClaimsFrom = Literal["extracted", "sentences"]
 """Whether the judge extracts claims, or each sentence is one."""
 

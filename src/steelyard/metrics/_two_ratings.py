@@ -10,8 +10,6 @@ from steelyard.questions import Answer, Level, MetricRun, Rating, Unanswered
 from steelyard.record import Record
 from steelyard.scores import Score, Verdict
 
-__all__ = ["TwoRatings"]
-
 
 class TwoRatings(Metric):
     """Mean of two independent ratings, each divided by the top level, in 0..1.

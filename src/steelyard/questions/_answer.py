@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from steelyard.scores import Evidence
 
-__all__ = ["Answer", "Choice", "Level", "Texts", "Unanswered", "Vector", "YesNo"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class YesNo:

@@ -1,7 +1,7 @@
-"""The docket: it drives all metrics of one record through their rounds and fuses what they ask.
+"""The batcher: it drives all metrics of one record through their rounds and fuses what they ask.
 
 A metric is a generator: it yields questions, gets their answers back and in the end returns a Score. The
-docket gathers the questions of all metrics, drops duplicates, packs the rest into as few requests as the
+batcher gathers the questions of all metrics, drops duplicates, packs the rest into as few requests as the
 views allow, and hands every metric its answers. Extractions go first: everything else waits until no
 extraction is outstanding, so that verdicts which different metrics reach at different depths still travel
 together. Texts to embed go last, all in one request. Most evaluations are two or three trips deep, however
@@ -29,8 +29,6 @@ from steelyard.record import Record
 from steelyard.recording import unrecorded
 from steelyard.scores import Score, Usage
 
-__all__ = ["SupportsQuestions", "MetricRun", "QuestionBatcher", "Unanswerable", "require"]
-
 MetricRun = Generator[Sequence[Question], Sequence[Answer], Score]
 """What a metric is while it runs: it yields rounds of questions and returns its Score."""
 
@@ -38,7 +36,7 @@ _Form = TypeVar("_Form")
 
 
 class SupportsQuestions(Protocol):
-    """What the docket needs to know of a metric."""
+    """What the batcher needs to know of a metric."""
 
     @property
     def instance(self) -> str:
@@ -67,7 +65,7 @@ def require(answers: Iterable[Answer], form: type[_Form]) -> list[_Form]:
         form: That form.
 
     Raises:
-        Unanswerable: At the first one that is not there; the docket turns it into the metric's Score.
+        Unanswerable: At the first one that is not there; the batcher turns it into the metric's Score.
     """
     found: list[_Form] = []
     for answer in answers:

@@ -9,8 +9,6 @@ from typing import TypeVar
 from steelyard.questions._answer import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
 from steelyard.questions._question import Choose, GeneratedQuestions, Question, Rating
 
-__all__ = ["check"]
-
 _Key = TypeVar("_Key", str, float)
 
 

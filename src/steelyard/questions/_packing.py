@@ -16,8 +16,6 @@ from typing import Literal
 
 from steelyard.questions._question import Part, Question
 
-__all__ = ["Fuse", "Group", "pack"]
-
 Fuse = Literal["view", "record", "off"]
 """How questions share requests: by what they may see, all of a round at once, or not at all."""
 

@@ -19,24 +19,6 @@ from typing import ClassVar, Literal
 
 from steelyard.questions._answer import Choice, Level, Texts, Vector, YesNo
 
-__all__ = [
-    "Claims",
-    "Contradicted",
-    "Embed",
-    "Entities",
-    "Noncommittal",
-    "Part",
-    "Choose",
-    "Predicate",
-    "Question",
-    "GeneratedQuestions",
-    "Rating",
-    "Relevant",
-    "Same",
-    "Supported",
-    "Useful",
-]
-
 Part = Literal["question", "contexts", "answer", "reference", "reference_contexts"]
 """A part of a record that a judge may be shown."""
 

@@ -11,16 +11,6 @@ from steelyard.errors import InvalidRecord
 from steelyard.record import TraceRef, check_schema, filled, plain, record_from_dict, record_to_dict, text_of
 from steelyard.scores._scores import Evaluation, Evidence, Provenance, Score, Usage, Verdict
 
-__all__ = [
-    "EVALUATION_SCHEMA",
-    "evaluation_from_dict",
-    "evaluation_from_json",
-    "evaluation_to_dict",
-    "evaluation_to_json",
-    "score_from_dict",
-    "score_to_dict",
-]
-
 EVALUATION_SCHEMA = 1
 """Version of the JSON form; a reader refuses a newer one."""
 

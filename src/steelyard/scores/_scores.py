@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from steelyard.record import Record, TraceRef
 
-__all__ = ["Direction", "Evaluation", "Evidence", "Outcome", "Provenance", "Score", "Usage", "Verdict"]
-
 Direction = Literal["higher", "lower"]
 Outcome = Literal["scored", "not_applicable", "failed"]
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Sentence", "iter_sentences", "sentences"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sentence:

@@ -33,8 +33,6 @@ from steelyard.questions import (
 )
 from steelyard.recording import unrecorded
 
-__all__ = ["KINDS", "Calls", "answers_in", "asked", "model_name"]
-
 KINDS: frozenset[type[Question]] = frozenset(
     {
         *(Claims, Contradicted, Entities, Noncommittal, Choose, Predicate),

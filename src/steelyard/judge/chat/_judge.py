@@ -41,7 +41,6 @@ from steelyard.questions import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["ChatJudge"]
 
 _KINDS: frozenset[type[Question]] = frozenset(
     {

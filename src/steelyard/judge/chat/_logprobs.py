@@ -20,8 +20,6 @@ from typing import Any
 from steelyard.judge.chat._parse import Found
 from steelyard.questions import Answer, Level, Rating, Request, YesNo
 
-__all__ = ["with_probabilities"]
-
 # Within a JSON string every quotation mark is escaped, so this matches a field and never a quoted one.
 _FIELD = re.compile(r'"(?:verdict|level)"\s*:\s*')
 _ENOUGH = 0.5

@@ -31,8 +31,6 @@ from steelyard.questions import (
 )
 from steelyard.scores import Evidence
 
-__all__ = ["Found", "find", "read"]
-
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 # Only at the very beginning: further on the tags may be quoted, and cutting there would splice two answers.
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
@@ -61,7 +59,7 @@ class Found:
 def read(request: Request, found: Found) -> dict[str, Answer]:
     """The answers to the questions of a request, and `Unanswered` for the keys nobody asked for.
 
-    Keys without a value are left out: the docket counts them as missing.
+    Keys without a value are left out: the batcher counts them as missing.
     """
     contexts = len(request.view.contexts or ())
     answers: dict[str, Answer] = {}

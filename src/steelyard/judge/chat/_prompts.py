@@ -39,8 +39,6 @@ from steelyard.questions import (
 )
 from steelyard.record import Context
 
-__all__ = ["PROMPT_VERSION", "Material", "Prompt", "fence_view", "one_line", "render", "sendable"]
-
 PROMPT_VERSION = "2"
 """Goes up when any wording below changes; part of every result id."""
 

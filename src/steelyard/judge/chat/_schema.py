@@ -22,8 +22,6 @@ from steelyard.questions import (
     Supported,
 )
 
-__all__ = ["points", "schema"]
-
 _BOOLEAN: Mapping[str, Any] = {"type": "boolean"}
 _STRING: Mapping[str, Any] = {"type": "string"}
 _INTEGER: Mapping[str, Any] = {"type": "integer"}

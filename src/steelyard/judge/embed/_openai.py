@@ -21,8 +21,6 @@ from steelyard.scores import Usage
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["OpenAIEmbedder"]
-
 
 class OpenAIEmbedder:
     """An embedding model behind an OpenAI-compatible endpoint.

@@ -35,8 +35,6 @@ from steelyard.questions import (
 from steelyard.scores import Evidence, Usage
 from steelyard.text import evades, iter_sentences, states
 
-__all__ = ["LocalJudge"]
-
 THRESHOLD = 0.5
 """Score from which something counts as found.
 

@@ -16,8 +16,6 @@ from steelyard.errors import ConfigurationError, JudgeUnavailable, RateLimited
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
 
-__all__ = ["AdaptiveConcurrency"]
-
 
 class AdaptiveConcurrency(Wrapper):
     """Lets a changing number of requests through at a time.

@@ -18,8 +18,6 @@ from steelyard.judge.middleware._stored import dump, key_of, load, whole
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
 
-__all__ = ["Cache"]
-
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, body TEXT, used REAL) WITHOUT ROWID"
 
 _log = logging.getLogger("steelyard.judge")

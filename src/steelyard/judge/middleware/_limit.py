@@ -9,8 +9,6 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
 
-__all__ = ["Limit", "PerLoopSemaphore"]
-
 
 class PerLoopSemaphore:
     """A number of places in whatever event loop is running: semaphores do not survive a change of loop."""

@@ -11,8 +11,6 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
 
-__all__ = ["RateLimit"]
-
 _CHARACTERS_A_TOKEN = 4
 _OVERHEAD = 200
 

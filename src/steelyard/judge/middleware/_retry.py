@@ -19,8 +19,6 @@ from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
 from steelyard.scores import Usage
 
-__all__ = ["RetryPolicy", "Retry"]
-
 _Result = TypeVar("_Result")
 
 

@@ -11,8 +11,6 @@ from typing import Any
 from steelyard.questions import Answer, Choice, Judge, Level, Question, Request, Texts, View, YesNo, check
 from steelyard.scores import Evidence
 
-__all__ = ["dump", "key_of", "load", "whole"]
-
 
 def key_of(judge: Judge, request: Request) -> bytes:
     """A hash of everything that decides the answers: judge, wording, what is in view, and the questions."""
