@@ -182,7 +182,7 @@ def test_what_is_no_record_is_said_with_the_way_out(records: Any, message: str) 
 
 @pytest.mark.parametrize("metric", [Faithfulness, "faithfulness"])
 def test_what_is_no_metric_is_said_with_the_way_out(metric: Any) -> None:
-    with pytest.raises(ConfigurationError, match="is no Metric; write Faithfulness"):
+    with pytest.raises(ConfigurationError, match="is not a Metric; write Faithfulness"):
         run(RECORD, metrics=[metric])
 
 
@@ -192,7 +192,7 @@ def test_what_is_no_metric_is_said_with_the_way_out(metric: Any) -> None:
         ({"concurrency": "16"}, "concurrency must be a whole number"),
         ({"deadline": "5"}, "deadline must be a number of seconds above 0, not '5'"),
         ({"deadline": 0}, "deadline must be a number of seconds above 0, not 0"),
-        ({"embedder": "openai:small"}, "embedder='openai:small' is no Embedder"),
+        ({"embedder": "openai:small"}, "embedder='openai:small' is not an Embedder"),
         ({"metrics": Faithfulness()}, r"pass a list of them: \[faithfulness\]"),
     ],
 )

@@ -51,7 +51,7 @@ RECORD = Record(
 class Asks:
     """A metric made of a function."""
 
-    instance: str
+    name: str
     rounds: Callable[[Record], MetricRun]
 
     def ask(self, record: Record) -> MetricRun:
@@ -312,9 +312,9 @@ def test_material_that_no_request_can_hold_fails_unsent() -> None:
 
 def test_independent_repeats_do_not_share_a_request() -> None:
     def twice(record: Record) -> MetricRun:
-        sees: frozenset[Part] = frozenset({"answer"})
+        needs: frozenset[Part] = frozenset({"answer"})
         ratings = [
-            Rating(instruction=f"Rate {n}.", levels=((0, "bad"), (1, "good")), sees=sees, sample=n)
+            Rating(instruction=f"Rate {n}.", levels=((0, "bad"), (1, "good")), needs=needs, sample=n)
             for n in (1, 2)
         ]
         answers = yield ratings
@@ -327,9 +327,9 @@ def test_independent_repeats_do_not_share_a_request() -> None:
 
 def test_a_repeat_carries_an_extraction_that_may_see_the_same() -> None:
     def rated(record: Record) -> MetricRun:
-        sees: frozenset[Part] = frozenset({"answer", "contexts"})
+        needs: frozenset[Part] = frozenset({"answer", "contexts"})
         levels = ((0.0, "bad"), (1.0, "good"))
-        yield [Rating(instruction=f"Rate {n}.", levels=levels, sees=sees, sample=n) for n in (1, 2)]
+        yield [Rating(instruction=f"Rate {n}.", levels=levels, needs=needs, sample=n) for n in (1, 2)]
         return scored("rated", 1.0)
 
     with JudgeServer() as server:
@@ -351,7 +351,7 @@ def test_a_judge_that_raises_fails_by_name() -> None:
 
 
 def test_a_fuse_mode_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="fuse='views' is none of 'view', 'record', 'off'"):
+    with pytest.raises(ConfigurationError, match="fuse='views' is not one of 'view', 'record', 'off'"):
         QuestionBatcher(judge=ScriptedJudge(lambda question, request: None), fuse="views")  # type: ignore[arg-type]
 
 
@@ -374,7 +374,7 @@ def test_a_metric_that_is_no_generator_fails_alone(metric: Any) -> None:
 
 def test_a_question_that_cannot_be_compared_fails_its_metric_alone() -> None:
     def unhashable(record: Record) -> MetricRun:
-        yield [Choose(instruction="Which?", options=["a", "b"], sees=frozenset())]  # type: ignore[arg-type]
+        yield [Choose(instruction="Which?", options=["a", "b"], needs=frozenset())]  # type: ignore[arg-type]
         raise AssertionError("never asked")
 
     yes = ScriptedJudge(lambda question, request: YesNo(value=True))

@@ -57,7 +57,7 @@ def test_faithfulness_of_two_claims_from_one_sentence_is_one_half() -> None:
 
 def test_faithfulness_without_contradiction_lets_the_unknown_pass() -> None:
     script = Script(answer_claims=("a", "b", "c"), true=frozenset({"c"}))  # only "c" is contradicted
-    assert score(Faithfulness(reading="non_contradiction"), EINSTEIN, script).value == pytest.approx(2 / 3)
+    assert score(Faithfulness(variant="non_contradiction"), EINSTEIN, script).value == pytest.approx(2 / 3)
     assert score(Hallucination(), EINSTEIN, script).value == pytest.approx(1 / 3)
 
 
@@ -219,6 +219,6 @@ def test_context_relevancy_by_statements_lets_the_judge_extract_them() -> None:
             return Texts(items=("One is.", "Two is.", "Three is.", "One is."))
         return YesNo(value=getattr(question, "text", "") == "Two is.")
 
-    metric = ContextRelevancy(reading="statements")
+    metric = ContextRelevancy(variant="statements")
     result = asyncio.run(metric.score(FRANCE, judge=ScriptedJudge(answer)))
     assert result.value == pytest.approx(1 / 3)

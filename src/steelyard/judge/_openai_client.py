@@ -168,7 +168,7 @@ class Endpoint:
                 where=self.where,
             )
         if isinstance(error, openai.OpenAIError | ValueError):
-            return MalformedReply(f"{self.where} sent something that is no reply: {type(error).__name__}")
+            return MalformedReply(f"{self.where} sent something that is not a reply: {type(error).__name__}")
         return JudgeUnavailable(f"{self.where}: {type(error).__name__}: {error}", cause="unreachable")
 
     async def aclose(self) -> None:

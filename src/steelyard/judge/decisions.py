@@ -15,8 +15,8 @@ from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy
 from steelyard.questions import (
     Answer,
     Capabilities,
-    Choice,
     Choose,
+    ChosenOption,
     Claims,
     Contradicted,
     Entities,
@@ -276,7 +276,7 @@ def _answer(question: Question, body: Mapping[str, Any]) -> Answer:
                 return Level(value=max(sorted(weights), key=weights.__getitem__), probabilities=weights)
             case Choose() if kind == "choice":
                 chances = {str(w["value"]): float(w["probability"]) for w in body["probabilities"]}
-                return Choice(value=body["choice"], probabilities=chances)
+                return ChosenOption(value=body["choice"], probabilities=chances)
             case _ if kind == "predicate" and question.form is YesNo:
                 probability = float(body["probability"])
                 return YesNo(value=probability >= 0.5, probability=probability)

@@ -45,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What a judge sent back. Missing keys are missing and extra ones are ignored; the batcher counts both."""
+    """What a judge sent back. Keys may be missing or extra; the batcher counts both."""
 
     answers: Mapping[str, Answer]
     usage: Usage = field(default_factory=Usage)

@@ -4,7 +4,7 @@ Every question says three things about the record's material:
 
 - `needs`: the parts that must be in view to answer it,
 - `shows`: the parts it gives away by itself (a claim is a piece of the answer),
-- `hides`: the parts that must stay out of view, because they would give the verdict away or colour it.
+- `hides`: the parts that must stay out of view, because they would give the verdict away or bias it.
 
 A request may hold several questions as long as nothing in its view is hidden from any of them (see
 `_packing`). Questions are values: equal questions are asked once. A question with a non-zero `sample` is an
@@ -15,9 +15,9 @@ answers each question by itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from steelyard.questions._answer import Choice, Level, Texts, Vector, YesNo
+from steelyard.questions._answer import ChosenOption, Level, Texts, Vector, YesNo
 
 Part = Literal["question", "contexts", "answer", "reference", "reference_contexts"]
 """A part of a record that a judge may be shown."""
@@ -33,6 +33,8 @@ def _parts(*parts: Part) -> frozenset[Part]:
 class Question:
     """What every question has."""
 
+    kind: ClassVar[str]
+    """The kind's name in messages and in keys of the cache; it does not change with the class's name."""
     form: ClassVar[type]
     """The class of its answer."""
     extracts: ClassVar[bool] = False
@@ -42,30 +44,27 @@ class Question:
     """0, or the number of an independent repeat."""
 
     @property
-    def needs(self) -> frozenset[Part]:
-        """Parts that must be in view."""
-        raise NotImplementedError
-
-    @property
     def shows(self) -> frozenset[Part]:
         """Parts that the question itself gives away."""
         return _NONE
 
-    @property
-    def hides(self) -> frozenset[Part]:
-        """Parts that must not be in view."""
-        return _NONE
+    if TYPE_CHECKING:
+        # For types alone: some kinds compute these and some take them as fields, and a property that is
+        # inherited would forbid the field.
+        @property
+        def needs(self) -> frozenset[Part]:
+            """Parts that must be in view."""
 
-    @property
-    def kind(self) -> str:
-        """The question's name in verdicts and counts."""
-        return type(self).__name__.lower()
+        @property
+        def hides(self) -> frozenset[Part]:
+            """Parts that must not be in view."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Supported(Question):
     """Can this claim be inferred from the given passages (or the reference) alone?"""
 
+    kind = "supported"
     form = YesNo
     claim: str
     """The claim, a full sentence."""
@@ -93,6 +92,7 @@ class Supported(Question):
 class Contradicted(Question):
     """Do the given passages say that this claim is wrong? Silence is not contradiction."""
 
+    kind = "contradicted"
     form = YesNo
     claim: str
     by: Literal["contexts", "reference_contexts", "reference"] = "contexts"
@@ -115,6 +115,7 @@ class Contradicted(Question):
 class Useful(Question):
     """Did this passage help to arrive at the given answer (or reference) to the question?"""
 
+    kind = "useful"
     form = YesNo
     context: int
     """Index of the passage."""
@@ -133,6 +134,7 @@ class Useful(Question):
 class Relevant(Question):
     """Does this sentence help to answer the question?"""
 
+    kind = "relevant"
     form = YesNo
     text: str
     """The sentence or statement."""
@@ -157,6 +159,7 @@ class Relevant(Question):
 class Same(Question):
     """Is this claim also made, in whatever words, by the given text?"""
 
+    kind = "same"
     form = YesNo
     claim: str
     among: Literal["answer", "reference"]
@@ -181,61 +184,40 @@ class Same(Question):
 class Rating(Question):
     """Which of these described levels fits? The levels, not the number, carry the meaning."""
 
+    kind = "rating"
     form = Level
     instruction: str
     """What is rated, in one or two sentences."""
     levels: tuple[tuple[float, str], ...]
     """Value and description of each level, lowest first."""
-    sees: frozenset[Part]
+    needs: frozenset[Part]
     """What must be in view."""
-    blind: frozenset[Part] = _NONE
+    hides: frozenset[Part] = _NONE
     """What must stay out of view."""
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return self.sees
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return self.blind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predicate(Question):
     """Is this criterion met?"""
 
+    kind = "predicate"
     form = YesNo
     criterion: str
     """A yes/no question about what is in view."""
-    sees: frozenset[Part]
-    blind: frozenset[Part] = _NONE
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return self.sees
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return self.blind
+    needs: frozenset[Part]
+    hides: frozenset[Part] = _NONE
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choose(Question):
     """Which of these options fits best?"""
 
-    form = Choice
+    kind = "choose"
+    form = ChosenOption
     instruction: str
     options: tuple[str, ...]
-    sees: frozenset[Part]
-    blind: frozenset[Part] = _NONE
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return self.sees
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return self.blind
+    needs: frozenset[Part]
+    hides: frozenset[Part] = _NONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,6 +227,7 @@ class Claims(Question):
     "In 1879." to "When was Einstein born?" makes the claim "Einstein was born in 1879."
     """
 
+    kind = "claims"
     form = Texts
     extracts = True
     of: Literal["answer", "reference", "contexts"] = "answer"
@@ -267,6 +250,7 @@ def _extractable(of: Part) -> frozenset[Part]:
 class Entities(Question):
     """The named entities of a text: people, places, organisations, dates, numbers, works."""
 
+    kind = "entities"
     form = Texts
     extracts = True
     of: Literal["answer", "reference", "contexts"] = "reference"
@@ -284,6 +268,7 @@ class Entities(Question):
 class GeneratedQuestions(Question):
     """Questions that the answer would answer, written without knowing the real one."""
 
+    kind = "generated_questions"
     form = Texts
     extracts = True
     count: int = 3
@@ -302,20 +287,40 @@ class GeneratedQuestions(Question):
 class Noncommittal(Question):
     """Does the answer evade: does it say that it does not know, or nothing to the point?"""
 
+    kind = "noncommittal"
     form = YesNo
 
     @property
     def needs(self) -> frozenset[Part]:
         return _parts("answer")
 
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _NONE
+
 
 @dataclass(frozen=True, kw_only=True)
 class Embed(Question):
     """The embedding of a text; answered by the embedder, not by the judge."""
 
+    kind = "embed"
     form = Vector
     text: str
 
     @property
     def needs(self) -> frozenset[Part]:
         return _NONE
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _NONE
+
+
+QUESTION_KINDS: frozenset[type[Question]] = frozenset(
+    {
+        *(Supported, Contradicted, Useful, Relevant, Same, Noncommittal, Predicate),
+        *(Rating, Choose),
+        *(Claims, Entities, GeneratedQuestions),
+    }
+)
+"""Every kind that a judge can be asked; `Embed` goes to the embedder."""

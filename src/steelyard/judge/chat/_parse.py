@@ -18,8 +18,8 @@ from typing import Any
 from steelyard.judge.chat._schema import points
 from steelyard.questions import (
     Answer,
-    Choice,
     Choose,
+    ChosenOption,
     GeneratedQuestions,
     Level,
     Question,
@@ -89,7 +89,7 @@ def _answer(question: Question, value: Any, contexts: int) -> Answer:
             option = _pick(value, "option")
             if not isinstance(option, str) or option not in options:
                 return _malformed("no option that was offered")
-            return Choice(value=option, reason=reason)
+            return ChosenOption(value=option, reason=reason)
         case _ if question.form is Texts:
             return _texts(question, value)
         case _:

@@ -122,4 +122,4 @@ def _vector(value: Any) -> Sequence[float]:
         numbers = np.frombuffer(base64.b64decode(value), "<f4") if isinstance(value, str) else np.array(value)
         return [float(number) for number in numbers]
     except (ValueError, TypeError, binascii.Error) as error:
-        raise MalformedReply("a vector that is no list of numbers") from error
+        raise MalformedReply("a vector that is not a list of numbers") from error

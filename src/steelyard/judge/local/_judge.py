@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
+from steelyard.errors import Cause
 from steelyard.judge.local._cpu_throttle import CpuThrottle
 from steelyard.judge.local._entities import entities
 from steelyard.judge.local._material import Line, Memory, Text, pieces
@@ -274,8 +275,17 @@ def _texts(view: View, part: Part) -> list[str]:
             return [text] if text else []
 
 
+_MISSING: Mapping[Part, Cause] = {
+    "question": "missing_question",
+    "contexts": "missing_contexts",
+    "answer": "missing_answer",
+    "reference": "missing_reference",
+    "reference_contexts": "missing_reference_contexts",
+}
+
+
 def _nothing(part: Part) -> Unanswered:
-    return Unanswered(cause=f"missing_{part}", detail=f"there is no {part.replace('_', ' ')} to look at")
+    return Unanswered(cause=_MISSING[part], detail=f"there is no {part.replace('_', ' ')} to look at")
 
 
 def _evidence(finding: Finding, texts: Sequence[Text], by: Part, offset: int) -> tuple[Evidence, ...]:

@@ -111,7 +111,7 @@ class _Memory:
 
 
 class _File:
-    """The most recently used, in SQLite. A file that does not work is a cache that never hits, said once."""
+    """The most recently used, in SQLite. A file that does not work never has a reply; one warning says so."""
 
     def __init__(self, path: Path, entries: int) -> None:
         self._path = path
