@@ -321,7 +321,9 @@ class TestBreaker:
         assert states == ["open", "half_open"]
 
     @pytest.mark.parametrize("cause", ["unauthorized", "unknown_model", "quota_exceeded"])
-    def test_a_rejection_is_for_good_and_one_line(self, cause: Cause, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_rejection_is_for_good_and_one_line(
+        self, cause: Cause, caplog: pytest.LogCaptureFixture
+    ) -> None:
         judge, inner, now = self.make(rejected(cause))
         for _ in range(20):
             error = self.one(judge)

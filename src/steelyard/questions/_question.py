@@ -48,6 +48,11 @@ class Question:
         """Parts that the question itself gives away."""
         return _NONE
 
+    @property
+    def quoted(self) -> str | None:
+        """The words of the record that it holds, to be treated as data; None where all words are ours."""
+        return None
+
     if TYPE_CHECKING:
         # For types alone: some kinds compute these and some take them as fields, and a property that is
         # inherited would forbid the field.
@@ -76,6 +81,10 @@ class Supported(Question):
     """Index of the one passage to hold it against; None for all of them together."""
 
     @property
+    def quoted(self) -> str:
+        return self.claim
+
+    @property
     def needs(self) -> frozenset[Part]:
         return _parts(self.by)
 
@@ -97,6 +106,10 @@ class Contradicted(Question):
     claim: str
     by: Literal["contexts", "reference_contexts", "reference"] = "contexts"
     of: Part = "answer"
+
+    @property
+    def quoted(self) -> str:
+        return self.claim
 
     @property
     def needs(self) -> frozenset[Part]:
@@ -142,6 +155,10 @@ class Relevant(Question):
     """What it was taken from."""
 
     @property
+    def quoted(self) -> str:
+        return self.text
+
+    @property
     def needs(self) -> frozenset[Part]:
         return _parts("question")
 
@@ -166,6 +183,10 @@ class Same(Question):
     """The text to look for it in."""
     of: Part
     """What the claim was taken from."""
+
+    @property
+    def quoted(self) -> str:
+        return self.claim
 
     @property
     def needs(self) -> frozenset[Part]:

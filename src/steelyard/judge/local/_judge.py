@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from steelyard.errors import Cause
 from steelyard.judge.local._cpu_throttle import CpuThrottle
@@ -52,9 +53,6 @@ fitted either.
 _FRAGMENT = 4
 """Words from which an answer says by itself what it is about."""
 
-_KINDS: frozenset[type[Question]] = frozenset(
-    {Claims, Contradicted, Entities, Noncommittal, Relevant, Same, Supported, Useful}
-)
 _Work = Generator[None, None, Answer]
 
 
@@ -97,7 +95,11 @@ class LocalJudge:
     def capabilities(self) -> Capabilities:
         """Yes/no questions, claims and entities; each question by itself."""
         return Capabilities(
-            kinds=_KINDS, independent=True, max_questions=10_000, max_characters=10_000_000, calibrated=False
+            kinds=frozenset(_ANSWERS),
+            independent=True,
+            max_questions=10_000,
+            max_characters=10_000_000,
+            calibrated=False,
         )
 
     def warm(self) -> None:
@@ -132,32 +134,18 @@ class _Case:
         found: dict[str, Answer] = {}
         for key, question in questions.items():
             yield
-            found[key] = yield from self._answer(question)
+            if (work := _ANSWERS.get(type(question))) is None:
+                detail = f"cannot answer {question.kind!r} questions"
+                found[key] = Unanswered(cause="unsupported", detail=detail)
+            else:
+                found[key] = yield from work(self, question)
         return found
-
-    def _answer(self, question: Question) -> _Work:
-        match question:
-            case Supported():
-                return (yield from self._supported(question))
-            case Contradicted():
-                return (yield from self._contradicted(question))
-            case Same():
-                return (yield from self._verdict(question.claim, question.among))
-            case Useful():
-                return (yield from self._useful(question))
-            case Relevant():
-                return (yield from self._relevant(question))
-            case Claims():
-                return (yield from self._claims(question.of))
-            case Entities():
-                return (yield from self._entities(question.of))
-            case Noncommittal():
-                return (yield from self._noncommittal())
-            case _:
-                return Unanswered(cause="unsupported", detail=f"cannot answer {question.kind!r} questions")
 
     def _supported(self, question: Supported) -> _Work:
         return (yield from self._verdict(question.claim, question.by, question.passage))
+
+    def _same(self, question: Same) -> _Work:
+        return (yield from self._verdict(question.claim, question.among))
 
     def _verdict(self, claim: str, by: Part, passage: int | None = None) -> _Work:
         texts = _texts(self._view, by)
@@ -231,26 +219,26 @@ class _Case:
         found = yield from relevance(asked, said, alone=question.of == "answer")
         return YesNo(value=found.score >= RELEVANT, probability=found.score, reason=found.reason)
 
-    def _claims(self, of: Part) -> _Work:
+    def _claims(self, question: Claims) -> _Work:
         """The sentences of a text that state something."""
         found: list[str] = []
-        for text in _texts(self._view, of):
+        for text in _texts(self._view, question.of):
             for sentence in iter_sentences(text):
                 yield
                 if states(sentence.text):
                     found.append(sentence.text)
         return Texts(items=tuple(found))
 
-    def _entities(self, of: Part) -> _Work:
+    def _entities(self, question: Entities) -> _Work:
         found: dict[str, str] = {}
-        for text in _texts(self._view, of):
+        for text in _texts(self._view, question.of):
             for sentence in pieces(text):
                 yield
                 for entity in entities(sentence.text, self._vectors.proper):
                     found.setdefault(" ".join(entity.casefold().split()), entity)
         return Texts(items=tuple(found.values()))
 
-    def _noncommittal(self) -> _Work:
+    def _noncommittal(self, _: Noncommittal) -> _Work:
         if not self._view.answer:
             return _nothing("answer")
         evading = total = 0
@@ -264,6 +252,19 @@ class _Case:
             probability=share,
             reason=f"{share:.0%} of the answer is in evading sentences",
         )
+
+
+_ANSWERS: Mapping[type[Question], Callable[[_Case, Any], _Work]] = {
+    Supported: _Case._supported,
+    Contradicted: _Case._contradicted,
+    Same: _Case._same,
+    Useful: _Case._useful,
+    Relevant: _Case._relevant,
+    Noncommittal: _Case._noncommittal,
+    Claims: _Case._claims,
+    Entities: _Case._entities,
+}
+"""What it answers, and how."""
 
 
 def _texts(view: View, part: Part) -> list[str]:
