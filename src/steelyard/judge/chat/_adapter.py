@@ -12,12 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
+from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
 from steelyard.judge._openai_client import named_error
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._parse import answers_in
 from steelyard.judge.chat._prompts import PROMPT_VERSION, render, schema
-from steelyard.judge.middleware._limit import PerLoopSemaphore
 from steelyard.questions import Capabilities, Reply, Request
 from steelyard.recording import unrecorded
 from steelyard.scores import Usage

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard.errors import ConfigurationError, MalformedReply
 from steelyard.judge._openai_client import Endpoint, body_of, usage_of
 from steelyard.judge.chat._prompts import sendable
 from steelyard.judge.middleware import RetryPolicy
-from steelyard.judge.middleware._limit import PerLoopSemaphore
 from steelyard.scores import Usage
 
 if TYPE_CHECKING:
