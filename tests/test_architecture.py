@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -30,21 +30,40 @@ ROOMS = [
 ]
 LAST = ["testing", "cli"]
 INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry"}
+SHARED = "_internal"
 
 
 def imports(path: Path) -> Iterator[str]:
     """Dotted names that a file imports, wherever in it."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+        yield from imports_of(node)
+
+
+def imports_of(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
 
 
 def room(path: Path) -> str:
     return path.relative_to(CORE).parts[0].removesuffix(".py")
 
 
+def module(path: Path) -> str:
+    return ".".join(("steelyard", *path.relative_to(CORE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def runtime_imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """The files of `known` that a file needs at its own import; what is only for types is left out."""
+    for node in ast.parse(path.read_text()).body:
+        for name in imports_of(node):
+            if name in known:
+                yield name
+
+
+FROM_INTEGRATIONS = sorted((ROOT / "integrations").glob("*/src/**/*.py"))
+NO_CIRCLE = ["questions", "judge", "metrics", "scores", "engine", "text"]
 FILES = [path for path in sorted(CORE.rglob("*.py")) if path.parent != CORE or path.stem != "__init__"]
 
 
@@ -69,6 +88,31 @@ def test_a_room_does_not_reach_into_another_rooms_private_files(path: Path) -> N
         if parts[0] == "steelyard" and len(parts) > 2 and parts[1] != here:
             private = [part for part in parts[2:] if part.startswith("_")]
             assert not private, f"{here} imports {name}"
+
+
+@pytest.mark.parametrize(
+    "path", FROM_INTEGRATIONS, ids=lambda path: path.relative_to(ROOT / "integrations").as_posix()
+)
+def test_an_integration_imports_only_what_is_public(path: Path) -> None:
+    here = path.relative_to(ROOT / "integrations").parts[2]
+    for name in imports(path):
+        root, *parts = name.split(".")
+        if root == "steelyard" and parts[:1] != [SHARED]:
+            assert not [part for part in parts if part.startswith("_")], f"{here} imports {name}"
+        if root in INTEGRATIONS - {here}:
+            assert not [part for part in parts if part.startswith("_")], f"{here} imports {name}"
+
+
+@pytest.mark.parametrize("name", NO_CIRCLE)
+def test_no_circle_inside_a_room(name: str) -> None:
+    files = {module(path): path for path in CORE.rglob("*.py") if room(path) == name}
+    arrows = {
+        here: {found for found in runtime_imports(path, files) if found != here}
+        for here, path in files.items()
+    }
+    while leaves := {here for here, found in arrows.items() if not found}:
+        arrows = {here: found - leaves for here, found in arrows.items() if here not in leaves}
+    assert not arrows, f"circle among {sorted(arrows)}"
 
 
 def test_importing_the_package_brings_nothing_heavy() -> None:

@@ -4,12 +4,13 @@
 SteelyardError
 ├── ConfigurationError      a wrong option, found when it is given (also a ValueError)
 │   └── MissingDependency   an optional package is not installed; the message names the extra
-├── InvalidRecord           a line or object that holds no record (also a ValueError)
-├── SinkError             results could not be delivered; `cause` is a stable word for why
+├── InvalidRecord           a line or object that is not a record (also a ValueError)
+├── SinkError               results could not be delivered; `cause` is a stable word for why
+├── Unanswerable            a metric lacks an answer; the batcher makes a Score of it
 └── JudgeError              a judge gave no usable reply; `cause` is the word that ends up on the Score
-    ├── JudgeUnavailable    may pass: unreachable, timeout, 5xx
+    ├── JudgeUnavailable    transient: unreachable, timeout, 5xx
     │   └── RateLimited     429, with the server's Retry-After where it sent one
-    ├── JudgeRejected       will not pass: wrong key, unknown model, bad request
+    ├── JudgeRejected       permanent: wrong key, unknown model, bad request
     └── MalformedReply      the judge replied with something that is not an answer
 ```
 
@@ -19,7 +20,11 @@ configure Steelyard or call its engine themselves.
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal, get_args
+
 __all__ = [
+    "TRANSIENT_CAUSES",
+    "Cause",
     "ConfigurationError",
     "InvalidRecord",
     "JudgeError",
@@ -30,7 +35,42 @@ __all__ = [
     "RateLimited",
     "SinkError",
     "SteelyardError",
+    "TransientCause",
+    "Unanswerable",
 ]
+
+TransientCause = Literal["breaker_open", "rate_limited", "server_error", "timeout", "unreachable"]
+"""Why a request failed, where asking again later may help."""
+
+Cause = Literal[
+    TransientCause,
+    # The server refuses, and will refuse again.
+    "bad_request",
+    "quota_exceeded",
+    "redirected",
+    "too_large",
+    "unauthorized",
+    "unknown_model",
+    # The reply, or one answer in it, cannot be used.
+    "malformed_answer",
+    "malformed_reply",
+    "missing_answer",
+    "refused",
+    # The judge cannot answer this kind of question, or lacks the part of the record that it is about.
+    "unsupported",
+    "missing_contexts",
+    "missing_question",
+    "missing_reference",
+    "missing_reference_contexts",
+    # The time for the record ran out, or code of a judge or a metric raised.
+    "deadline",
+    "judge_error",
+    "metric_error",
+]
+"""Why a question has no answer; metrics add words of their own on their Scores (`no_claims`)."""
+
+TRANSIENT_CAUSES: frozenset[str] = frozenset(get_args(TransientCause))
+"""The causes of a failed Score after which scoring the turn again may help."""
 
 
 class SteelyardError(Exception):
@@ -51,7 +91,21 @@ class MissingDependency(ConfigurationError):
 
 
 class InvalidRecord(SteelyardError, ValueError):
-    """Some input holds no record; the message says why."""
+    """Some input is not a record; the message says why."""
+
+
+class Unanswerable(SteelyardError):
+    """Raised inside a metric, by `steelyard.questions.require`, when an answer that it needs is missing.
+
+    Attributes:
+        cause: Why there is no answer.
+        detail: The same in a sentence for people; may be empty.
+    """
+
+    def __init__(self, form: str, *, cause: Cause, detail: str = "") -> None:
+        super().__init__(f"{form}: {detail or cause}")
+        self.cause: Cause = cause
+        self.detail = detail
 
 
 class JudgeError(SteelyardError):
@@ -60,22 +114,23 @@ class JudgeError(SteelyardError):
     Attributes:
         cause: A short stable word for it (`"timeout"`, `"unauthorized"`), used on Scores and in counts.
         requests: How many requests it took to find out; retries add to it, so that the bill stays whole.
+        transient: Whether asking again later may help.
+        retry_after: Seconds the server asked us to wait before that, or None where it did not say.
     """
 
-    def __init__(self, message: str, *, cause: str) -> None:
+    transient: ClassVar[bool] = False
+    retry_after: float | None = None
+
+    def __init__(self, message: str, *, cause: Cause) -> None:
         super().__init__(message)
-        self.cause = cause
+        self.cause: Cause = cause
         self.requests = 1
 
 
 class JudgeUnavailable(JudgeError):
-    """The judge could not be reached or failed in a way that may pass.
+    """The judge could not be reached or failed in a way that may pass."""
 
-    Attributes:
-        retry_after: Seconds the server asked us to wait, or None where it did not say.
-    """
-
-    retry_after: float | None = None
+    transient = True
 
 
 class RateLimited(JudgeUnavailable):

@@ -5,36 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.questions import (
-    Answer,
-    Capabilities,
-    Choose,
-    Claims,
-    Contradicted,
-    Entities,
-    GeneratedQuestions,
-    Noncommittal,
-    Predicate,
-    Question,
-    Rating,
-    Relevant,
-    Reply,
-    Request,
-    Same,
-    Supported,
-    Useful,
-)
+from steelyard.questions import QUESTION_KINDS, Answer, Capabilities, Question, Reply, Request
 from steelyard.scores import Evaluation, Usage
 
-__all__ = ["EVERY_KIND", "MemorySink", "ScriptedJudge"]
-
-EVERY_KIND: frozenset[type[Question]] = frozenset(
-    {
-        *(Claims, Contradicted, Entities, Noncommittal, Choose, Predicate),
-        *(GeneratedQuestions, Rating, Relevant, Same, Supported, Useful),
-    }
-)
-"""Every kind of question a judge can be asked."""
+__all__ = ["MemorySink", "ScriptedJudge"]
 
 
 @dataclass
@@ -51,7 +25,7 @@ class ScriptedJudge:
     script: Callable[[Question, Request], Answer | None]
     name: str = "scripted"
     prompt_version: str = "test"
-    capabilities: Capabilities = field(default_factory=lambda: Capabilities(kinds=EVERY_KIND))
+    capabilities: Capabilities = field(default_factory=lambda: Capabilities(kinds=QUESTION_KINDS))
     requests: list[Request] = field(default_factory=list)
 
     async def answer(self, request: Request) -> Reply:

@@ -14,7 +14,7 @@ import pytest
 from scripts import FixedEmbedder, Script
 from steelyard import Record, aevaluate, evaluate
 from steelyard.engine import Results, evaluate_each, evaluate_one
-from steelyard.errors import ConfigurationError, JudgeRejected
+from steelyard.errors import ConfigurationError, JudgeRejected, RateLimited
 from steelyard.metrics import AnswerSimilarity, ContextRecall, Faithfulness, Metric
 from steelyard.questions import Answer, MetricRun, Part, Question, Reply, Request, Texts
 from steelyard.record import Context
@@ -182,7 +182,7 @@ def test_what_is_no_record_is_said_with_the_way_out(records: Any, message: str) 
 
 @pytest.mark.parametrize("metric", [Faithfulness, "faithfulness"])
 def test_what_is_no_metric_is_said_with_the_way_out(metric: Any) -> None:
-    with pytest.raises(ConfigurationError, match="is no Metric; write Faithfulness"):
+    with pytest.raises(ConfigurationError, match="is not a Metric; write Faithfulness"):
         run(RECORD, metrics=[metric])
 
 
@@ -192,7 +192,7 @@ def test_what_is_no_metric_is_said_with_the_way_out(metric: Any) -> None:
         ({"concurrency": "16"}, "concurrency must be a whole number"),
         ({"deadline": "5"}, "deadline must be a number of seconds above 0, not '5'"),
         ({"deadline": 0}, "deadline must be a number of seconds above 0, not 0"),
-        ({"embedder": "openai:small"}, "embedder='openai:small' is no Embedder"),
+        ({"embedder": "openai:small"}, "embedder='openai:small' is not an Embedder"),
         ({"metrics": Faithfulness()}, r"pass a list of them: \[faithfulness\]"),
     ],
 )
@@ -288,6 +288,23 @@ def test_one_metric_takes_a_judge_by_name() -> None:
     score = asyncio.run(Faithfulness(claims="sentences").score(RECORD, judge="local"))
     assert score.provenance is not None
     assert score.provenance.judge == "local-lexical"
+
+
+def test_the_longest_wait_that_a_server_asked_for_comes_with_the_evaluation() -> None:
+    def slow_down(seconds: float | None) -> ScriptedJudge:
+        def limited(question: Question, request: Request) -> Answer:
+            raise RateLimited("slow down", retry_after=seconds)
+
+        return ScriptedJudge(limited)
+
+    async def waits(*judges: ScriptedJudge) -> float | None:
+        metrics = [Faithfulness(name=str(number), judge=judge) for number, judge in enumerate(judges)]
+        evaluation = await evaluate_one(RECORD, metrics, judge=slow_down(1.0))
+        assert {score.cause for score in evaluation.scores} == {"rate_limited"}
+        return evaluation.retry_after
+
+    assert asyncio.run(waits(slow_down(30.0), slow_down(600.0), slow_down(None))) == 600.0
+    assert asyncio.run(waits(slow_down(None))) is None
 
 
 def test_a_deadline_ends_in_scores() -> None:

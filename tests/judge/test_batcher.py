@@ -1,4 +1,4 @@
-"""The docket, by what it sends: a real ChatJudge against a server that keeps every request."""
+"""The batcher, by what it sends: a real ChatJudge against a server that keeps every request."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RECORD = Record(
 class Asks:
     """A metric made of a function."""
 
-    instance: str
+    name: str
     rounds: Callable[[Record], MetricRun]
 
     def ask(self, record: Record) -> MetricRun:
@@ -98,9 +98,9 @@ def ask(
     async def main() -> tuple[list[Score], Usage]:
         judge = ChatJudge("m", base_url=server.url, **options)
         embedder = OpenAIEmbedder(base_url=server.url)
-        docket = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse)
+        batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse)
         try:
-            return await docket.run(RECORD, metrics), docket.usage
+            return await batcher.run(RECORD, metrics), batcher.usage
         finally:
             await judge.aclose()
             await embedder.aclose()
@@ -312,9 +312,9 @@ def test_material_that_no_request_can_hold_fails_unsent() -> None:
 
 def test_independent_repeats_do_not_share_a_request() -> None:
     def twice(record: Record) -> MetricRun:
-        sees: frozenset[Part] = frozenset({"answer"})
+        needs: frozenset[Part] = frozenset({"answer"})
         ratings = [
-            Rating(instruction=f"Rate {n}.", levels=((0, "bad"), (1, "good")), sees=sees, sample=n)
+            Rating(instruction=f"Rate {n}.", levels=((0, "bad"), (1, "good")), needs=needs, sample=n)
             for n in (1, 2)
         ]
         answers = yield ratings
@@ -327,9 +327,9 @@ def test_independent_repeats_do_not_share_a_request() -> None:
 
 def test_a_repeat_carries_an_extraction_that_may_see_the_same() -> None:
     def rated(record: Record) -> MetricRun:
-        sees: frozenset[Part] = frozenset({"answer", "contexts"})
+        needs: frozenset[Part] = frozenset({"answer", "contexts"})
         levels = ((0.0, "bad"), (1.0, "good"))
-        yield [Rating(instruction=f"Rate {n}.", levels=levels, sees=sees, sample=n) for n in (1, 2)]
+        yield [Rating(instruction=f"Rate {n}.", levels=levels, needs=needs, sample=n) for n in (1, 2)]
         return scored("rated", 1.0)
 
     with JudgeServer() as server:
@@ -344,14 +344,14 @@ def test_a_judge_that_raises_fails_by_name() -> None:
     def broken(question: Question, request: Request) -> None:
         raise ZeroDivisionError("in a judge of the user's")
 
-    docket = QuestionBatcher(judge=ScriptedJudge(broken))
-    (score,) = asyncio.run(docket.run(RECORD, [Asks("three", three)]))
+    batcher = QuestionBatcher(judge=ScriptedJudge(broken))
+    (score,) = asyncio.run(batcher.run(RECORD, [Asks("three", three)]))
     assert [score.status, score.cause] == ["failed", "judge_error"]
-    assert docket.usage.requests == 1
+    assert batcher.usage.requests == 1
 
 
 def test_a_fuse_mode_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="fuse='views' is none of 'view', 'record', 'off'"):
+    with pytest.raises(ConfigurationError, match="fuse='views' is not one of 'view', 'record', 'off'"):
         QuestionBatcher(judge=ScriptedJudge(lambda question, request: None), fuse="views")  # type: ignore[arg-type]
 
 
@@ -374,7 +374,7 @@ def test_a_metric_that_is_no_generator_fails_alone(metric: Any) -> None:
 
 def test_a_question_that_cannot_be_compared_fails_its_metric_alone() -> None:
     def unhashable(record: Record) -> MetricRun:
-        yield [Choose(instruction="Which?", options=["a", "b"], sees=frozenset())]  # type: ignore[arg-type]
+        yield [Choose(instruction="Which?", options=["a", "b"], needs=frozenset())]  # type: ignore[arg-type]
         raise AssertionError("never asked")
 
     yes = ScriptedJudge(lambda question, request: YesNo(value=True))
@@ -396,9 +396,9 @@ def test_the_deadline_ends_everything() -> None:
     async def main() -> tuple[list[Score], float]:
         with JudgeServer(latency=5) as server:
             judge = ChatJudge("m", base_url=server.url)
-            docket = QuestionBatcher(judge=judge, deadline=time.monotonic() + 0.2)
+            batcher = QuestionBatcher(judge=judge, deadline=time.monotonic() + 0.2)
             started = time.monotonic()
-            scores = await docket.run(RECORD, [Asks("deep", deep)])
+            scores = await batcher.run(RECORD, [Asks("deep", deep)])
             took = time.monotonic() - started
             await judge.aclose()
             return scores, took
@@ -411,17 +411,17 @@ def test_the_deadline_ends_everything() -> None:
 def test_a_long_retry_after_is_handed_up() -> None:
     async def main(server: JudgeServer) -> QuestionBatcher:
         judge = ChatJudge("m", base_url=server.url)
-        docket = QuestionBatcher(judge=judge)
-        (score,) = await docket.run(RECORD, [Asks("three", three)])
+        batcher = QuestionBatcher(judge=judge)
+        (score,) = await batcher.run(RECORD, [Asks("three", three)])
         assert [score.status, score.cause] == ["failed", "rate_limited"]
         await judge.aclose()
-        return docket
+        return batcher
 
     with JudgeServer() as server:
         server.faults.append(Fault(status=429, headers={"retry-after": "600"}))
-        docket = asyncio.run(main(server))
+        batcher = asyncio.run(main(server))
         assert len(server.received) == 1
-    assert docket.retry_after == 600
+    assert batcher.retry_after == 600
 
 
 def test_the_schema_asks_for_every_key() -> None:

@@ -25,8 +25,8 @@ from steelyard.errors import (
 from steelyard.judge import ChatJudge
 from steelyard.judge.middleware import RetryPolicy
 from steelyard.questions import (
-    Choice,
     Choose,
+    ChosenOption,
     Claims,
     Contradicted,
     Entities,
@@ -55,8 +55,8 @@ VIEW = View(
     contexts=(Context(text="Einstein was born in Ulm."), Context(text="Ulm lies on the Danube.")),
     answer="In Ulm.",
 )
-SEES = frozenset[Any]({"answer"})
-RATING = Rating(instruction="How good?", levels=((0, "bad"), (1, "fair"), (2, "good")), sees=SEES)
+NEEDS = frozenset[Any]({"answer"})
+RATING = Rating(instruction="How good?", levels=((0, "bad"), (1, "fair"), (2, "good")), needs=NEEDS)
 
 
 def request(*questions: Question, view: View = VIEW) -> Request:
@@ -95,9 +95,9 @@ def test_every_kind_comes_back_in_its_own_form() -> None:
         Relevant(text="C."),
         Same(claim="D.", among="answer", of="reference"),
         Noncommittal(),
-        Predicate(criterion="Is it short?", sees=SEES),
+        Predicate(criterion="Is it short?", needs=NEEDS),
         RATING,
-        Choose(instruction="Which?", options=("red", "blue"), sees=SEES),
+        Choose(instruction="Which?", options=("red", "blue"), needs=NEEDS),
         Claims(),
         Entities(of="answer"),
         GeneratedQuestions(count=2),
@@ -105,9 +105,9 @@ def test_every_kind_comes_back_in_its_own_form() -> None:
     with JudgeServer() as server:
         reply = ask(server, asked)
     forms = [type(answer) for answer in reply.answers.values()]
-    assert forms == [YesNo] * 7 + [Level, Choice] + [Texts] * 3
+    assert forms == [YesNo] * 7 + [Level, ChosenOption] + [Texts] * 3
     assert reply.answers["q8"] == Level(value=2, reason="because")
-    assert reply.answers["q9"] == Choice(value="red", reason="because")
+    assert reply.answers["q9"] == ChosenOption(value="red", reason="because")
     assert reply.answers["q12"] == Texts(items=("One.", "Two."))
 
 

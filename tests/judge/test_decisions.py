@@ -12,8 +12,8 @@ from steelyard.errors import ConfigurationError, JudgeUnavailable, MalformedRepl
 from steelyard.judge import ChatJudge, DecisionsJudge
 from steelyard.metrics import ContextRelevance, Faithfulness, ResponseGroundedness
 from steelyard.questions import (
-    Choice,
     Choose,
+    ChosenOption,
     Claims,
     Contradicted,
     Entities,
@@ -38,9 +38,9 @@ from steelyard.questions import (
 )
 from steelyard.record import Context, Record
 
-SEES = frozenset[Any]({"answer"})
+NEEDS = frozenset[Any]({"answer"})
 VIEW = View(question="Where?", contexts=(Context(text="In Ulm."),), answer="In Ulm. In 1879.")
-RATING = Rating(instruction="How good?", levels=((0, "bad"), (2, "fair"), (4, "good")), sees=SEES)
+RATING = Rating(instruction="How good?", levels=((0, "bad"), (2, "fair"), (4, "good")), needs=NEEDS)
 
 
 def request(*questions: Question) -> Request:
@@ -68,9 +68,9 @@ def test_every_kind_of_decision() -> None:
         Relevant(text="C."),
         Same(claim="D.", among="answer", of="reference"),
         Noncommittal(),
-        Predicate(criterion="It is short.", sees=SEES),
+        Predicate(criterion="It is short.", needs=NEEDS),
         RATING,
-        Choose(instruction="Which?", options=("red", "blue"), sees=SEES),
+        Choose(instruction="Which?", options=("red", "blue"), needs=NEEDS),
     )
     with JudgeServer() as server:
         reply = ask(DecisionsJudge(base_url=server.url), asked)
@@ -80,7 +80,7 @@ def test_every_kind_of_decision() -> None:
     assert [q["type"] for q in got.body["questions"]] == ["predicate"] * 7 + ["score", "choice"]
     assert reply.answers["q1"] == YesNo(value=True, probability=0.9)
     assert reply.answers["q8"] == Level(value=4, probabilities={0: 0, 2: 0, 4: 1})
-    assert reply.answers["q9"] == Choice(value="red", probabilities={"red": 1, "blue": 0})
+    assert reply.answers["q9"] == ChosenOption(value="red", probabilities={"red": 1, "blue": 0})
     assert reply.usage.requests == 1
     assert reply.usage.prompt_tokens > reply.usage.cached_tokens > 0
 
@@ -194,8 +194,8 @@ def test_independent_ratings_share_a_request() -> None:
     record = Record(question="Where?", contexts=(Context(text="In Ulm."),), answer="In Ulm.")
 
     async def main(judge: Judge) -> list[Any]:
-        docket = QuestionBatcher(judge=judge, fuse="record")
-        scores = await docket.run(record, [Faithfulness(), ContextRelevance(), ResponseGroundedness()])
+        batcher = QuestionBatcher(judge=judge, fuse="record")
+        scores = await batcher.run(record, [Faithfulness(), ContextRelevance(), ResponseGroundedness()])
         await judge.aclose()
         return scores
 

@@ -286,7 +286,7 @@ def value_evidence() -> Any:
 
 @pytest.mark.parametrize("level", ["2", "2 out of 2", 3, -1, 1.5, True, None, [2], {"level": 2}, "Rating: 2"])
 def test_a_level_is_a_number_on_the_scale_and_nothing_else(level: Any) -> None:
-    rating = Rating(instruction="?", levels=((0, "no"), (1, "so"), (2, "yes")), sees=frozenset())
+    rating = Rating(instruction="?", levels=((0, "no"), (1, "so"), (2, "yes")), needs=frozenset())
     asked = Request(view=View(), questions={"q1": rating})
     assert isinstance(answers_in(json.dumps({"q1": {"level": level}}), asked)["q1"], Unanswered)
 

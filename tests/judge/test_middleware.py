@@ -16,6 +16,7 @@ import pytest
 
 from judge_server import Fault, JudgeServer
 from steelyard.errors import (
+    Cause,
     ConfigurationError,
     JudgeError,
     JudgeRejected,
@@ -36,8 +37,8 @@ from steelyard.judge.middleware import (
 from steelyard.metrics import Faithfulness, score_record
 from steelyard.questions import (
     Answer,
-    Choice,
     Choose,
+    ChosenOption,
     Judge,
     Level,
     Rating,
@@ -91,11 +92,11 @@ def limited(after: float | None = None) -> RateLimited:
     return RateLimited("slow down", retry_after=after)
 
 
-def down(cause: str = "server_error") -> JudgeUnavailable:
+def down(cause: Cause = "server_error") -> JudgeUnavailable:
     return JudgeUnavailable("down", cause=cause)
 
 
-def rejected(cause: str = "unauthorized") -> JudgeRejected:
+def rejected(cause: Cause = "unauthorized") -> JudgeRejected:
     return JudgeRejected("no", cause=cause)
 
 
@@ -320,7 +321,9 @@ class TestBreaker:
         assert states == ["open", "half_open"]
 
     @pytest.mark.parametrize("cause", ["unauthorized", "unknown_model", "quota_exceeded"])
-    def test_a_rejection_is_for_good_and_one_line(self, cause: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_rejection_is_for_good_and_one_line(
+        self, cause: Cause, caplog: pytest.LogCaptureFixture
+    ) -> None:
         judge, inner, now = self.make(rejected(cause))
         for _ in range(20):
             error = self.one(judge)
@@ -345,7 +348,7 @@ class TestBreaker:
             judge = CircuitBreaker(ChatJudge("m", base_url=server.url))
             causes = []
             for _ in range(5):
-                (score,), _ = await score_record(record, [Faithfulness()], judge=judge)
+                (score,) = (await score_record(record, [Faithfulness()], judge=judge)).scores
                 causes.append(score.cause)
             await judge.aclose()
             return causes
@@ -367,14 +370,14 @@ MANY = Request(
     view=View(question="Q?", contexts=(Context(text="c", id="1"),)),
     questions={
         "q1": Supported(claim="a"),
-        "q2": Rating(instruction="?", levels=LEVELS, sees=frozenset({"question", "contexts"})),
-        "q3": Choose(instruction="?", options=("x", "y"), sees=frozenset({"question", "contexts"})),
+        "q2": Rating(instruction="?", levels=LEVELS, needs=frozenset({"question", "contexts"})),
+        "q3": Choose(instruction="?", options=("x", "y"), needs=frozenset({"question", "contexts"})),
     },
 )
 GOOD: dict[str, Answer] = {
     "q1": YesNo(value=True, probability=0.75, reason="r", evidence=(Evidence(context=0, notes={"n": 1}),)),
     "q2": Level(value=0.5, probabilities={0: 0.25, 0.5: 0.75}),
-    "q3": Choice(value="x", probabilities={"x": 1.0}),
+    "q3": ChosenOption(value="x", probabilities={"x": 1.0}),
 }
 
 
@@ -531,9 +534,9 @@ class TestCache:
             judge = Cache(ChatJudge("m", base_url=server.url))
             values = []
             for id_ in ("1", "2"):
-                (score,), usage = await score_record(record.replace(id=id_), [Faithfulness()], judge=judge)
-                values.append(score.value)
-            assert usage.requests == 0
+                made = await score_record(record.replace(id=id_), [Faithfulness()], judge=judge)
+                values.append(made.scores[0].value)
+            assert made.usage.requests == 0
             await judge.aclose()
             return values
 

@@ -37,7 +37,7 @@ RECORD = Record(id="r1", question="Where?", contexts=(Context(text="In Ulm."),),
 class Asks:
     """A metric made of a function."""
 
-    instance: str
+    name: str
     rounds: Callable[[Record], MetricRun]
 
     def ask(self, record: Record) -> MetricRun:
@@ -88,7 +88,7 @@ def test_what_is_no_answer_never_becomes_a_score(reply: Any) -> None:
 
 
 LEVELS = ((0.0, "no"), (1.0, "yes"))
-RATED = Rating(instruction="How good?", levels=LEVELS, sees=frozenset({"answer"}))
+RATED = Rating(instruction="How good?", levels=LEVELS, needs=frozenset({"answer"}))
 
 
 @pytest.mark.parametrize(

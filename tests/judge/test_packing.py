@@ -32,10 +32,10 @@ def weigh(parts: frozenset[Part]) -> int:
 
 @st.composite
 def predicates(draw: st.DrawFn) -> Predicate:
-    sees = draw(st.frozensets(st.sampled_from(PARTS), min_size=1, max_size=3))
-    blind = draw(st.frozensets(st.sampled_from([part for part in PARTS if part not in sees]) | st.nothing()))
+    needs = draw(st.frozensets(st.sampled_from(PARTS), min_size=1, max_size=3))
+    hides = draw(st.frozensets(st.sampled_from([part for part in PARTS if part not in needs]) | st.nothing()))
     number = draw(st.integers(0, 1000))
-    return Predicate(criterion=f"Is {number} so?", sees=sees, blind=blind, sample=draw(st.integers(0, 3)))
+    return Predicate(criterion=f"Is {number} so?", needs=needs, hides=hides, sample=draw(st.integers(0, 3)))
 
 
 real = st.one_of(
@@ -105,12 +105,12 @@ def test_record_mode_needs_one_group_and_one_more_for_each_further_repeat(questi
 
 def test_of_equally_few_groups_those_with_less_material() -> None:
     # The context-free predicate may ride with either; only one of them keeps the contexts out of a request.
-    light = Predicate(criterion="light", sees=frozenset({"answer"}), blind=frozenset({"reference"}))
+    light = Predicate(criterion="light", needs=frozenset({"answer"}), hides=frozenset({"reference"}))
     heavy = Predicate(
-        criterion="heavy", sees=frozenset({"contexts", "answer"}), blind=frozenset({"reference"})
+        criterion="heavy", needs=frozenset({"contexts", "answer"}), hides=frozenset({"reference"})
     )
-    other = Predicate(criterion="other", sees=frozenset({"reference"}))
-    free = Predicate(criterion="free", sees=frozenset({"contexts"}))
+    other = Predicate(criterion="other", needs=frozenset({"reference"}))
+    free = Predicate(criterion="free", needs=frozenset({"contexts"}))
     groups = pack([other, free, light, heavy], fuse="view", independent=False, weigh=weigh)
     assert sorted(weigh(group.parts) for group in groups) == [15, 120]
 
@@ -124,10 +124,11 @@ def test_no_mixture_holds_up_the_loop(questions: list[Predicate]) -> None:
 
 
 def test_many_repeats_of_many_views_are_packed_at_once() -> None:
-    sees = [frozenset({part}) for part in PARTS]
-    free: list[Question] = [Predicate(criterion=f"p{n}", sees=sees[n % 5]) for n in range(10)]
+    needs = [frozenset({part}) for part in PARTS]
+    free: list[Question] = [Predicate(criterion=f"p{n}", needs=needs[n % 5]) for n in range(10)]
     repeats = [
-        Rating(instruction="r", levels=((0, "a"), (1, "b")), sees=sees[n % 5], sample=n) for n in range(1, 12)
+        Rating(instruction="r", levels=((0, "a"), (1, "b")), needs=needs[n % 5], sample=n)
+        for n in range(1, 12)
     ]
     started = time.process_time()
     groups = pack([*free, *repeats], fuse="view", independent=False, weigh=weigh)

@@ -54,7 +54,9 @@ def ask(url: str, request: Request, **options: Any) -> Reply:
 
 def test_verdicts_and_ratings_fit_the_schema_and_have_probabilities(url: str) -> None:
     levels = ((0, "not relevant"), (1, "partly relevant"), (2, "fully relevant"))
-    rating = Rating(instruction="How relevant are the contexts?", levels=levels, sees=frozenset({"contexts"}))
+    rating = Rating(
+        instruction="How relevant are the contexts?", levels=levels, needs=frozenset({"contexts"})
+    )
     questions = {"q1": Supported(claim="Einstein was born in Ulm."), "q2": rating}
     reply = ask(url, Request(view=VIEW, questions=questions), reasons=False, logprobs=True)
     verdict, level = reply.answers["q1"], reply.answers["q2"]

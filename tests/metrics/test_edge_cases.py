@@ -80,7 +80,7 @@ def test_faithfulness_needs_no_question() -> None:
         (Faithfulness(), "no_claims"),
         (ContextRecall(), "no_claims"),
         (ContextEntityRecall(), "no_entities"),
-        (AnswerRelevancy(reading="statements"), "no_statements"),
+        (AnswerRelevancy(variant="statements"), "no_statements"),
         (AnswerRelevancy(), "no_questions"),
     ],
 )
@@ -106,15 +106,15 @@ def test_what_a_judge_cannot_answer_is_not_applicable() -> None:
 
 def test_the_default_suite_is_what_the_judge_can_honestly_answer() -> None:
     writer = Script().judge()
-    assert [metric.how for metric in default_metrics(writer)][:2] == [
-        "claims=extracted, reading=entailment",
-        "reading=questions, count=3, noncommittal=all, repeats=1",
+    assert [metric.options_text for metric in default_metrics(writer)][:2] == [
+        "claims=extracted, variant=entailment",
+        "variant=questions, count=3, noncommittal=all, repeats=1",
     ]
     for kinds in (frozenset({Supported}), frozenset({Supported, Claims})):
         verifier = ScriptedJudge(writer.script, capabilities=Capabilities(kinds=kinds))
-        assert [metric.how for metric in default_metrics(verifier)][:2] == [
-            "claims=sentences, reading=entailment",
-            "reading=statements, claims=sentences",
+        assert [metric.options_text for metric in default_metrics(verifier)][:2] == [
+            "claims=sentences, variant=entailment",
+            "variant=statements, claims=sentences",
         ]
 
 
@@ -136,7 +136,7 @@ def test_a_negative_statement_is_a_claim(answer: str) -> None:
 def test_metrics_are_found_by_name() -> None:
     assert {by_name(metric.key) for metric in ALL} == set(ALL)
     assert by_name("Context-Recall") is ContextRecall
-    assert by_name("harmfulness")().instance == "harmfulness"
+    assert by_name("harmfulness")().name == "harmfulness"
     assert len(metrics_named(["all"], Script().judge())) == len(ALL)
     with pytest.raises(ConfigurationError, match="no metric is named 'faith'; there are: faithfulness"):
         by_name("faith")
@@ -146,8 +146,8 @@ def test_metrics_are_found_by_name() -> None:
     ("make", "message"),
     [
         (
-            lambda: Faithfulness(reading="maybe"),  # type: ignore[arg-type]
-            "reading='maybe' is none of 'entailment', 'non_contradiction'",
+            lambda: Faithfulness(variant="maybe"),  # type: ignore[arg-type]
+            "variant='maybe' is not one of 'entailment', 'non_contradiction'",
         ),
         (lambda: AnswerRelevancy(count=0), "count=0"),
         (lambda: AspectCritique(aspect="tone"), "aspect 'tone' needs a criterion="),
@@ -157,12 +157,12 @@ def test_metrics_are_found_by_name() -> None:
         (lambda: RagScore(parts=(Faithfulness(judge=Script().judge()),)), "give judge= to RagScore"),
         (lambda: CustomJudge(criterion="c", scale=(0, 2.5)), "whole numbers"),  # type: ignore[arg-type]
         (lambda: AnswerCorrectness(weights=(1, 2, 3)), "two numbers"),  # type: ignore[arg-type]
-        (lambda: Faithfulness(judge="local"), "judge='local' is no Judge"),  # type: ignore[arg-type]
-        (lambda: Faithfulness(threshold="0.8"), "threshold='0.8' is no number"),  # type: ignore[arg-type]
-        (lambda: Faithfulness(threshold=math.nan), "threshold=nan is no number"),
-        (lambda: AspectCritique(aspect="coherence", sees="answer"), "sees='answer' must"),  # type: ignore[arg-type]
-        (lambda: AspectCritique(aspect="coherence", sees=()), "sees=() must"),
-        (lambda: CustomJudge(criterion="c", sees=("answers",)), "must be a tuple out of 'question'"),  # type: ignore[arg-type]
+        (lambda: Faithfulness(judge="local"), "judge='local' is not a Judge"),  # type: ignore[arg-type]
+        (lambda: Faithfulness(threshold="0.8"), "threshold='0.8' is not a number"),  # type: ignore[arg-type]
+        (lambda: Faithfulness(threshold=math.nan), "threshold=nan is not a number"),
+        (lambda: AspectCritique(aspect="coherence", shown="answer"), "shown='answer' must"),  # type: ignore[arg-type]
+        (lambda: AspectCritique(aspect="coherence", shown=()), "shown=() must"),
+        (lambda: CustomJudge(criterion="c", shown=("answers",)), "must be a tuple out of 'question'"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_options_fail_at_once(make: type[Metric], message: str) -> None:
@@ -237,7 +237,7 @@ def test_an_evasive_answer_shows_who_said_so() -> None:
 @pytest.mark.parametrize("metric", [AspectCritique, CustomJudge, RubricScore])
 def test_a_criterion_that_sees_no_answer_needs_none(metric: Any) -> None:
     options = {} if metric is RubricScore else {"criterion": "Is it about ships?"}
-    made = metric(sees=("question", "contexts"), **options)
+    made = metric(shown=("question", "contexts"), **options)
     assert made.missing(FULL.replace(answer="")) is None
     assert made.missing(FULL.replace(contexts=())) == "contexts"
 

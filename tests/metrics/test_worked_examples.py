@@ -28,8 +28,9 @@ from steelyard.metrics import (
     ResponseGroundedness,
     RetrievalPrecision,
     RetrievalRecall,
+    score_record,
 )
-from steelyard.questions import Answer, Predicate, Question, Request, Texts, YesNo
+from steelyard.questions import Answer, Predicate, Question, Request, Texts, Unanswered, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Score
 from steelyard.testing import ScriptedJudge
@@ -57,7 +58,7 @@ def test_faithfulness_of_two_claims_from_one_sentence_is_one_half() -> None:
 
 def test_faithfulness_without_contradiction_lets_the_unknown_pass() -> None:
     script = Script(answer_claims=("a", "b", "c"), true=frozenset({"c"}))  # only "c" is contradicted
-    assert score(Faithfulness(reading="non_contradiction"), EINSTEIN, script).value == pytest.approx(2 / 3)
+    assert score(Faithfulness(variant="non_contradiction"), EINSTEIN, script).value == pytest.approx(2 / 3)
     assert score(Hallucination(), EINSTEIN, script).value == pytest.approx(1 / 3)
 
 
@@ -201,6 +202,42 @@ def test_rag_score_is_the_harmonic_mean_and_asks_nothing_twice() -> None:
     assert score(metric, FRANCE.replace(reference=None), script).status == "not_applicable"
 
 
+def test_rag_score_beside_its_parts_costs_no_further_request() -> None:
+    script = Script(answer_claims=("a", "b"), reference_claims=("r",), true=frozenset({"a", "r"}))
+    parts: list[Metric] = [Faithfulness(), ContextRecall()]
+
+    def requests(metrics: list[Metric]) -> int:
+        judge = script.judge()
+        made = asyncio.run(score_record(FRANCE, metrics, judge=judge))
+        assert made.usage.requests == len(judge.requests)
+        return len(judge.requests)
+
+    alone, together = (
+        requests([RagScore(parts=tuple(parts))]),
+        requests([*parts, RagScore(parts=tuple(parts))]),
+    )
+    assert alone == together == requests(parts)
+
+
+def test_rag_scores_may_be_made_of_rag_scores() -> None:
+    script = Script(answer_claims=("a", "b"), reference_claims=("r",), true=frozenset({"a", "r"}))
+    inner = RagScore(name="inner", parts=(ContextRecall(),))
+    result = score(RagScore(parts=(Faithfulness(), inner)), FRANCE, script)
+    assert result.value == pytest.approx(2 / (1 / 0.5 + 1 / 1.0))
+    assert [verdict.about for verdict in result.verdicts] == ["faithfulness", "inner"]
+
+
+def test_a_part_that_fails_fails_the_rag_score_by_name() -> None:
+    def refuse(question: Question, _: Request) -> Answer:
+        return Unanswered(cause="refused", detail="the model refused")
+
+    judge = ScriptedJudge(refuse)
+    metric = RagScore(parts=(ContextRecall(claims="sentences"), Faithfulness()))
+    result = asyncio.run(metric.score(FRANCE, judge=judge))
+    assert [result.status, result.cause] == ["failed", "refused"]
+    assert result.explanation == "context_recall: scripted: the model refused"
+
+
 def test_aspects_take_the_majority() -> None:
     def answer(question: Question, _: Request) -> Answer:
         assert isinstance(question, Predicate)
@@ -219,6 +256,6 @@ def test_context_relevancy_by_statements_lets_the_judge_extract_them() -> None:
             return Texts(items=("One is.", "Two is.", "Three is.", "One is."))
         return YesNo(value=getattr(question, "text", "") == "Two is.")
 
-    metric = ContextRelevancy(reading="statements")
+    metric = ContextRelevancy(variant="statements")
     result = asyncio.run(metric.score(FRANCE, judge=ScriptedJudge(answer)))
     assert result.value == pytest.approx(1 / 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,3 +106,16 @@ def test_what_a_judge_sends_can_be_written() -> None:
 def test_what_is_no_evaluation_is_refused(line: str) -> None:
     with pytest.raises(InvalidRecord):
         evaluation_from_json(line)
+
+
+def test_an_evaluation_of_the_first_schema_is_read() -> None:
+    """Version 1 called the options of a metric its reading."""
+    evaluation = Evaluation(
+        record_id="r", scores=(Score(metric="f", status="scored", value=1.0, options="claims=sentences"),)
+    )
+    data = evaluation_to_dict(evaluation)
+    assert data["schema"] == 2
+    old = {**data, "schema": 1}
+    for score in old["scores"]:
+        score["reading"] = score.pop("options")
+    assert evaluation_from_json(json.dumps(old)) == evaluation

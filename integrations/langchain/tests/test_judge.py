@@ -120,7 +120,7 @@ def test_embedder() -> None:
 
 
 def test_wrong_objects_fail_at_once() -> None:
-    with pytest.raises(ConfigurationError, match="no chat model"):
+    with pytest.raises(ConfigurationError, match="not a chat model"):
         LangChainJudge("gpt-4o")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="aembed_documents"):
         LangChainEmbedder(object())  # type: ignore[arg-type]

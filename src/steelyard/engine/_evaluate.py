@@ -1,4 +1,4 @@
-"""Scoring one Record: metrics are grouped by the judge they use, and each group shares a docket."""
+"""Scoring one Record: metrics are grouped by the judge they use, and each group shares a batcher."""
 
 from __future__ import annotations
 
@@ -8,34 +8,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from steelyard.errors import ConfigurationError
-from steelyard.metrics import Metric, score_record
+from steelyard.metrics import Metric, RecordScores, score_record
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record, clean
 from steelyard.scores import Evaluation, Score, Usage
-
-__all__ = ["check_names", "evaluate_one"]
 
 _JUDGED = frozenset({"ok", "truncated"})
 
 
 def check_names(metrics: Sequence[Metric]) -> None:
-    """Refuse what is no metric, and metrics whose Scores could not be told apart.
+    """Refuse what is not a metric, and metrics whose Scores could not be told apart.
 
     Raises:
-        ConfigurationError: If one is no Metric, or two have the same instance name.
+        ConfigurationError: If one is not a Metric, or two have the same name.
     """
     seen: set[str] = set()
     for metric in metrics:
         if not isinstance(metric, Metric):
             raise ConfigurationError(
-                f"{metric!r} among the metrics is no Metric; write Faithfulness() with its brackets, "
+                f"{metric!r} among the metrics is not a Metric; write Faithfulness() with its brackets, "
                 "or make metrics out of names with steelyard.metrics.metrics_named"
             )
-        if metric.instance in seen:
-            raise ConfigurationError(
-                f"two metrics are named {metric.instance!r}; give one of them another name="
-            )
-        seen.add(metric.instance)
+        if metric.name in seen:
+            raise ConfigurationError(f"two metrics are named {metric.name!r}; give one of them another name=")
+        seen.add(metric.name)
 
 
 async def evaluate_one(
@@ -52,35 +48,37 @@ async def evaluate_one(
 
     Args:
         record: The turn; it is cleaned first. One that failed or was cancelled is not judged.
-        metrics: What to score it with; instance names must differ.
+        metrics: What to score it with; names must differ.
         judge: Who answers, for metrics that bring no judge of their own.
         embedder: Who embeds.
         fuse: How questions share requests.
         deadline: `time.monotonic()` after which nothing more is asked.
-        inclusion: The probability with which this turn was picked, for all metrics or by instance name.
+        inclusion: The probability with which this turn was picked, for all metrics or by name.
 
     Raises:
-        ConfigurationError: If two metrics have the same instance name.
+        ConfigurationError: If two metrics have the same name.
     """
     check_names(metrics)
     started = time.monotonic()
     record = clean(record)
     if record.status in _JUDGED:
-        found, usage = await _score(record, metrics, judge, embedder, fuse, deadline)
+        made = await _score(record, metrics, judge, embedder, fuse, deadline)
     else:
-        found, usage = _unjudged(record, metrics), Usage()
+        made = RecordScores(scores=_unjudged(record, metrics), usage=Usage())
+    by_name = {score.metric: score for score in made.scores}
     scores = tuple(
-        replace(found[metric.instance], inclusion_probability=_probability(inclusion, metric.instance))
+        replace(by_name[metric.name], inclusion_probability=_probability(inclusion, metric.name))
         for metric in metrics
     )
     return Evaluation(
         record_id=record.id,
         scores=scores,
-        usage=usage,
+        usage=made.usage,
         record=record,
         trace=record.trace,
         evaluated_at=time.time(),
         duration=time.monotonic() - started,
+        retry_after=made.retry_after,
     )
 
 
@@ -91,7 +89,7 @@ async def _score(
     embedder: Embedder | None,
     fuse: Fuse,
     deadline: float | None,
-) -> tuple[dict[str, Score], Usage]:
+) -> RecordScores:
     groups: dict[int, tuple[Judge, list[Metric]]] = {}
     for metric in metrics:
         chosen = metric.judge or judge
@@ -102,20 +100,22 @@ async def _score(
             for chosen, group in groups.values()
         )
     )
-    usage = sum((spent for _, spent in parts), Usage())
-    return {score.metric: score for scores, _ in parts for score in scores}, usage
+    waits = [part.retry_after for part in parts if part.retry_after is not None]
+    return RecordScores(
+        scores=tuple(score for part in parts for score in part.scores),
+        usage=sum((part.usage for part in parts), Usage()),
+        retry_after=max(waits, default=None),
+    )
 
 
-def _unjudged(record: Record, metrics: Sequence[Metric]) -> dict[str, Score]:
+def _unjudged(record: Record, metrics: Sequence[Metric]) -> tuple[Score, ...]:
     explanation = f"the turn ended with status {record.status!r}" + (
         f": {record.error}" if record.error else ""
     )
-    return {
-        metric.instance: Score.not_applicable(
-            metric.instance, cause=f"status_{record.status}", explanation=explanation
-        )
+    return tuple(
+        Score.not_applicable(metric.name, cause=f"status_{record.status}", explanation=explanation)
         for metric in metrics
-    }
+    )
 
 
 def _probability(inclusion: Mapping[str, float] | float, name: str) -> float:

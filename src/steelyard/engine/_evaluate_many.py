@@ -21,8 +21,6 @@ from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
 from steelyard.scores import Evaluation
 
-__all__ = ["Progress", "aevaluate", "evaluate", "evaluate_each"]
-
 Progress = bool | Callable[[Evaluation], None]
 """Show a bar on stderr, show nothing, or call a function for each finished Evaluation."""
 
@@ -120,7 +118,7 @@ async def evaluate_each(
     _check(concurrency, deadline, embedder)
     chosen = judge_from(judge if judge is not None else "local")
     if isinstance(metrics, Metric):
-        raise ConfigurationError(f"metrics is a single Metric; pass a list of them: [{metrics.instance}]")
+        raise ConfigurationError(f"metrics is a single Metric; pass a list of them: [{metrics.name}]")
     suite = list(metrics) if metrics is not None else default_metrics(chosen)
     check_names(suite)
     vectors = embedder if embedder is not None else _static_embedder()
@@ -159,11 +157,11 @@ def _check(concurrency: object, deadline: object, embedder: object) -> None:
     if deadline is not None and not (isinstance(deadline, int | float) and deadline > 0):
         raise ConfigurationError(f"deadline must be a number of seconds above 0, not {deadline!r}")
     if embedder is not None and not isinstance(embedder, Embedder):
-        raise ConfigurationError(f"embedder={embedder!r} is no Embedder: it needs name and embed()")
+        raise ConfigurationError(f"embedder={embedder!r} is not an Embedder: it needs name and embed()")
 
 
 def _checked(records: Iterable[Record]) -> Iterator[Record]:
-    """The same records; what is none is said with the way to make one."""
+    """The same records; anything else is refused, with the way to make a Record."""
     if isinstance(records, Record):
         raise ConfigurationError("records is a single Record; pass a list of them: [record]")
     for record in records:

@@ -13,8 +13,6 @@ from steelyard.stats import MetricSummary, Summarizer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Results"]
-
 
 class Results(Sequence[Evaluation]):
     """Evaluations in input order, with what they add up to.

@@ -5,8 +5,9 @@ Each loads its libraries when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steelyard._internal.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from steelyard.judge._by_name import judge_from
@@ -25,18 +26,15 @@ __all__ = [
     "judge_from",
 ]
 
-_LAZY = {
-    "ChatJudge": "chat",
-    "DecisionsJudge": "decisions",
-    "LocalJudge": "local",
-    "MiniLMEmbedder": "embed",
-    "OpenAIEmbedder": "embed",
-    "StaticEmbedder": "embed",
-    "judge_from": "_by_name",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'steelyard.judge' has no attribute {name!r}")
-    return getattr(import_module(f"steelyard.judge.{_LAZY[name]}"), name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "ChatJudge": "steelyard.judge.chat",
+        "DecisionsJudge": "steelyard.judge.decisions",
+        "LocalJudge": "steelyard.judge.local",
+        "MiniLMEmbedder": "steelyard.judge.embed",
+        "OpenAIEmbedder": "steelyard.judge.embed",
+        "StaticEmbedder": "steelyard.judge.embed",
+        "judge_from": "steelyard.judge._by_name",
+    },
+)

@@ -7,8 +7,6 @@ from typing import Any
 from steelyard.errors import ConfigurationError
 from steelyard.questions import Judge
 
-__all__ = ["judge_from"]
-
 
 def judge_from(
     spec: str | Judge,
@@ -33,7 +31,9 @@ def judge_from(
     """
     if not isinstance(spec, str):
         if not isinstance(spec, Judge):
-            raise ConfigurationError(f"judge={spec!r} is no Judge: it needs name, capabilities and answer()")
+            raise ConfigurationError(
+                f"judge={spec!r} is not a Judge: it needs name, capabilities and answer()"
+            )
         if model or base_url or api_key or options:
             raise ConfigurationError(f"{spec!r} is a judge already; give its options to its own class")
         return spec

@@ -1,4 +1,4 @@
-"""The openai package, held at arm's length: one client per event loop, no retries of its own, named errors.
+"""Requests through the openai package: one client per event loop, no retries of its own, named errors.
 
 Where a key goes: without `base_url`, to wherever the openai package itself would go (OPENAI_BASE_URL, or
 OpenAI), with the key given or OPENAI_API_KEY. With `base_url`, only a key that was passed along with it is
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import math
 import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -26,11 +28,11 @@ from steelyard.errors import (
     RateLimited,
     SteelyardError,
 )
+from steelyard.scores import Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["Endpoint", "named_error"]
 
 _NO_KEY = "none"
 _FOREIGN_HEADERS = ("OpenAI-Organization", "OpenAI-Project")
@@ -169,7 +171,7 @@ class Endpoint:
                 where=self.where,
             )
         if isinstance(error, openai.OpenAIError | ValueError):
-            return MalformedReply(f"{self.where} sent something that is no reply: {type(error).__name__}")
+            return MalformedReply(f"{self.where} sent something that is not a reply: {type(error).__name__}")
         return JudgeUnavailable(f"{self.where}: {type(error).__name__}: {error}", cause="unreachable")
 
     async def aclose(self) -> None:
@@ -253,3 +255,40 @@ def _until(date: str | None) -> float | None:
         return max(0.0, (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError):
         return None
+
+
+def body_of(content: bytes) -> Mapping[str, Any]:
+    """The JSON object of a reply.
+
+    Raises:
+        MalformedReply: If it is something else.
+    """
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise MalformedReply("the server's reply is not JSON") from error
+    if not isinstance(body, dict):
+        raise MalformedReply("the server's reply is not a JSON object")
+    return body
+
+
+def usage_of(body: Mapping[str, Any], *, requests: int = 0, seconds: float = 0.0) -> Usage:
+    """What the server counted, under either of the names in use; zeros where it counts nothing."""
+    usage = _object(body.get("usage"))
+    details = _object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    return Usage(
+        requests=requests,
+        prompt_tokens=_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
+        completion_tokens=_count(usage.get("completion_tokens", usage.get("output_tokens"))),
+        cached_tokens=_count(details.get("cached_tokens")),
+        seconds=seconds,
+    )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return max(0, int(value)) if known else 0

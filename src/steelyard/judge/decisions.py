@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from steelyard.errors import ConfigurationError, MalformedReply, MissingDependency
-from steelyard.judge._openai_client import Endpoint
-from steelyard.judge._replies import body_of, usage_of
+from steelyard.judge._openai_client import Endpoint, body_of, usage_of
 from steelyard.judge.chat._prompts import Material, fence_view
-from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy
+from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
 from steelyard.questions import (
     Answer,
     Capabilities,
-    Choice,
     Choose,
+    ChosenOption,
     Claims,
     Contradicted,
-    Entities,
-    GeneratedQuestions,
     Judge,
     Level,
     Noncommittal,
@@ -47,14 +44,100 @@ __all__ = ["DecisionsJudge"]
 
 _VERSION = "d1"
 _MOST = 400
-_DECIDED: frozenset[type[Question]] = frozenset(
-    {Contradicted, Noncommittal, Choose, Predicate, Rating, Relevant, Same, Supported, Useful}
-)
-_EXTRACTIONS: frozenset[type[Question]] = frozenset({Claims, Entities, GeneratedQuestions})
 _PLACES = {"reference_contexts": "the expected contexts", "contexts": "the contexts"}
 
 
-class DecisionsJudge:
+@dataclass(frozen=True, slots=True)
+class _DecisionKind:
+    """How one kind of question is put to the endpoint."""
+
+    type: Literal["predicate", "score", "choice"]
+    """What the endpoint calls it."""
+    wording: Callable[[Any], str]
+    """What is asked; for a predicate, what is to be true."""
+    parse: Callable[[Any, Mapping[str, Any]], Answer]
+    """From the endpoint's answer to ours; KeyError, TypeError and ValueError mean that it is malformed."""
+    more: Callable[[Any], Mapping[str, Any]] = lambda _: {}
+    """Further fields of the question."""
+
+
+def _place(by: str) -> str:
+    return _PLACES.get(by, f"the {by}")
+
+
+def _supported(question: Supported) -> str:
+    place = _place(question.by)
+    if question.passage is not None:
+        place = f"context {'c' if question.by == 'contexts' else 'e'}{question.passage + 1}"
+    return f"Every part of this statement can be inferred from {place} alone"
+
+
+def _relevant(question: Relevant) -> str:
+    of_contexts = question.of == "contexts"
+    return (
+        "This sentence helps to answer the question"
+        if of_contexts
+        else "This statement addresses the question"
+    )
+
+
+def _yes_no(_: Question, body: Mapping[str, Any]) -> Answer:
+    probability = float(body["probability"])
+    return YesNo(value=probability >= 0.5, probability=probability)
+
+
+def _level(question: Rating, body: Mapping[str, Any]) -> Answer:
+    by_label = {f"{value:g}": value for value, _ in question.levels}
+    weights = {by_label[w["label"]]: float(w["probability"]) for w in body["probabilities"]}
+    # Of levels equally probable the lowest: doubt never raises a score.
+    return Level(value=max(sorted(weights), key=weights.__getitem__), probabilities=weights)
+
+
+def _option(_: Choose, body: Mapping[str, Any]) -> Answer:
+    chances = {str(w["value"]): float(w["probability"]) for w in body["probabilities"]}
+    return ChosenOption(value=body["choice"], probabilities=chances)
+
+
+def _predicate(wording: Callable[[Any], str]) -> _DecisionKind:
+    return _DecisionKind("predicate", wording, _yes_no)
+
+
+KINDS: Mapping[type[Question], _DecisionKind] = {
+    Supported: _predicate(_supported),
+    Contradicted: _predicate(lambda q: f"This statement is said to be wrong by {_place(q.by)}"),
+    Relevant: _predicate(_relevant),
+    Same: _predicate(lambda q: f"The {q.among} also makes this statement, in whatever words"),
+    Useful: _predicate(
+        lambda q: f"Context c{q.context + 1} helped to arrive at the {q.toward} to the question."
+    ),
+    Noncommittal: _predicate(
+        lambda _: "The answer is evasive: it says that it does not know, or nothing to the point."
+    ),
+    Predicate: _predicate(lambda q: q.criterion),
+    Rating: _DecisionKind(
+        "score",
+        lambda q: q.instruction,
+        _level,
+        lambda q: {"levels": [{"label": f"{value:g}", "description": text} for value, text in q.levels]},
+    ),
+    Choose: _DecisionKind(
+        "choice",
+        lambda q: q.instruction,
+        _option,
+        lambda q: {"choices": [{"value": option} for option in q.options]},
+    ),
+}
+"""What the endpoint decides. It writes no text, so extractions are not among them."""
+
+
+def _put(question: Question, material: Material) -> dict[str, Any]:
+    """A question as the endpoint takes it; the words it is about follow after a colon."""
+    kind = KINDS[type(question)]
+    about = f": {material.enclose(question.quoted)}" if question.quoted else ""
+    return {"type": kind.type, "instructions": kind.wording(question) + about, **kind.more(question)}
+
+
+class DecisionsJudge(Wrapper):
     """A judge on OpenAI's Decisions endpoint: up to 400 typed questions about one input, with probabilities.
 
     Every question is answered by itself, so independent repeats share a request. A yes is a probability of at
@@ -100,24 +183,35 @@ class DecisionsJudge:
             base_url=base_url, api_key=api_key, timeout=timeout, connections=concurrency, client=client
         )
         able = Capabilities(
-            kinds=_DECIDED, independent=True, max_questions=max_questions, max_characters=max_characters
+            kinds=frozenset(KINDS),
+            independent=True,
+            max_questions=max_questions,
+            max_characters=max_characters,
         )
         bare = _Decisions(model, endpoint, able)
-        self._judge: Judge = Retry(AdaptiveConcurrency(bare, most=concurrency), RetryPolicy(retries=retries))
+        super().__init__(Retry(AdaptiveConcurrency(bare, most=concurrency), RetryPolicy(retries=retries)))
         self._extractor = extractor
         self._where = endpoint.where
-        extracts = extractor.capabilities.kinds & _EXTRACTIONS if extractor else frozenset({Claims})
-        self.capabilities = replace(able, kinds=_DECIDED | extracts)
 
     @property
     def name(self) -> str:
         """`decisions:` and the model, and the extractor's name where there is one."""
-        return f"{self._judge.name}+{self._extractor.name}" if self._extractor else self._judge.name
+        return f"{self.judge.name}+{self._extractor.name}" if self._extractor else self.judge.name
 
     @property
     def prompt_version(self) -> str:
         """Version of the wording, and the extractor's, or `sentences` where claims are sentences."""
         return f"{_VERSION}+{self._extractor.prompt_version if self._extractor else 'sentences'}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the endpoint decides, and what the extractor extracts; claims without one."""
+        able, extractor = self.judge.capabilities, self._extractor
+        if extractor is None:
+            return replace(able, kinds=able.kinds | {Claims})
+        return replace(
+            able, kinds=able.kinds | {kind for kind in extractor.capabilities.kinds if kind.extracts}
+        )
 
     async def answer(self, request: Request) -> Reply:
         """Extract what is to be extracted, decide the rest.
@@ -129,7 +223,7 @@ class DecisionsJudge:
         decisions = {key: q for key, q in request.questions.items() if not q.extracts}
         answers: dict[str, Answer] = {}
         usage = Usage()
-        for questions, ask in ((extractions, self._extract), (decisions, self._judge.answer)):
+        for questions, ask in ((extractions, self._extract), (decisions, self.judge.answer)):
             if questions:
                 reply = await ask(replace(request, questions=questions))
                 answers.update(reply.answers)
@@ -150,12 +244,12 @@ class DecisionsJudge:
 
     async def aclose(self) -> None:
         """Close the running loop's connections, the extractor's too."""
-        await self._judge.aclose()
+        await super().aclose()
         if self._extractor is not None:
             await self._extractor.aclose()
 
     def __repr__(self) -> str:
-        return f"DecisionsJudge({self._judge.name.removeprefix('decisions:')!r}, base_url={self._where!r})"
+        return f"DecisionsJudge({self.judge.name.removeprefix('decisions:')!r}, base_url={self._where!r})"
 
 
 class _Decisions:
@@ -171,7 +265,7 @@ class _Decisions:
     async def answer(self, request: Request) -> Reply:
         """Ask, and hold each answer against its question by name."""
         started = time.perf_counter()
-        lines = [_foreign(question) for question in request.questions.values()]
+        lines = [question.quoted or "" for question in request.questions.values()]
         material = fence_view(request.view, beside=lines)
         questions = [{"name": key, **_put(q, material)} for key, q in request.questions.items()]
         raw = await self._endpoint.call(lambda client: self._send(client, material, questions))
@@ -197,55 +291,6 @@ class _Decisions:
         await self._endpoint.aclose()
 
 
-def _foreign(question: Question) -> str:
-    """The words in a question that come from the material."""
-    return getattr(question, "claim", "") or getattr(question, "text", "")
-
-
-def _put(question: Question, material: Material) -> dict[str, Any]:
-    """A question as the endpoint takes it."""
-    match question:
-        case Rating(instruction=instruction, levels=levels):
-            steps = [{"label": f"{value:g}", "description": text} for value, text in levels]
-            return {"type": "score", "instructions": instruction, "levels": steps}
-        case Choose(instruction=instruction, options=options):
-            return {
-                "type": "choice",
-                "instructions": instruction,
-                "choices": [{"value": option} for option in options],
-            }
-        case _:
-            foreign = _foreign(question)
-            said = f": {material.enclose(foreign)}" if foreign else ""
-            return {"type": "predicate", "instructions": _statement(question) + said}
-
-
-def _statement(question: Question) -> str:
-    """What is to be true, for a predicate; the words it is about follow after a colon."""
-    match question:
-        case Supported(by=by, passage=passage):
-            place = _PLACES.get(by, f"the {by}")
-            if passage is not None:
-                place = f"context {'c' if by == 'contexts' else 'e'}{passage + 1}"
-            return f"Every part of this statement can be inferred from {place} alone"
-        case Contradicted(by=by):
-            return f"This statement is said to be wrong by {_PLACES.get(by, f'the {by}')}"
-        case Relevant(of="contexts"):
-            return "This sentence helps to answer the question"
-        case Relevant():
-            return "This statement addresses the question"
-        case Same(among=among):
-            return f"The {among} also makes this statement, in whatever words"
-        case Useful(context=context, toward=toward):
-            return f"Context c{context + 1} helped to arrive at the {toward} to the question."
-        case Noncommittal():
-            return "The answer is evasive: it says that it does not know, or nothing to the point."
-        case Predicate(criterion=criterion):
-            return criterion
-        case _:
-            raise TypeError(f"no wording for {question!r}")
-
-
 def _read(questions: Mapping[str, Question], answers: list[Any]) -> dict[str, Answer]:
     """The answers by name; where the server leaves names out, by place, if there is one for each question."""
     keys = list(questions)
@@ -257,30 +302,22 @@ def _read(questions: Mapping[str, Question], answers: list[Any]) -> dict[str, An
         if key in found:
             found[key] = Unanswered(cause="malformed_answer", detail="answered twice")
         elif key in questions:
-            found[key] = _answer(questions[key], body)
+            found[key] = _answer_of(questions[key], body)
         else:
             found[str(key)] = Unanswered(cause="malformed_answer", detail="nobody asked")
     return found
 
 
-def _answer(question: Question, body: Mapping[str, Any]) -> Answer:
+def _answer_of(question: Question, body: Mapping[str, Any]) -> Answer:
     kind = body.get("type")
     if kind == "refusal":
         return Unanswered(cause="refused", detail="the model refused")
+    decided = KINDS[type(question)]
+    if kind != decided.type:
+        detail = f"a {kind!r} answer to a {question.kind!r} question"
+        return Unanswered(cause="malformed_answer", detail=detail)
     try:
-        match question:
-            case Rating(levels=levels) if kind == "score":
-                by_label = {f"{value:g}": value for value, _ in levels}
-                weights = {by_label[w["label"]]: float(w["probability"]) for w in body["probabilities"]}
-                # Of levels equally probable the lowest: doubt never raises a score.
-                return Level(value=max(sorted(weights), key=weights.__getitem__), probabilities=weights)
-            case Choose() if kind == "choice":
-                chances = {str(w["value"]): float(w["probability"]) for w in body["probabilities"]}
-                return Choice(value=body["choice"], probabilities=chances)
-            case _ if kind == "predicate" and question.form is YesNo:
-                probability = float(body["probability"])
-                return YesNo(value=probability >= 0.5, probability=probability)
+        return decided.parse(question, body)
     except (KeyError, TypeError, ValueError) as error:
         detail = f"{type(error).__name__} in a {kind!r} answer"
         return Unanswered(cause="malformed_answer", detail=detail)
-    return Unanswered(cause="malformed_answer", detail=f"a {kind!r} answer to a {question.kind!r} question")

@@ -1,6 +1,6 @@
 """The metrics room: one noun per file, each a formula and the questions it asks."""
 
-from steelyard.metrics._metric import Metric, score_record
+from steelyard.metrics._metric import Metric, RecordScores, score_record
 from steelyard.metrics._registry import ALL, by_name, default_metrics, metrics_named
 from steelyard.metrics.answer_accuracy import AnswerAccuracy
 from steelyard.metrics.answer_correctness import AnswerCorrectness
@@ -45,6 +45,7 @@ __all__ = [
     "Metric",
     "NoiseSensitivity",
     "RagScore",
+    "RecordScores",
     "ResponseGroundedness",
     "RetrievalPrecision",
     "RetrievalRecall",

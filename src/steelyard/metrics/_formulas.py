@@ -5,17 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "average_precision",
-    "cosine",
-    "f_beta",
-    "f_score",
-    "harmonic_mean",
-    "jaccard",
-    "share",
-    "share_error",
-]
-
 
 def share(hits: Iterable[bool]) -> float:
     """Hits over all, in 0..1; not defined for nothing.

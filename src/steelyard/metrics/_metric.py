@@ -1,4 +1,7 @@
-"""What every metric is: a name, what it needs, and a generator that asks questions and returns a Score."""
+"""What every metric is: a name, what it needs, and a generator that asks questions and returns a Score.
+
+The formulas (`questions`) do no I/O. What does is here: `Metric.score` and `score_record`.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,16 @@ from steelyard.questions import Embedder, Fuse, Judge, MetricRun, Part, Question
 from steelyard.record import Record, clean
 from steelyard.scores import Direction, Provenance, Score, Usage
 
-__all__ = ["Metric", "has", "score_record"]
-
 _NOT_OPTIONS = frozenset({"name", "threshold", "judge"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(ABC):
-    """A formula and the questions it asks. Metrics do no I/O; the docket drives them.
+    """A formula and the questions it asks.
 
-    A metric of your own subclasses this: set `key`, say what it `needs`, and write `questions`.
+    A metric of your own subclasses this: set `key`, say what it `needs`, and write `questions`. `questions`
+    does no I/O: it yields what it wants to know, and the batcher asks. `score` is the short way to one Score;
+    it does the I/O, with a judge and an embedder that it opens and closes where none are given.
     """
 
     key: ClassVar[str]
@@ -33,23 +36,25 @@ class Metric(ABC):
     version: ClassVar[str] = "1"
     """Goes up when the definition changes; part of every result id."""
 
-    name: str | None = None
-    """Instance name, to run a metric twice with different options; the key where none is given."""
+    name: str = ""
+    """The name its Scores carry; the key where none is given. Another one lets a metric run twice."""
     threshold: float | None = 0.5
     """Scores on the right side of it pass; None for no verdict."""
     judge: Judge | None = None
     """A judge for this metric alone."""
 
     def __post_init__(self) -> None:
-        """Refuse options of the wrong kind: a word there is not, a threshold that is no number.
+        """Fill in the name, and refuse options that cannot mean anything.
 
         Raises:
             ConfigurationError: Naming the option and the words there are.
         """
+        if not self.name:
+            object.__setattr__(self, "name", self.default_name)
         for option, hint in get_type_hints(type(self)).items():
             value = getattr(self, option, None)
             if get_origin(hint) is Literal and value not in get_args(hint):
-                raise ConfigurationError(f"{self.key}: {option}={value!r} is none of {_words(hint)}")
+                raise ConfigurationError(f"{self.key}: {option}={value!r} is not one of {_words(hint)}")
             if hint == tuple[Part, ...] and not (
                 value and isinstance(value, tuple | list) and {*value} <= {*get_args(Part)}
             ):
@@ -57,16 +62,16 @@ class Metric(ABC):
                     f"{self.key}: {option}={value!r} must be a tuple out of {_words(Part)}"
                 )
         if self.threshold is not None and _number(self.threshold) is None:
-            raise ConfigurationError(f"{self.key}: threshold={self.threshold!r} is no number")
+            raise ConfigurationError(f"{self.key}: threshold={self.threshold!r} is not a number")
         if self.judge is not None and not isinstance(self.judge, Judge):
             raise ConfigurationError(
-                f"{self.key}: judge={self.judge!r} is no Judge; make one with steelyard.judge.judge_from"
+                f"{self.key}: judge={self.judge!r} is not a Judge; make one with steelyard.judge.judge_from"
             )
 
     @property
-    def instance(self) -> str:
-        """The name its Scores carry."""
-        return self.name or self.key
+    def default_name(self) -> str:
+        """The name where none is given."""
+        return self.key
 
     @property
     def direction(self) -> Direction:
@@ -88,8 +93,8 @@ class Metric(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_OPTIONS}
 
     @property
-    def how(self) -> str:
-        """Its options in words, e.g. `reading=entailment, claims=extracted`; empty where it has none."""
+    def options_text(self) -> str:
+        """Its options in words, e.g. `variant=entailment, claims=extracted`; empty where it has none."""
         return ", ".join(f"{name}={value}" for name, value in self.options.items())
 
     @abstractmethod
@@ -102,7 +107,7 @@ class Metric(ABC):
         if part is not None:
             lack = part.replace("_", " ")
             return Score.not_applicable(
-                self.instance, cause=f"missing_{part}", explanation=f"the record has no {lack}"
+                self.name, cause=f"missing_{part}", explanation=f"the record has no {lack}"
             )
         return (yield from self.questions(record))
 
@@ -127,25 +132,25 @@ class Metric(ABC):
         """
         given = self.judge or judge
         if given is None:
-            raise ConfigurationError(f"{self.instance!r} has no judge; pass judge=LocalJudge() or another")
+            raise ConfigurationError(f"{self.name!r} has no judge; pass judge=LocalJudge() or another")
         chosen = judge_from(given)
         vectors = embedder if embedder is not None else StaticEmbedder()
         try:
-            scores, _ = await score_record(clean(record), [self], judge=chosen, embedder=vectors, fuse=fuse)
+            made = await score_record(clean(record), [self], judge=chosen, embedder=vectors, fuse=fuse)
         finally:
             if chosen is not given:
                 await chosen.aclose()
             if vectors is not embedder:
                 await vectors.aclose()
-        return scores[0]
+        return made.scores[0]
 
     def scored(self, value: float, **details: Any) -> Score:
         """A Score with a value, for `questions` to return."""
-        return Score(metric=self.instance, status="scored", value=value, **details)
+        return Score(metric=self.name, status="scored", value=value, **details)
 
     def not_applicable(self, cause: str, explanation: str) -> Score:
         """A Score without a value, for `questions` to return where the formula has nothing to work on."""
-        return Score.not_applicable(self.instance, cause=cause, explanation=explanation)
+        return Score.not_applicable(self.name, cause=cause, explanation=explanation)
 
 
 def _words(hint: Any) -> str:
@@ -162,6 +167,18 @@ def has(record: Record, part: Part) -> bool:
     return bool(value and value.strip())
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordScores:
+    """What scoring one record with one judge came to."""
+
+    scores: tuple[Score, ...]
+    """One finished Score per metric, in order."""
+    usage: Usage
+    """What they cost together."""
+    retry_after: float | None = None
+    """The longest wait in seconds that a server asked for when it failed; None where none did."""
+
+
 async def score_record(
     record: Record,
     metrics: list[Metric],
@@ -170,22 +187,22 @@ async def score_record(
     embedder: Embedder | None = None,
     fuse: Fuse = "view",
     deadline: float | None = None,
-) -> tuple[list[Score], Usage]:
+) -> RecordScores:
     """Score one record with metrics that share a judge.
 
     Args:
         record: The turn.
-        metrics: Metrics, each with an instance name of its own.
+        metrics: Metrics, each with a name of its own.
         judge: Who answers.
         embedder: Who embeds.
         fuse: How questions share requests.
         deadline: `time.monotonic()` after which nothing more is asked.
 
     Returns:
-        One finished Score per metric, in order, and what they cost together.
+        The Scores, what they cost, and how long a server that failed wants to be left alone.
     """
-    docket = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
-    scores = await docket.run(record, metrics)
+    batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
+    scores = await batcher.run(record, metrics)
     provenance = Provenance(
         judge=judge.name,
         embedder=embedder.name if embedder else None,
@@ -193,25 +210,26 @@ async def score_record(
         fuse=fuse,
         calibrated=judge.capabilities.calibrated,
     )
-    finished = [
-        _finish(score, metric, record, provenance) for score, metric in zip(scores, metrics, strict=True)
-    ]
-    return finished, docket.usage
+    return RecordScores(
+        scores=tuple(
+            _finish(score, metric, record, provenance) for score, metric in zip(scores, metrics, strict=True)
+        ),
+        usage=batcher.usage,
+        retry_after=batcher.retry_after,
+    )
 
 
 def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance) -> Score:
     """Give a raw Score its identity: how it was made, its id, and whether it passes."""
     value = None if score.value is None else _number(score.value)
     if value is None and (score.status == "scored" or score.value is not None):
-        score = Score.failed(
-            metric.instance, cause="metric_error", explanation=f"the value is {score.value!r}"
-        )
+        score = Score.failed(metric.name, cause="metric_error", explanation=f"the value is {score.value!r}")
     passed = _passes(value, metric)
     return replace(
         score,
-        metric=metric.instance,
+        metric=metric.name,
         value=value,
-        reading=metric.how,
+        options=metric.options_text,
         threshold=metric.threshold,
         direction=metric.direction,
         passed=passed,
@@ -222,7 +240,7 @@ def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance
 
 
 def _number(value: object) -> float | None:
-    """What a metric gave as its value as a plain float; None for what is no number, or has no end."""
+    """What a metric gave as its value as a plain float; None for what is not a number, or is not finite."""
     if isinstance(value, str):
         return None
     try:
@@ -242,7 +260,7 @@ def _result_id(metric: Metric, record: Record, made: Provenance) -> str:
     """The same record, metric, options and way of judging give the same id, so that sinks upsert."""
     options = json.dumps(metric.options, sort_keys=True, default=repr)
     parts = [
-        *(record.id, metric.instance, metric.key, metric.version, options),
+        *(record.id, metric.name, metric.key, metric.version, options),
         *(made.judge, made.embedder, made.prompt_version, made.fuse),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

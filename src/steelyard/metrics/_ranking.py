@@ -10,8 +10,6 @@ from steelyard.metrics._steps import verdicts
 from steelyard.questions import MetricRun, Useful, YesNo, require
 from steelyard.record import Record
 
-__all__ = ["rank_useful"]
-
 
 def rank_useful(metric: Metric, record: Record, toward: Literal["answer", "reference"]) -> MetricRun:
     """Ask of every context whether it was useful, and score the ranking; use with `yield from`."""

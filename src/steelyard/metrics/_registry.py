@@ -29,8 +29,6 @@ from steelyard.metrics.retrieval import RetrievalPrecision, RetrievalRecall
 from steelyard.metrics.rubric import RubricScore
 from steelyard.questions import GeneratedQuestions, Judge
 
-__all__ = ["ALL", "by_name", "default_metrics", "metrics_named"]
-
 ALL: tuple[type[Metric], ...] = (
     Faithfulness,
     Hallucination,
@@ -72,19 +70,19 @@ def by_name(name: str) -> Callable[[], Metric]:
 
 
 def default_metrics(judge: Judge) -> list[Metric]:
-    """The suite for live traffic, which has no reference, in the readings that this judge can answer.
+    """The suite for live traffic, which has no reference, in the variants that this judge can answer.
 
-    A judge that cannot write (the local one) gets answer relevancy in its statements reading, and claims are
-    the sentences that state something: its own extraction is no more than that, and the Score shall say so.
+    A judge that cannot write (the local one) gets answer relevancy in its statements variant, and claims are
+    the sentences that state something: its own extraction is no more than that, and the Score says so.
     """
     writes = GeneratedQuestions in judge.capabilities.kinds
     claims: ClaimsFrom = "extracted" if writes else "sentences"
-    relevancy = AnswerRelevancy() if writes else AnswerRelevancy(reading="statements", claims=claims)
+    relevancy = AnswerRelevancy() if writes else AnswerRelevancy(variant="statements", claims=claims)
     return [Faithfulness(claims=claims), relevancy, ContextUtilization(), ContextRelevancy()]
 
 
 def metrics_named(names: Sequence[str], judge: Judge) -> list[Metric]:
-    """Metrics by name, in the readings of `default_metrics` where it has them; `all` means every one.
+    """Metrics by name, in the variants of `default_metrics` where it has them; `all` means every one.
 
     Raises:
         ConfigurationError: If a name is unknown.

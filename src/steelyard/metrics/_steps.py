@@ -10,8 +10,6 @@ from steelyard.record import Record
 from steelyard.scores import Verdict
 from steelyard.text import statements
 
-__all__ = ["ClaimsFrom", "Step", "both_claims", "claims_of", "name_worst", "needs_of", "verdicts"]
-
 ClaimsFrom = Literal["extracted", "sentences"]
 """Whether the judge extracts claims, or each sentence is one."""
 
@@ -19,9 +17,9 @@ Step = Generator[Sequence[Question], Sequence[Answer], list[str]]
 """A part of a metric that asks and comes back with texts."""
 
 
-def needs_of(sees: Sequence[Part]) -> tuple[Part, ...]:
-    """What a criterion of the user's own needs: the answer, or all that it sees where it sees no answer."""
-    return ("answer",) if "answer" in sees else tuple(sees)
+def needs_of(shown: Sequence[Part]) -> tuple[Part, ...]:
+    """What a criterion of the user's own needs: the answer, or or all that is shown where no answer is."""
+    return ("answer",) if "answer" in shown else tuple(shown)
 
 
 def claims_of(record: Record, of: Literal["answer", "reference"], how: ClaimsFrom) -> Step:

@@ -10,8 +10,6 @@ from steelyard.questions import Answer, Level, MetricRun, Rating, Unanswered
 from steelyard.record import Record
 from steelyard.scores import Score, Verdict
 
-__all__ = ["TwoRatings"]
-
 
 class TwoRatings(Metric):
     """Mean of two independent ratings, each divided by the top level, in 0..1.
@@ -52,7 +50,7 @@ class TwoRatings(Metric):
         if lack.cause == "unsupported":
             return self.not_applicable("unsupported", lack.detail)
         explanation = f"both ratings are invalid: {lack.detail or lack.cause}"
-        return Score.failed(self.instance, cause=lack.cause, explanation=explanation, verdicts=shown)
+        return Score.failed(self.name, cause=lack.cause, explanation=explanation, verdicts=shown)
 
 
 def _verdict(rating: Rating, answer: Answer) -> Verdict:

@@ -9,8 +9,8 @@ from steelyard.questions import Part, Rating
 
 __all__ = ["AnswerAccuracy"]
 
-_SEES: frozenset[Part] = frozenset({"question", "answer", "reference"})
-_BLIND: frozenset[Part] = frozenset({"contexts", "reference_contexts"})
+_NEEDS: frozenset[Part] = frozenset({"question", "answer", "reference"})
+_HIDES: frozenset[Part] = frozenset({"contexts", "reference_contexts"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class AnswerAccuracy(TwoRatings):
     def ratings(self) -> tuple[Rating, Rating]:
         """The contexts stay hidden: only the two texts are compared."""
         first, second = (
-            Rating(instruction=wording, levels=self.levels, sees=_SEES, blind=_BLIND, sample=sample)
+            Rating(instruction=wording, levels=self.levels, needs=_NEEDS, hides=_HIDES, sample=sample)
             for sample, wording in enumerate(self.wordings, start=1)
         )
         return first, second

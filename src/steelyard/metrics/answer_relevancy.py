@@ -31,27 +31,27 @@ __all__ = ["AnswerRelevancy"]
 class AnswerRelevancy(Metric):
     """How well the answer fits the question, whether or not it is true.
 
-    `reading="questions"` (Es et al. 2024, arXiv:2309.15217, section 3, AR = (1/n) sum sim(q, q_i)): a judge
+    `variant="questions"` (Es et al. 2024, arXiv:2309.15217, section 3, AR = (1/n) sum sim(q, q_i)): a judge
     that does not see the question writes `count` questions which the answer would answer; the value is the
     mean cosine of their embeddings with the real question's, in -1..1. An evasive answer makes it 0 if `all`
     (as Ragas has it today) or `any` of `repeats` independent judgements say so; `none` is the paper's
     formula.
 
-    `reading="statements"` (DeepEval's): relevant statements of the answer / all of them, in 0..1.
+    `variant="statements"` (DeepEval's): relevant statements of the answer / all of them, in 0..1.
     """
 
     key = "answer_relevancy"
 
-    reading: Literal["questions", "statements"] = "questions"
+    variant: Literal["questions", "statements"] = "questions"
     """Compare regenerated questions, or judge statement by statement."""
     count: int = 3
-    """Questions to write, in the `questions` reading."""
+    """Questions to write, in the `questions` variant."""
     noncommittal: Literal["none", "all", "any"] = "all"
-    """Which judgements of evasiveness make the value 0, in the `questions` reading."""
+    """Which judgements of evasiveness make the value 0, in the `questions` variant."""
     repeats: int = 1
     """Independent judgements of evasiveness."""
     claims: ClaimsFrom = "extracted"
-    """Where statements come from, in the `statements` reading."""
+    """Where statements come from, in the `statements` variant."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,16 +63,16 @@ class AnswerRelevancy(Metric):
         return ("question", "answer")
 
     @property
-    def how(self) -> str:
-        if self.reading == "statements":
-            return f"reading=statements, claims={self.claims}"
+    def options_text(self) -> str:
+        if self.variant == "statements":
+            return f"variant=statements, claims={self.claims}"
         evasive = f"noncommittal={self.noncommittal}, repeats={self.repeats}"
-        return f"reading=questions, count={self.count}, {evasive}"
+        return f"variant=questions, count={self.count}, {evasive}"
 
     def questions(self, record: Record) -> MetricRun:
-        """One of the two readings."""
+        """One of the two variants."""
         return (
-            yield from self._statements(record) if self.reading == "statements" else self._generated(record)
+            yield from self._statements(record) if self.variant == "statements" else self._generated(record)
         )
 
     def _generated(self, record: Record) -> MetricRun:

@@ -35,12 +35,12 @@ class AspectCritique(Metric):
     key = "aspect_critique"
 
     aspect: str = "custom"
-    """A built-in aspect, or your word for the criterion; the instance name where no other is given."""
+    """A built-in aspect, or your word for the criterion; the metric's name where no other is given."""
     criterion: str = ""
     """A yes/no question about the answer; not needed for a built-in aspect."""
     lower_is_better: bool = False
     """Whether yes is bad, for a criterion of your own."""
-    sees: tuple[Part, ...] = ("question", "contexts", "answer")
+    shown: tuple[Part, ...] = ("question", "contexts", "answer")
     """What the judge is shown, as far as the record has it."""
     repeats: int = 1
     """Independent answers; odd, so that there is a majority."""
@@ -54,8 +54,8 @@ class AspectCritique(Metric):
             raise ConfigurationError(f"repeats must be odd, not {self.repeats!r}")
 
     @property
-    def instance(self) -> str:
-        return self.name or self.aspect
+    def default_name(self) -> str:
+        return self.aspect
 
     @property
     def direction(self) -> Direction:
@@ -65,14 +65,14 @@ class AspectCritique(Metric):
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        return needs_of(self.sees)
+        return needs_of(self.shown)
 
     def questions(self, record: Record) -> MetricRun:
         """One question, or one per repeat."""
         criterion = self.criterion or ASPECTS[self.aspect][0]
         samples = range(1, self.repeats + 1) if self.repeats > 1 else (0,)
         asked = [
-            Predicate(criterion=criterion, sees=frozenset(self.sees), sample=sample) for sample in samples
+            Predicate(criterion=criterion, needs=frozenset(self.shown), sample=sample) for sample in samples
         ]
         answers = require((yield asked), YesNo)
         yes = share(answer.value for answer in answers) > 0.5

@@ -61,7 +61,9 @@ def _judged(missing: dict[str, str]) -> Generator[Sequence[Question], Sequence[A
     if not missing:
         return set()
     criterion = "Is this named in the contexts, under whatever name: "
-    asked = [Predicate(criterion=criterion + name, sees=frozenset({"contexts"})) for name in missing.values()]
+    asked = [
+        Predicate(criterion=criterion + name, needs=frozenset({"contexts"})) for name in missing.values()
+    ]
     answers = require((yield asked), YesNo)
     return {key for key, answer in zip(missing, answers, strict=True) if answer.value}
 

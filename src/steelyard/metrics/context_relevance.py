@@ -36,8 +36,8 @@ class ContextRelevance(TwoRatings):
             Rating(
                 instruction=wording,
                 levels=self.levels,
-                sees=frozenset({"question", "contexts"}),
-                blind=frozenset({"answer", "reference", "reference_contexts"}),
+                needs=frozenset({"question", "contexts"}),
+                hides=frozenset({"answer", "reference", "reference_contexts"}),
                 sample=sample,
             )
             for sample, wording in enumerate(self.wordings, start=1)

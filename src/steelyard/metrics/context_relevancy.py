@@ -40,7 +40,7 @@ class ContextRelevancy(Metric):
     contexts. The contexts are split together, a sentence that stands in two of them counts once, and "none
     of them" is 0.
 
-    `reading="statements"` is DeepEval's: what is judged are the statements that the judge extracts from the
+    `variant="statements"` is DeepEval's: what is judged are the statements that the judge extracts from the
     contexts, not their sentences.
 
     With `repeats` = n > 1 the judgement is made n times independently, and the value is the mean share times
@@ -50,7 +50,7 @@ class ContextRelevancy(Metric):
 
     key = "context_relevancy"
 
-    reading: Literal["sentences", "statements"] = "sentences"
+    variant: Literal["sentences", "statements"] = "sentences"
     """What is judged: sentences as they stand, or statements that the judge extracts."""
     repeats: int = 1
     """Independent judgements (Ragas called it strictness)."""
@@ -70,7 +70,7 @@ class ContextRelevancy(Metric):
         """One verdict per sentence (or statement) and repeat."""
         texts = yield from self._texts(record)
         if not texts:
-            return self.not_applicable(f"no_{self.reading}", f"the contexts hold no {self.reading}")
+            return self.not_applicable(f"no_{self.variant}", f"the contexts hold no {self.variant}")
         samples = range(1, self.repeats + 1) if self.repeats > 1 else (0,)
         asked = [Relevant(text=text, sample=sample) for sample in samples for text in texts]
         answers = require((yield asked), YesNo)
@@ -86,12 +86,12 @@ class ContextRelevancy(Metric):
             value,
             verdicts=verdicts("relevant", texts * len(rounds), answers),
             standard_error=share_error([a.probability for a in answers]) if len(rounds) == 1 else None,
-            explanation=f"{len(picks[0])} of {len(texts)} {self.reading} needed for the question"
+            explanation=f"{len(picks[0])} of {len(texts)} {self.variant} needed for the question"
             + (f"; agreement of {len(picks)} judgements {agreement:.2f}" if len(picks) > 1 else ""),
         )
 
     def _texts(self, record: Record) -> Step:
-        if self.reading == "statements":
+        if self.variant == "statements":
             (found,) = require((yield [Claims(of="contexts")]), Texts)
             return list(dict.fromkeys(found.items))
         split = sentences("\n\n".join(context.text for context in record.contexts))

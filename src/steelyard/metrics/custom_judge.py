@@ -32,7 +32,7 @@ class CustomJudge(Metric):
     """How to judge it, step by step; optional beside a criterion."""
     scale: tuple[int, int] = (0, 10)
     """Lowest and highest level."""
-    sees: tuple[Part, ...] = ("question", "contexts", "answer")
+    shown: tuple[Part, ...] = ("question", "contexts", "answer")
     """What the judge is shown, as far as the record has it."""
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class CustomJudge(Metric):
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        return needs_of(self.sees)
+        return needs_of(self.shown)
 
     def questions(self, record: Record) -> MetricRun:
         """One rating."""
@@ -55,7 +55,7 @@ class CustomJudge(Metric):
         levels = tuple((float(level), _meaning(level, low, high)) for level in range(low, high + 1))
         instruction = " ".join(filter(None, [self.criterion, steps]))
         (level,) = require(
-            (yield [Rating(instruction=instruction, levels=levels, sees=frozenset(self.sees))]), Level
+            (yield [Rating(instruction=instruction, levels=levels, needs=frozenset(self.shown))]), Level
         )
         mean, deviation = _moments(level)
         return self.scored(

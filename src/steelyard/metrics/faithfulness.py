@@ -19,7 +19,7 @@ class Faithfulness(Metric):
     """Supported claims of the answer / all claims of the answer, in 0..1.
 
     Source: Es, James, Espinosa-Anke & Schockaert, "RAGAS: Automated Evaluation of Retrieval Augmented
-    Generation" (2024, arXiv:2309.15217), section 3, F = |V| / |S|. In the `non_contradiction` reading, which
+    Generation" (2024, arXiv:2309.15217), section 3, F = |V| / |S|. In the `non_contradiction` variant, which
     is DeepEval's, only a contradicted claim counts against the answer.
 
     An answer without a claim (a refusal, a question back) is `not_applicable`: there is nothing to support.
@@ -29,7 +29,7 @@ class Faithfulness(Metric):
 
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, or each sentence of the answer is one."""
-    reading: Literal["entailment", "non_contradiction"] = "entailment"
+    variant: Literal["entailment", "non_contradiction"] = "entailment"
     """Whether a claim must be supported, or only must not be contradicted."""
 
     @property
@@ -41,7 +41,7 @@ class Faithfulness(Metric):
         claims = yield from claims_of(record, "answer", self.claims)
         if not claims:
             return self.not_applicable("no_claims", "the answer makes no claim")
-        entails = self.reading == "entailment"
+        entails = self.variant == "entailment"
         ask = Supported if entails else Contradicted
         answers = require((yield [ask(claim=claim) for claim in claims]), YesNo)
         good = [answer.value == entails for answer in answers]

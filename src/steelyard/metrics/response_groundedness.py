@@ -36,8 +36,8 @@ class ResponseGroundedness(TwoRatings):
             Rating(
                 instruction=wording,
                 levels=self.levels,
-                sees=frozenset({"answer", "contexts"}),
-                blind=frozenset({"reference", "reference_contexts"}),
+                needs=frozenset({"answer", "contexts"}),
+                hides=frozenset({"reference", "reference_contexts"}),
                 sample=sample,
             )
             for sample, wording in enumerate(self.wordings, start=1)

@@ -36,7 +36,7 @@ class RubricScore(Metric):
     """What an answer is like at level 1, 2, ..., worst first."""
     instruction: str = "Which level describes the answer best?"
     """What is judged."""
-    sees: tuple[Part, ...] = ("question", "contexts", "answer", "reference")
+    shown: tuple[Part, ...] = ("question", "contexts", "answer", "reference")
     """What the judge is shown, as far as the record has it."""
 
     def __post_init__(self) -> None:
@@ -45,17 +45,17 @@ class RubricScore(Metric):
             raise ConfigurationError(f"levels must describe at least two levels, not {self.levels!r}")
 
     @property
-    def how(self) -> str:
+    def options_text(self) -> str:
         return f"{len(self.levels)} levels"
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        return needs_of(self.sees)
+        return needs_of(self.shown)
 
     def questions(self, record: Record) -> MetricRun:
         """One rating."""
         levels = tuple((float(number), text) for number, text in enumerate(self.levels, start=1))
-        asked = Rating(instruction=self.instruction, levels=levels, sees=frozenset(self.sees))
+        asked = Rating(instruction=self.instruction, levels=levels, needs=frozenset(self.shown))
         (level,) = require((yield [asked]), Level)
         return self.scored(
             (level.value - 1) / (len(levels) - 1),

@@ -87,7 +87,7 @@ class Preparer:
     ) -> Selected | Closed:
         """Hold a picked turn against throttle and budget, and make it safe to look at."""
         rate = 1.0 if decision.forced else decision.rate * self._pace.share()
-        names = [metric.instance for metric in self._metrics]
+        names = [metric.name for metric in self._metrics]
         if (0 < rate <= where) or (names and not self._selection.metrics_for(where, rate, names)):
             return Closed("skipped", "sampled_out", again)
         reservation = self._pace.reserve(forced=decision.forced)

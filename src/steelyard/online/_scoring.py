@@ -21,9 +21,9 @@ _MAY_PASS = frozenset({"breaker_open", "rate_limited", "server_error", "timeout"
 
 async def score(plan: MonitorOptions, record: Record, *, place: float, rate: float) -> Evaluation:
     """Score a turn with the metrics whose own rates pick it, each with its inclusion probability."""
-    names = [metric.instance for metric in plan.metrics]
+    names = [metric.name for metric in plan.metrics]
     inclusion = plan.selection.metrics_for(place, rate, names)
-    metrics = [metric for metric in plan.metrics if metric.instance in inclusion]
+    metrics = [metric for metric in plan.metrics if metric.name in inclusion]
     # Plan has seen to it that a metric without a judge of its own finds one here.
     judge = plan.judge or next((metric.judge for metric in metrics if metric.judge), None)
     if judge is None:

@@ -1,11 +1,12 @@
 """The questions room: what may be asked, what can be answered, and the batcher that fuses questions."""
 
-from steelyard.questions._answer import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
-from steelyard.questions._batcher import MetricRun, QuestionBatcher, SupportsQuestions, Unanswerable, require
+from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
+from steelyard.questions._batcher import MetricRun, QuestionBatcher, ScoreOf, SupportsQuestions, require
 from steelyard.questions._check import check
 from steelyard.questions._packing import Fuse, Group, pack
 from steelyard.questions._protocols import Capabilities, Embedder, Judge, Reply, Request, View
 from steelyard.questions._question import (
+    QUESTION_KINDS,
     Choose,
     Claims,
     Contradicted,
@@ -24,35 +25,36 @@ from steelyard.questions._question import (
 )
 
 __all__ = [
+    "QUESTION_KINDS",
     "Answer",
-    "SupportsQuestions",
-    "MetricRun",
     "Capabilities",
-    "Choice",
+    "Choose",
+    "ChosenOption",
     "Claims",
     "Contradicted",
-    "QuestionBatcher",
     "Embed",
     "Embedder",
     "Entities",
     "Fuse",
+    "GeneratedQuestions",
     "Group",
     "Judge",
     "Level",
+    "MetricRun",
     "Noncommittal",
     "Part",
-    "Choose",
     "Predicate",
     "Question",
-    "GeneratedQuestions",
+    "QuestionBatcher",
     "Rating",
     "Relevant",
     "Reply",
     "Request",
     "Same",
+    "ScoreOf",
     "Supported",
+    "SupportsQuestions",
     "Texts",
-    "Unanswerable",
     "Unanswered",
     "Useful",
     "Vector",

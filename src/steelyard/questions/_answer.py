@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from steelyard.scores import Evidence
-
-__all__ = ["Answer", "Choice", "Level", "Texts", "Unanswered", "Vector", "YesNo"]
+from steelyard.errors import Cause
+from steelyard.scores import Evidence, Score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +36,7 @@ class Level:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class ChosenOption:
     """The answer to `Choose`: one of the options asked for."""
 
     value: str
@@ -68,11 +67,12 @@ class Vector:
 class Unanswered:
     """There is no answer, and this is why."""
 
-    cause: str
+    cause: Cause
     """`unsupported` (the judge cannot answer this kind), `refused`, `missing_answer`, `malformed_answer`,
     or the cause of the JudgeError that ended the request."""
     detail: str = ""
     """A sentence for people."""
 
 
-Answer = YesNo | Level | Choice | Texts | Vector | Unanswered
+Answer = YesNo | Level | ChosenOption | Texts | Vector | Score | Unanswered
+"""The forms of an answer; a Score answers `ScoreOf`."""

@@ -1,7 +1,7 @@
-"""The docket: it drives all metrics of one record through their rounds and fuses what they ask.
+"""The batcher: it drives all metrics of one record through their rounds and fuses what they ask.
 
 A metric is a generator: it yields questions, gets their answers back and in the end returns a Score. The
-docket gathers the questions of all metrics, drops duplicates, packs the rest into as few requests as the
+batcher gathers the questions of all metrics, drops duplicates, packs the rest into as few requests as the
 views allow, and hands every metric its answers. Extractions go first: everything else waits until no
 extraction is outstanding, so that verdicts which different metrics reach at different depths still travel
 together. Texts to embed go last, all in one request. Most evaluations are two or three trips deep, however
@@ -19,17 +19,15 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, get_args
 
-from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable
+from steelyard.errors import ConfigurationError, JudgeError, Unanswerable
 from steelyard.questions._answer import Answer, Unanswered, Vector
 from steelyard.questions._check import check
 from steelyard.questions._packing import Fuse, Group, pack
 from steelyard.questions._protocols import Embedder, Judge, Request, View
-from steelyard.questions._question import Embed, Question
+from steelyard.questions._question import Embed, Part, Question
 from steelyard.record import Record
 from steelyard.recording import unrecorded
 from steelyard.scores import Score, Usage
-
-__all__ = ["SupportsQuestions", "MetricRun", "QuestionBatcher", "Unanswerable", "require"]
 
 MetricRun = Generator[Sequence[Question], Sequence[Answer], Score]
 """What a metric is while it runs: it yields rounds of questions and returns its Score."""
@@ -38,10 +36,10 @@ _Form = TypeVar("_Form")
 
 
 class SupportsQuestions(Protocol):
-    """What the docket needs to know of a metric."""
+    """What the batcher needs to know of a metric."""
 
     @property
-    def instance(self) -> str:
+    def name(self) -> str:
         """The name its Score carries."""
         ...
 
@@ -50,13 +48,25 @@ class SupportsQuestions(Protocol):
         ...
 
 
-class Unanswerable(Exception):
-    """Raised inside a metric, by `require`, when an answer that it cannot do without is not there."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoreOf(Question):
+    """The Score of another metric on the same record, for metrics that combine others.
 
-    def __init__(self, unanswered: Unanswered, *, kind: str) -> None:
-        super().__init__(f"{kind}: {unanswered.detail or unanswered.cause}")
-        self.unanswered = unanswered
-        self.kind = kind
+    The batcher runs that metric beside all the others, so its questions travel with theirs.
+    """
+
+    kind = "score_of"
+    form = Score
+    metric: SupportsQuestions
+    """The metric; its Score comes back without an id and without provenance."""
+
+    @property
+    def needs(self) -> frozenset[Part]:
+        return frozenset()
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return frozenset()
 
 
 def require(answers: Iterable[Answer], form: type[_Form]) -> list[_Form]:
@@ -67,60 +77,94 @@ def require(answers: Iterable[Answer], form: type[_Form]) -> list[_Form]:
         form: That form.
 
     Raises:
-        Unanswerable: At the first one that is not there; the docket turns it into the metric's Score.
+        Unanswerable: At the first one that is not there; the batcher turns it into the metric's Score.
     """
-    found: list[_Form] = []
+    checked: list[_Form] = []
     for answer in answers:
         if isinstance(answer, Unanswered):
-            raise Unanswerable(answer, kind=form.__name__)
+            raise Unanswerable(form.__name__, cause=answer.cause, detail=answer.detail)
         assert isinstance(answer, form), f"{answer!r} is not a {form.__name__}"
-        found.append(answer)
-    return found
+        checked.append(answer)
+    return checked
 
 
 @dataclass(slots=True)
 class _Case:
     """One metric on its way to a Score."""
 
-    asker: SupportsQuestions
-    asking: MetricRun | None
+    metric: SupportsQuestions
+    record: Record
+    judge: str
+    """The judge's name, for explanations."""
+    run: MetricRun | None = None
     questions: Sequence[Question] = ()
+    parts: dict[int, _Case] = field(default_factory=dict)
+    """The metrics whose Scores it asks for, by the place of the question in this round."""
     score: Score | None = None
 
-    def advance(self, answers: Sequence[Answer] | None, judge: str) -> None:
+    def start(self) -> _Case:
+        """Get to the first round of questions."""
+        self.run = _run(self.metric, self.record)
+        self._resume(None)
+        return self
+
+    def advance(self, known: Mapping[Question, Answer]) -> list[Question]:
+        """Go as far as the known answers carry it; returns what is still to be asked, nothing at the end."""
+        while self.run is not None:
+            outstanding = [question for question in self.questions if self._is_open(question, known)]
+            outstanding += [question for part in self.parts.values() for question in part.advance(known)]
+            if outstanding:
+                return outstanding
+            self._resume([self._answer_at(place, known) for place in range(len(self.questions))])
+        return []
+
+    def _is_open(self, question: Question, known: Mapping[Question, Answer]) -> bool:
+        return not isinstance(question, ScoreOf) and question not in known
+
+    def _answer_at(self, place: int, known: Mapping[Question, Answer]) -> Answer:
+        if (part := self.parts.get(place)) is None:
+            return known[self.questions[place]]
+        assert part.score is not None
+        return part.score
+
+    def _resume(self, answers: Sequence[Answer] | None) -> None:
         """Hand over the answers of the last round; leaves either new questions or a Score."""
-        assert self.asking is not None
-        name = self.asker.instance
+        assert self.run is not None
+        name = self.metric.name
         try:
-            self.questions = self.asking.send(answers) if answers is not None else next(self.asking)
+            self.questions = self.run.send(answers) if answers is not None else next(self.run)
             _ = {hash(question) for question in self.questions}
+            self.parts = {
+                place: _Case(question.metric, self.record, self.judge).start()
+                for place, question in enumerate(self.questions)
+                if isinstance(question, ScoreOf)
+            }
             return
         except StopIteration as stop:
-            if not isinstance(stop.value, Score):
+            if isinstance(stop.value, Score):
+                self.score = stop.value
+            else:
                 detail = f"the metric returned {type(stop.value).__name__}, not a Score"
                 self.score = Score.failed(name, cause="metric_error", explanation=detail)
-            else:
-                self.score = stop.value
         except Unanswerable as problem:
-            self.score = _unanswerable(name, problem, judge)
+            self.score = _without_answer(name, problem, self.judge)
         except Exception as error:  # noqa: BLE001 - a user's metric may raise anything; the others go on
             self.score = Score.failed(
                 name, cause="metric_error", explanation=f"the metric raised {type(error).__name__}: {error}"
             )
-        self.asking, self.questions = None, ()
+        self.run, self.questions, self.parts = None, (), {}
 
 
-def _start(asker: SupportsQuestions, record: Record) -> MetricRun:
-    """The asker's questions; a plain function that raises does so in its turn, as a generator would."""
-    return (yield from asker.ask(record))
+def _run(metric: SupportsQuestions, record: Record) -> MetricRun:
+    """The metric's questions; a plain function that raises does so in its turn, as a generator would."""
+    return (yield from metric.ask(record))
 
 
-def _unanswerable(name: str, problem: Unanswerable, judge: str) -> Score:
-    unanswered = problem.unanswered
-    if unanswered.cause == "unsupported":
-        return Score.not_applicable(name, cause="unsupported", explanation=unanswered.detail)
-    explanation = f"{judge}: {unanswered.detail or unanswered.cause}"
-    return Score.failed(name, cause=unanswered.cause, explanation=explanation)
+def _without_answer(name: str, problem: Unanswerable, judge: str) -> Score:
+    if problem.cause == "unsupported":
+        return Score.not_applicable(name, cause="unsupported", explanation=problem.detail)
+    explanation = f"{judge}: {problem.detail or problem.cause}"
+    return Score.failed(name, cause=problem.cause, explanation=explanation)
 
 
 @dataclass
@@ -144,36 +188,24 @@ class QuestionBatcher:
     retry_after: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a fuse mode that there is not.
+        """Refuse an unknown fuse mode.
 
         Raises:
             ConfigurationError: Naming those there are.
         """
         if self.fuse not in get_args(Fuse):
             words = ", ".join(map(repr, get_args(Fuse)))
-            raise ConfigurationError(f"fuse={self.fuse!r} is none of {words}")
+            raise ConfigurationError(f"fuse={self.fuse!r} is not one of {words}")
 
-    async def run(self, record: Record, askers: Sequence[SupportsQuestions]) -> list[Score]:
-        """Drive every asker to its Score, in the order given. Errors become Scores, never exceptions."""
+    async def run(self, record: Record, metrics: Sequence[SupportsQuestions]) -> list[Score]:
+        """Drive every metric to its Score, in the order given. Errors become Scores, never exceptions."""
         known: dict[Question, Answer] = {}
-        cases = [_Case(asker, _start(asker, record)) for asker in askers]
-        for case in cases:
-            case.advance(None, self.judge.name)
-        while outstanding := self._advance(cases, known):
+        cases = [_Case(metric, record, self.judge.name).start() for metric in metrics]
+        while outstanding := list(
+            dict.fromkeys(question for case in cases for question in case.advance(known))
+        ):
             known.update(await self._round(record, outstanding))
         return [case.score for case in cases if case.score is not None]
-
-    def _advance(self, cases: Sequence[_Case], known: Mapping[Question, Answer]) -> list[Question]:
-        """Let every metric go as far as the known answers carry it; returns what is still to be asked."""
-        outstanding: dict[Question, None] = {}
-        for case in cases:
-            while case.asking is not None:
-                unknown = [question for question in case.questions if question not in known]
-                if unknown:
-                    outstanding.update(dict.fromkeys(unknown))
-                    break
-                case.advance([known[question] for question in case.questions], self.judge.name)
-        return list(outstanding)
 
     async def _round(self, record: Record, questions: list[Question]) -> dict[Question, Answer]:
         """Ask what can be asked now: unsupported questions fall at once, extractions go first, texts last."""
@@ -292,7 +324,7 @@ class QuestionBatcher:
                     return await send()
         except JudgeError as error:
             self.usage += Usage(requests=error.requests)
-            if isinstance(error, JudgeUnavailable) and error.retry_after is not None:
+            if error.retry_after is not None:
                 self.retry_after = max(error.retry_after, self.retry_after or 0.0)
             return Unanswered(cause=error.cause, detail=str(error))
         except Exception as error:  # noqa: BLE001 - a user's judge may raise anything

@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from steelyard.questions._answer import Answer, Choice, Level, Texts, Unanswered, Vector, YesNo
+from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
 from steelyard.questions._question import Choose, GeneratedQuestions, Question, Rating
-
-__all__ = ["check"]
 
 _Key = TypeVar("_Key", str, float)
 
@@ -38,7 +36,7 @@ def _fault(question: Question, answer: Answer) -> str | None:
             return f"probability {p!r} outside 0..1"
         case Level():
             return _level_fault(question, answer)
-        case Choice():
+        case ChosenOption():
             return _choice_fault(question, answer)
         case Texts(items=items):
             return _texts_fault(question, items)
@@ -72,7 +70,7 @@ def _level_fault(question: Question, answer: Level) -> str | None:
     return _weights_fault(answer.probabilities, scale)
 
 
-def _choice_fault(question: Question, answer: Choice) -> str | None:
+def _choice_fault(question: Question, answer: ChosenOption) -> str | None:
     assert isinstance(question, Choose)
     if answer.value not in question.options:
         return f"option {answer.value!r} is not among {list(question.options)!r}"

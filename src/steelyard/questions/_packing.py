@@ -2,9 +2,10 @@
 
 Two questions may share a request if nothing that the request shows is hidden from either of them, and if they
 do not carry two different repeat numbers: independent repeats must not see each other's answers. Finding the
-fewest requests is colouring a small graph (a dozen kinds of view), which branch and bound solves exactly,
-with the least material as the second criterion. The first solution it finds is the greedy one; after `_STEPS`
-steps the best so far is taken, so that no mixture of metrics can hold up an event loop.
+fewest requests is colouring a small graph (a dozen kinds of view at most, with the metrics of this package).
+Branch and bound finds the fewest, and of those the ones with the least material, if it gets to its end; its
+first solution is the greedy one. It stops after `_STEPS` steps with the best so far, so that no mixture of
+metrics can hold up an event loop; then there may be a request more than necessary.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from functools import cache
 from typing import Literal
 
 from steelyard.questions._question import Part, Question
-
-__all__ = ["Fuse", "Group", "pack"]
 
 Fuse = Literal["view", "record", "off"]
 """How questions share requests: by what they may see, all of a round at once, or not at all."""
@@ -33,7 +32,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _ViewKind:
     """Questions and what they need, show and hide together: at first those that agree in it, then a group."""
 
     needs: frozenset[Part]
@@ -60,19 +59,19 @@ def pack(
     """
     if fuse == "off":
         return [Group(question.needs, (question,)) for question in questions]
-    kinds = _kinds(questions, blind=fuse == "view", repeats=not independent)
+    kinds = _kinds(questions, hiding=fuse == "view", repeats=not independent)
     best = _Search(weigh).fewest(kinds) if kinds else []
     return [Group(group.needs, group.questions) for group in best]
 
 
-def _kinds(questions: Sequence[Question], *, blind: bool, repeats: bool) -> list[_Kind]:
+def _kinds(questions: Sequence[Question], *, hiding: bool, repeats: bool) -> list[_ViewKind]:
     gathered: dict[tuple[frozenset[Part], frozenset[Part], frozenset[Part], int], list[Question]] = {}
     for question in questions:
-        hidden = question.hides if blind else frozenset[Part]()
+        hidden = question.hides if hiding else frozenset[Part]()
         sample = question.sample if repeats else 0
         key = (question.needs, question.needs | question.shows, hidden, sample)
         gathered.setdefault(key, []).append(question)
-    return [_Kind(*key, tuple(members)) for key, members in gathered.items()]
+    return [_ViewKind(*key, tuple(members)) for key, members in gathered.items()]
 
 
 class _Search:
@@ -80,16 +79,16 @@ class _Search:
 
     def __init__(self, weigh: Callable[[frozenset[Part]], int]) -> None:
         self._weigh = cache(weigh)
-        self._best: list[_Kind] = []
+        self._best: list[_ViewKind] = []
         self._cost = (1 << 30, 0)
         self._steps = 0
 
-    def fewest(self, kinds: list[_Kind]) -> list[_Kind]:
+    def fewest(self, kinds: list[_ViewKind]) -> list[_ViewKind]:
         # The most constrained kinds first: bounds bite early, and the greedy first descent is a good one.
         self._descend(sorted(kinds, key=lambda kind: -len(kind.hidden | kind.shown)), 0, [], 0)
         return self._best
 
-    def _descend(self, kinds: list[_Kind], at: int, groups: list[_Kind], weight: int) -> None:
+    def _descend(self, kinds: list[_ViewKind], at: int, groups: list[_ViewKind], weight: int) -> None:
         """Place kinds[at:]. Groups and their material only grow, so what costs too much already can go."""
         self._steps += 1
         cost = (len(groups), weight)
@@ -110,11 +109,11 @@ class _Search:
         groups.pop()
 
 
-def _joined(group: _Kind, kind: _Kind) -> _Kind | None:
+def _joined(group: _ViewKind, kind: _ViewKind) -> _ViewKind | None:
     """A group with a kind more, or None where something it would show must stay hidden from somebody."""
     shown, hidden = group.shown | kind.shown, group.hidden | kind.hidden
     if shown & hidden or (group.sample and kind.sample and group.sample != kind.sample):
         return None
-    return _Kind(
+    return _ViewKind(
         group.needs | kind.needs, shown, hidden, group.sample or kind.sample, group.questions + kind.questions
     )

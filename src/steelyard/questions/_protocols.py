@@ -11,8 +11,6 @@ from steelyard.questions._question import Part, Question
 from steelyard.record import Context, Record
 from steelyard.scores import Usage
 
-__all__ = ["Capabilities", "Embedder", "Judge", "Reply", "Request", "View"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
@@ -47,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What a judge sent back. Missing keys are missing and extra ones are ignored; the docket counts both."""
+    """What a judge sent back. Keys may be missing or extra; the batcher counts both."""
 
     answers: Mapping[str, Answer]
     usage: Usage = field(default_factory=Usage)
@@ -55,7 +53,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
-    """What a judge can do; the docket plans by it."""
+    """What a judge can do; the batcher plans by it."""
 
     kinds: frozenset[type[Question]]
     """The questions it can answer. All others come back `unsupported` without being sent."""

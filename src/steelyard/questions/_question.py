@@ -4,7 +4,7 @@ Every question says three things about the record's material:
 
 - `needs`: the parts that must be in view to answer it,
 - `shows`: the parts it gives away by itself (a claim is a piece of the answer),
-- `hides`: the parts that must stay out of view, because they would give the verdict away or colour it.
+- `hides`: the parts that must stay out of view, because they would give the verdict away or bias it.
 
 A request may hold several questions as long as nothing in its view is hidden from any of them (see
 `_packing`). Questions are values: equal questions are asked once. A question with a non-zero `sample` is an
@@ -15,27 +15,9 @@ answers each question by itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from steelyard.questions._answer import Choice, Level, Texts, Vector, YesNo
-
-__all__ = [
-    "Claims",
-    "Contradicted",
-    "Embed",
-    "Entities",
-    "Noncommittal",
-    "Part",
-    "Choose",
-    "Predicate",
-    "Question",
-    "GeneratedQuestions",
-    "Rating",
-    "Relevant",
-    "Same",
-    "Supported",
-    "Useful",
-]
+from steelyard.questions._answer import ChosenOption, Level, Texts, Vector, YesNo
 
 Part = Literal["question", "contexts", "answer", "reference", "reference_contexts"]
 """A part of a record that a judge may be shown."""
@@ -51,6 +33,8 @@ def _parts(*parts: Part) -> frozenset[Part]:
 class Question:
     """What every question has."""
 
+    kind: ClassVar[str]
+    """The kind's name in messages and in keys of the cache; it does not change with the class's name."""
     form: ClassVar[type]
     """The class of its answer."""
     extracts: ClassVar[bool] = False
@@ -60,30 +44,32 @@ class Question:
     """0, or the number of an independent repeat."""
 
     @property
-    def needs(self) -> frozenset[Part]:
-        """Parts that must be in view."""
-        raise NotImplementedError
-
-    @property
     def shows(self) -> frozenset[Part]:
         """Parts that the question itself gives away."""
         return _NONE
 
     @property
-    def hides(self) -> frozenset[Part]:
-        """Parts that must not be in view."""
-        return _NONE
+    def quoted(self) -> str | None:
+        """The words of the record that it holds, to be treated as data; None where all words are ours."""
+        return None
 
-    @property
-    def kind(self) -> str:
-        """The question's name in verdicts and counts."""
-        return type(self).__name__.lower()
+    if TYPE_CHECKING:
+        # For types alone: some kinds compute these and some take them as fields, and a property that is
+        # inherited would forbid the field.
+        @property
+        def needs(self) -> frozenset[Part]:
+            """Parts that must be in view."""
+
+        @property
+        def hides(self) -> frozenset[Part]:
+            """Parts that must not be in view."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Supported(Question):
     """Can this claim be inferred from the given passages (or the reference) alone?"""
 
+    kind = "supported"
     form = YesNo
     claim: str
     """The claim, a full sentence."""
@@ -93,6 +79,10 @@ class Supported(Question):
     """What the claim was taken from."""
     passage: int | None = None
     """Index of the one passage to hold it against; None for all of them together."""
+
+    @property
+    def quoted(self) -> str:
+        return self.claim
 
     @property
     def needs(self) -> frozenset[Part]:
@@ -111,10 +101,15 @@ class Supported(Question):
 class Contradicted(Question):
     """Do the given passages say that this claim is wrong? Silence is not contradiction."""
 
+    kind = "contradicted"
     form = YesNo
     claim: str
     by: Literal["contexts", "reference_contexts", "reference"] = "contexts"
     of: Part = "answer"
+
+    @property
+    def quoted(self) -> str:
+        return self.claim
 
     @property
     def needs(self) -> frozenset[Part]:
@@ -133,6 +128,7 @@ class Contradicted(Question):
 class Useful(Question):
     """Did this passage help to arrive at the given answer (or reference) to the question?"""
 
+    kind = "useful"
     form = YesNo
     context: int
     """Index of the passage."""
@@ -151,11 +147,16 @@ class Useful(Question):
 class Relevant(Question):
     """Does this sentence help to answer the question?"""
 
+    kind = "relevant"
     form = YesNo
     text: str
     """The sentence or statement."""
     of: Literal["contexts", "answer"] = "contexts"
     """What it was taken from."""
+
+    @property
+    def quoted(self) -> str:
+        return self.text
 
     @property
     def needs(self) -> frozenset[Part]:
@@ -175,12 +176,17 @@ class Relevant(Question):
 class Same(Question):
     """Is this claim also made, in whatever words, by the given text?"""
 
+    kind = "same"
     form = YesNo
     claim: str
     among: Literal["answer", "reference"]
     """The text to look for it in."""
     of: Part
     """What the claim was taken from."""
+
+    @property
+    def quoted(self) -> str:
+        return self.claim
 
     @property
     def needs(self) -> frozenset[Part]:
@@ -199,61 +205,40 @@ class Same(Question):
 class Rating(Question):
     """Which of these described levels fits? The levels, not the number, carry the meaning."""
 
+    kind = "rating"
     form = Level
     instruction: str
     """What is rated, in one or two sentences."""
     levels: tuple[tuple[float, str], ...]
     """Value and description of each level, lowest first."""
-    sees: frozenset[Part]
+    needs: frozenset[Part]
     """What must be in view."""
-    blind: frozenset[Part] = _NONE
+    hides: frozenset[Part] = _NONE
     """What must stay out of view."""
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return self.sees
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return self.blind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predicate(Question):
     """Is this criterion met?"""
 
+    kind = "predicate"
     form = YesNo
     criterion: str
     """A yes/no question about what is in view."""
-    sees: frozenset[Part]
-    blind: frozenset[Part] = _NONE
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return self.sees
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return self.blind
+    needs: frozenset[Part]
+    hides: frozenset[Part] = _NONE
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choose(Question):
     """Which of these options fits best?"""
 
-    form = Choice
+    kind = "choose"
+    form = ChosenOption
     instruction: str
     options: tuple[str, ...]
-    sees: frozenset[Part]
-    blind: frozenset[Part] = _NONE
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return self.sees
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return self.blind
+    needs: frozenset[Part]
+    hides: frozenset[Part] = _NONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,6 +248,7 @@ class Claims(Question):
     "In 1879." to "When was Einstein born?" makes the claim "Einstein was born in 1879."
     """
 
+    kind = "claims"
     form = Texts
     extracts = True
     of: Literal["answer", "reference", "contexts"] = "answer"
@@ -285,6 +271,7 @@ def _extractable(of: Part) -> frozenset[Part]:
 class Entities(Question):
     """The named entities of a text: people, places, organisations, dates, numbers, works."""
 
+    kind = "entities"
     form = Texts
     extracts = True
     of: Literal["answer", "reference", "contexts"] = "reference"
@@ -302,6 +289,7 @@ class Entities(Question):
 class GeneratedQuestions(Question):
     """Questions that the answer would answer, written without knowing the real one."""
 
+    kind = "generated_questions"
     form = Texts
     extracts = True
     count: int = 3
@@ -320,20 +308,40 @@ class GeneratedQuestions(Question):
 class Noncommittal(Question):
     """Does the answer evade: does it say that it does not know, or nothing to the point?"""
 
+    kind = "noncommittal"
     form = YesNo
 
     @property
     def needs(self) -> frozenset[Part]:
         return _parts("answer")
 
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _NONE
+
 
 @dataclass(frozen=True, kw_only=True)
 class Embed(Question):
     """The embedding of a text; answered by the embedder, not by the judge."""
 
+    kind = "embed"
     form = Vector
     text: str
 
     @property
     def needs(self) -> frozenset[Part]:
         return _NONE
+
+    @property
+    def hides(self) -> frozenset[Part]:
+        return _NONE
+
+
+QUESTION_KINDS: frozenset[type[Question]] = frozenset(
+    {
+        *(Supported, Contradicted, Useful, Relevant, Same, Noncommittal, Predicate),
+        *(Rating, Choose),
+        *(Claims, Entities, GeneratedQuestions),
+    }
+)
+"""Every kind that a judge can be asked; `Embed` goes to the embedder."""

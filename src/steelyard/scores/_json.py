@@ -11,18 +11,8 @@ from steelyard.errors import InvalidRecord
 from steelyard.record import TraceRef, check_schema, filled, plain, record_from_dict, record_to_dict, text_of
 from steelyard.scores._scores import Evaluation, Evidence, Provenance, Score, Usage, Verdict
 
-__all__ = [
-    "EVALUATION_SCHEMA",
-    "evaluation_from_dict",
-    "evaluation_from_json",
-    "evaluation_to_dict",
-    "evaluation_to_json",
-    "score_from_dict",
-    "score_to_dict",
-]
-
-EVALUATION_SCHEMA = 1
-"""Version of the JSON form; a reader refuses a newer one."""
+EVALUATION_SCHEMA = 2
+"""Version of the JSON form; a reader refuses a newer one. Version 1 called `options` of a Score `reading`."""
 
 _Part = TypeVar("_Part")
 
@@ -107,7 +97,9 @@ def evaluation_from_dict(data: object) -> Evaluation:
 
 
 def score_from_dict(data: Mapping[str, Any]) -> Score:
-    """Read the JSON form of a Score."""
+    """Read the JSON form of a Score, of this schema version or of an older one."""
+    if "reading" in data:
+        data = {"options": data["reading"], **data}
     made = data.get("provenance")
     verdicts = tuple(_read_verdict(verdict) for verdict in data.get("verdicts", ()))
     return _part(

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from steelyard.record import Record, TraceRef
 
-__all__ = ["Direction", "Evaluation", "Evidence", "Outcome", "Provenance", "Score", "Usage", "Verdict"]
-
 Direction = Literal["higher", "lower"]
 Outcome = Literal["scored", "not_applicable", "failed"]
 
@@ -115,7 +113,7 @@ class Score:
     """One metric's result on one record."""
 
     metric: str
-    """The metric's instance name."""
+    """The metric's name."""
     status: Outcome
     """Whether there is a value, and if not, whose doing that is."""
     value: float | None = None
@@ -124,8 +122,8 @@ class Score:
     """One or two sentences a person can act on."""
     cause: str | None = None
     """A stable word for why there is no value: `missing_contexts`, `timeout`, `malformed_reply`, ..."""
-    reading: str = ""
-    """Which of the metric's named readings this is, e.g. `entailment`."""
+    options: str = ""
+    """All options of the metric that decide its value, in words: `claims=extracted, variant=entailment`."""
     verdicts: tuple[Verdict, ...] = ()
     """What the value was computed from."""
     standard_error: float | None = None
@@ -176,9 +174,11 @@ class Evaluation:
     """Unix time in seconds."""
     duration: float = 0.0
     """Seconds the evaluation took."""
+    retry_after: float | None = None
+    """The longest wait in seconds that a server asked for when it failed; None where none did. Not stored."""
 
     def __getitem__(self, metric: str) -> Score:
-        """The Score of the metric with this instance name."""
+        """The Score of the metric with this name."""
         for score in self.scores:
             if score.metric == metric:
                 return score

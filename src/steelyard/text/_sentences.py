@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Sentence", "iter_sentences", "sentences"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -35,7 +33,7 @@ however there its his her their our my for from by with although since because w
 are was were
 """
 _STARTS = frozenset(_OPENERS.split())
-"""Words whose capital shows that a sentence starts with them, for they are no part of a name."""
+"""Words whose capital shows that a sentence starts with them, for they are not part of a name."""
 
 # A Latin mark ends a sentence before white space; marks of scripts without spaces do wherever they stand;
 # an empty line or a bullet on a new line ends one without any mark. A run of marks is looked at once, from

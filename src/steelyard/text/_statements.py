@@ -6,8 +6,6 @@ import re
 
 from steelyard.text._sentences import Sentence, sentences
 
-__all__ = ["evades", "statements", "states"]
-
 # So many words at most: without a bound a text of nothing but "the" would take minutes.
 _SOURCE = (
     r"(?:the |these |those |this |that |any |your |provided |given |retrieved |available |supplied ){0,4}"

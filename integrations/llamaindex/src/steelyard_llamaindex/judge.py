@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,17 +9,14 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 
-from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge._replies import usage_of
-from steelyard.judge.chat._adapter import KINDS, Calls, answers_in, asked, model_name
-from steelyard.judge.chat._prompts import PROMPT_VERSION
-from steelyard.questions import Capabilities, Reply, Request
+from steelyard.errors import ConfigurationError
+from steelyard.judge.chat import ModelEmbedder, ModelJudge, model_name, usage_of
 from steelyard.scores import Usage
 
 __all__ = ["LlamaIndexEmbedder", "LlamaIndexJudge"]
 
 
-class LlamaIndexJudge:
+class LlamaIndexJudge(ModelJudge):
     """A judge that is a LlamaIndex LLM.
 
     The model is asked in words for one JSON object; what is wanted stands in the prompt as a JSON schema,
@@ -38,7 +34,7 @@ class LlamaIndexJudge:
             of the model's context window, less a quarter for the reply.
 
     Raises:
-        ConfigurationError: If this is no LLM, or an option makes no sense.
+        ConfigurationError: If this is not an LLM, or an option makes no sense.
     """
 
     def __init__(
@@ -53,39 +49,29 @@ class LlamaIndexJudge:
         max_characters: int | None = None,
     ) -> None:
         if not hasattr(llm, "achat"):
-            raise ConfigurationError(f"{llm!r} is no LLM of LlamaIndex: it has no achat()")
-        self._calls = Calls(timeout=timeout, concurrency=concurrency)
+            raise ConfigurationError(f"{llm!r} is not an LLM of LlamaIndex: it has no achat()")
+        super().__init__(
+            name=name or f"llamaindex:{_name(llm)}",
+            timeout=timeout,
+            concurrency=concurrency,
+            reasons=reasons,
+            max_questions=max_questions,
+            max_characters=max_characters if max_characters is not None else _room(llm),
+        )
         self._llm = llm
-        self._reasons = reasons
-        self.name = name or f"llamaindex:{_name(llm)}"
-        self.prompt_version = PROMPT_VERSION if reasons else f"{PROMPT_VERSION}-brief"
-        room = max_characters if max_characters is not None else _room(llm)
-        self.capabilities = Capabilities(kinds=KINDS, max_questions=max_questions, max_characters=room)
 
-    def __repr__(self) -> str:
-        return f"LlamaIndexJudge({self.name!r})"
-
-    async def answer(self, request: Request) -> Reply:
-        """Put the questions to the model.
-
-        Raises:
-            JudgeError: If the whole request came to nothing.
-        """
-        system, user = asked(request, reasons=self._reasons)
-        messages = [
-            ChatMessage(role=MessageRole.SYSTEM, content=system),
-            ChatMessage(role=MessageRole.USER, content=user),
-        ]
-        started = time.perf_counter()
-        response = await self._calls.run(lambda: self._llm.achat(messages), self.name)
-        usage = _usage(response, seconds=time.perf_counter() - started)
-        return Reply(answers=answers_in(response.message.content or "", request), usage=usage)
-
-    async def aclose(self) -> None:
-        """Nothing to release: the model is yours."""
+    async def complete(self, system: str, user: str) -> tuple[str, Usage]:
+        """The model's reply to the two messages."""
+        response = await self._llm.achat(
+            [
+                ChatMessage(role=MessageRole.SYSTEM, content=system),
+                ChatMessage(role=MessageRole.USER, content=user),
+            ]
+        )
+        return response.message.content or "", _counted(response)
 
 
-class LlamaIndexEmbedder:
+class LlamaIndexEmbedder(ModelEmbedder):
     """An embedder that is a LlamaIndex embedding model.
 
     Args:
@@ -95,7 +81,7 @@ class LlamaIndexEmbedder:
         concurrency: Requests in flight at most.
 
     Raises:
-        ConfigurationError: If this is no embedding model, or an option makes no sense.
+        ConfigurationError: If this is not an embedding model, or an option makes no sense.
     """
 
     def __init__(
@@ -108,28 +94,14 @@ class LlamaIndexEmbedder:
     ) -> None:
         if not hasattr(embed_model, "aget_text_embedding_batch"):
             raise ConfigurationError(f"{embed_model!r} has no aget_text_embedding_batch()")
-        self._calls = Calls(timeout=timeout, concurrency=concurrency)
+        super().__init__(
+            name=name or f"llamaindex:{_name(embed_model)}", timeout=timeout, concurrency=concurrency
+        )
         self._model = embed_model
-        self.name = name or f"llamaindex:{_name(embed_model)}"
 
-    def __repr__(self) -> str:
-        return f"LlamaIndexEmbedder({self.name!r})"
-
-    async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
-        """One vector per text, in order.
-
-        Raises:
-            JudgeError: If there are no vectors.
-        """
-        started = time.perf_counter()
-        given = list(texts)
-        vectors = await self._calls.run(lambda: self._model.aget_text_embedding_batch(given), self.name)
-        if len(vectors) != len(texts):
-            raise MalformedReply(f"{self.name}: {len(vectors)} vectors for {len(texts)} texts")
-        return vectors, Usage(requests=1, seconds=time.perf_counter() - started)
-
-    async def aclose(self) -> None:
-        """Nothing to release: the model is yours."""
+    async def vectors(self, texts: list[str]) -> Sequence[Sequence[float]]:
+        """One vector per text, in order."""
+        return await self._model.aget_text_embedding_batch(texts)
 
 
 _UNNAMED = "unknown"
@@ -149,13 +121,13 @@ def _room(llm: Any) -> int:
     return min(400_000, int(window * 3 * 0.75)) if isinstance(window, int) and window > 0 else 400_000
 
 
-def _usage(response: Any, *, seconds: float) -> Usage:
+def _counted(response: Any) -> Usage:
     """What was counted: integrations put it next to the reply, or leave it in the provider's own."""
     beside = getattr(response, "additional_kwargs", None)
     if isinstance(beside, Mapping) and "prompt_tokens" in beside:
-        return usage_of({"usage": dict(beside)}, requests=1, seconds=seconds)
+        return usage_of({"usage": dict(beside)})
     raw = getattr(response, "raw", None)
     counted: Any = raw.get("usage") if isinstance(raw, Mapping) else getattr(raw, "usage", None)
     if hasattr(counted, "model_dump"):
         counted = counted.model_dump()
-    return usage_of({"usage": counted}, requests=1, seconds=seconds)
+    return usage_of({"usage": counted})

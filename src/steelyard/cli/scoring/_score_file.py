@@ -63,7 +63,7 @@ def run(job: ScoreOptions) -> int:
     console = Console(stderr=True)
     judge = job.judge.build()
     suite = suite_of(job.metrics, judge)
-    bars = parse_thresholds(job.fail_under, known=[metric.instance for metric in suite])
+    bars = parse_thresholds(job.fail_under, known=[metric.name for metric in suite])
     tally, bad = Tally(), BadLines(console)
     started = time.monotonic()
     stopped = False
@@ -107,7 +107,7 @@ def suite_of(names: tuple[str, ...], judge: Judge) -> list[Metric]:
         ConfigurationError: If a name is unknown.
     """
     chosen = metrics_named(list(names), judge) if names else default_metrics(judge)
-    suite = list({metric.instance: metric for metric in chosen}.values())
+    suite = list({metric.name: metric for metric in chosen}.values())
     check_names(suite)
     return suite
 

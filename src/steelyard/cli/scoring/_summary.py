@@ -76,8 +76,8 @@ class Tally:
             self._remember(evaluation.record_id, evaluation.record.question)
         self.makings.update({_making(score.provenance) for score in evaluation.scores if score.provenance})
         for score in evaluation.scores:
-            if score.reading:
-                self.readings.setdefault(score.metric, score.reading)
+            if score.options:
+                self.readings.setdefault(score.metric, score.options)
             if score.value is not None:
                 self._moments[score.metric].add(score.value, 1 / score.inclusion_probability)
 

@@ -1,53 +1,31 @@
-"""What judges and embedders made of other frameworks' models have in common."""
+"""What judges and embedders made of other frameworks' models have in common.
+
+A judge of your own framework subclasses `ModelJudge` and writes `complete`; an embedder subclasses
+`ModelEmbedder` and writes `vectors`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable
+from steelyard._internal.per_loop import PerLoopSemaphore
+from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
 from steelyard.judge._openai_client import named_error
-from steelyard.judge.chat._parse import find, read
-from steelyard.judge.chat._prompts import render
-from steelyard.judge.chat._schema import schema
-from steelyard.judge.middleware._limit import PerLoopSemaphore
-from steelyard.questions import (
-    Answer,
-    Choose,
-    Claims,
-    Contradicted,
-    Entities,
-    GeneratedQuestions,
-    Noncommittal,
-    Predicate,
-    Question,
-    Rating,
-    Relevant,
-    Request,
-    Same,
-    Supported,
-    Unanswered,
-    Useful,
-)
+from steelyard.judge.chat._kinds import KINDS
+from steelyard.judge.chat._parse import answers_in
+from steelyard.judge.chat._prompts import PROMPT_VERSION, render, schema
+from steelyard.questions import Capabilities, Reply, Request
 from steelyard.recording import unrecorded
+from steelyard.scores import Usage
 
-__all__ = ["KINDS", "Calls", "answers_in", "asked", "model_name"]
-
-KINDS: frozenset[type[Question]] = frozenset(
-    {
-        *(Claims, Contradicted, Entities, Noncommittal, Choose, Predicate),
-        *(GeneratedQuestions, Rating, Relevant, Same, Supported, Useful),
-    }
-)
-"""What a chat model can be asked: everything but embeddings."""
-
-_SPELLED = "Reply with one JSON object that fits this JSON schema, and with nothing else:\n"
 _Result = TypeVar("_Result")
 
 
-class Calls:
+class _Calls:
     """Calls of a foreign object: so many at a time, each within its time, unrecorded, failures by name.
 
     Args:
@@ -75,6 +53,8 @@ class Calls:
                 with unrecorded():
                     async with asyncio.timeout(self._timeout):
                         return await call()
+            except JudgeError:
+                raise
             except TimeoutError as error:
                 message = f"no reply from {name} within {self._timeout:g} s"
                 raise JudgeUnavailable(message, cause="timeout") from error
@@ -107,17 +87,108 @@ def model_name(model: object) -> str:
     return type(model).__name__
 
 
-def asked(request: Request, *, reasons: bool) -> tuple[str, str]:
-    """The system's and the user's words for a request, with the wanted JSON schema spelled out."""
-    prompt = render(request, reasons=reasons)
-    shape = json.dumps(schema(request, reasons=reasons), ensure_ascii=False, separators=(",", ":"))
-    return prompt.system, f"{prompt.user}{_SPELLED}{shape}"
+class ModelJudge(ABC):
+    """A judge that is a model object of another framework. Subclasses say how to call it, in `complete`.
+
+    The model is asked in words for one JSON object; what is wanted stands in the prompt as a JSON schema,
+    since models differ in how they take one. Retries are the model's own business (`max_retries` of most of
+    them), so that there is one layer of them. Its calls are never recorded.
+
+    Args:
+        name: How Scores name it.
+        timeout: Seconds until a request is given up.
+        concurrency: Requests in flight at most.
+        reasons: Whether each verdict comes with a short reason; without, replies are shorter and cheaper.
+        max_questions: Questions in one request.
+        max_characters: Characters of material and questions in one request.
+
+    Raises:
+        ConfigurationError: If an option makes no sense.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        timeout: float,
+        concurrency: int,
+        reasons: bool,
+        max_questions: int,
+        max_characters: int,
+    ) -> None:
+        self._calls = _Calls(timeout=timeout, concurrency=concurrency)
+        self._reasons = reasons
+        self.name = name
+        self.prompt_version = PROMPT_VERSION if reasons else f"{PROMPT_VERSION}-brief"
+        self.capabilities = Capabilities(
+            kinds=frozenset(KINDS), max_questions=max_questions, max_characters=max_characters
+        )
+
+    @abstractmethod
+    async def complete(self, system: str, user: str) -> tuple[str, Usage]:
+        """Send the two messages to the model; returns its reply, and what the provider counted.
+
+        It may raise whatever the framework raises. Requests and seconds are counted by the caller.
+        """
+
+    async def answer(self, request: Request) -> Reply:
+        """Put the questions to the model.
+
+        Raises:
+            JudgeError: If the whole request came to nothing.
+        """
+        prompt = render(request, reasons=self._reasons)
+        user = prompt.spelled(schema(request, reasons=self._reasons))
+        started = time.perf_counter()
+        text, counted = await self._calls.run(lambda: self.complete(prompt.system, user), self.name)
+        answers, _ = answers_in(text, request)
+        return Reply(answers=answers, usage=counted + _one_request(started))
+
+    async def aclose(self) -> None:  # noqa: B027 - most have nothing to do here
+        """Nothing to release: the model belongs to whoever made it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
 
-def answers_in(text: str, request: Request) -> dict[str, Answer]:
-    """The answers in a reply; each is `malformed_reply` where it holds no JSON at all."""
-    found = find(text, request)
-    if found is None:
-        nonsense = Unanswered(cause="malformed_reply", detail="the reply holds no JSON with answers")
-        return dict.fromkeys(request.questions, nonsense)
-    return read(request, found)
+class ModelEmbedder(ABC):
+    """An embedder that is an object of another framework. Subclasses say how to call it, in `vectors`.
+
+    Args:
+        name: How Scores name it.
+        timeout: Seconds until a request is given up.
+        concurrency: Requests in flight at most.
+
+    Raises:
+        ConfigurationError: If an option makes no sense.
+    """
+
+    def __init__(self, *, name: str, timeout: float, concurrency: int) -> None:
+        self._calls = _Calls(timeout=timeout, concurrency=concurrency)
+        self.name = name
+
+    @abstractmethod
+    async def vectors(self, texts: list[str]) -> Sequence[Sequence[float]]:
+        """One vector per text, in order; it may raise whatever the framework raises."""
+
+    async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
+        """One vector per text, in order.
+
+        Raises:
+            JudgeError: If there are no vectors.
+        """
+        started = time.perf_counter()
+        found = await self._calls.run(lambda: self.vectors(list(texts)), self.name)
+        if len(found) != len(texts):
+            raise MalformedReply(f"{self.name}: {len(found)} vectors for {len(texts)} texts")
+        return found, _one_request(started)
+
+    async def aclose(self) -> None:  # noqa: B027 - most have nothing to do here
+        """Nothing to release: the object belongs to whoever made it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def _one_request(started: float) -> Usage:
+    return Usage(requests=1, seconds=time.perf_counter() - started)

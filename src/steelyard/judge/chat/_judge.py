@@ -2,58 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import ConfigurationError, JudgeRejected, MalformedReply
-from steelyard.judge._openai_client import Endpoint
-from steelyard.judge._replies import body_of, usage_of
+from steelyard.judge._openai_client import Endpoint, body_of, usage_of
+from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._logprobs import with_probabilities
-from steelyard.judge.chat._parse import find, read
-from steelyard.judge.chat._prompts import PROMPT_VERSION, Prompt, render
-from steelyard.judge.chat._schema import schema
+from steelyard.judge.chat._parse import answers_in
+from steelyard.judge.chat._prompts import PROMPT_VERSION, Prompt, render, schema
 from steelyard.judge.chat._server_features import ServerFeatures
-from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy
-from steelyard.questions import (
-    Answer,
-    Capabilities,
-    Choose,
-    Claims,
-    Contradicted,
-    Entities,
-    GeneratedQuestions,
-    Judge,
-    Noncommittal,
-    Predicate,
-    Question,
-    Rating,
-    Relevant,
-    Reply,
-    Request,
-    Same,
-    Supported,
-    Unanswered,
-    Useful,
-)
+from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
+from steelyard.questions import Answer, Capabilities, Rating, Reply, Request, Unanswered
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["ChatJudge"]
 
-_KINDS: frozenset[type[Question]] = frozenset(
-    {
-        *(Claims, Contradicted, Entities, Noncommittal, Choose, Predicate),
-        *(GeneratedQuestions, Rating, Relevant, Same, Supported, Useful),
-    }
-)
-_SPELLED = "Reply with one JSON object that fits this JSON schema, and with nothing else:\n"
 _REPEAT_TEMPERATURE = 0.7
 
 
-class ChatJudge:
+class ChatJudge(Wrapper):
     """A judge that is a chat model behind an OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, ...
 
     The server is asked for a strict JSON schema. If it refuses, for JSON mode; if it refuses that too, in
@@ -107,7 +77,9 @@ class ChatJudge:
         endpoint = Endpoint(
             base_url=base_url, api_key=api_key, timeout=timeout, connections=concurrency, client=client
         )
-        able = Capabilities(kinds=_KINDS, max_questions=max_questions, max_characters=max_characters)
+        able = Capabilities(
+            kinds=frozenset(KINDS), max_questions=max_questions, max_characters=max_characters
+        )
         bare = _Chat(
             model,
             endpoint,
@@ -117,35 +89,8 @@ class ChatJudge:
             logprobs=logprobs,
             max_tokens=max_tokens,
         )
-        self._judge: Judge = Retry(AdaptiveConcurrency(bare, most=concurrency), RetryPolicy(retries=retries))
+        super().__init__(Retry(AdaptiveConcurrency(bare, most=concurrency), RetryPolicy(retries=retries)))
         self._where = endpoint.where
-
-    @property
-    def name(self) -> str:
-        """`chat:` and the model."""
-        return self._judge.name
-
-    @property
-    def prompt_version(self) -> str:
-        """Version of the wording; asking without reasons is another wording."""
-        return self._judge.prompt_version
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Everything but embeddings."""
-        return self._judge.capabilities
-
-    async def answer(self, request: Request) -> Reply:
-        """Put the questions to the model.
-
-        Raises:
-            JudgeError: If the whole request came to nothing.
-        """
-        return await self._judge.answer(request)
-
-    async def aclose(self) -> None:
-        """Close the running loop's connections."""
-        await self._judge.aclose()
 
     def __repr__(self) -> str:
         return f"ChatJudge({self.name.removeprefix('chat:')!r}, base_url={self._where!r})"
@@ -174,28 +119,28 @@ class _Chat:
         self._temperature = temperature
         self._logprobs = logprobs
         self._max_tokens = max_tokens
-        self._manners = ServerFeatures()
+        self._features = ServerFeatures()
 
     async def answer(self, request: Request) -> Reply:
         """Ask; on a bad request, ask in a way that the server may like better."""
-        manners = self._manners
+        features = self._features
         prompt = render(request, reasons=self._reasons)
         shape = schema(request, reasons=self._reasons)
         started = time.perf_counter()
         tried = 0
         while True:
             tried += 1
-            options = self._options(manners, request, prompt, shape)
+            options = self._options(features, request, prompt, shape)
             try:
                 body = await self._send(options)
                 break
             except JudgeRejected as error:
                 error.requests = tried
-                change = manners.after_refusal(str(error), options) if error.cause == "bad_request" else None
+                change = features.after_refusal(str(error), options) if error.cause == "bad_request" else None
                 if change is None:
                     raise
-                manners = change
-        self._manners = manners
+                features = change
+        self._features = features
         usage = usage_of(body, requests=tried, seconds=time.perf_counter() - started)
         return Reply(answers=self._read(request, body), usage=usage)
 
@@ -214,29 +159,29 @@ class _Chat:
         return body
 
     def _options(
-        self, manners: ServerFeatures, request: Request, prompt: Prompt, shape: Mapping[str, Any]
+        self, features: ServerFeatures, request: Request, prompt: Prompt, shape: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The request's body."""
         user = prompt.user
-        if manners.spells:
-            user += _SPELLED + json.dumps(shape, ensure_ascii=False, separators=(",", ":"))
+        if features.spells:
+            user = prompt.spelled(shape)
         options: dict[str, Any] = {
             "model": self._model,
             "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": user}],
         }
-        if manners.form == "schema":
+        if features.form == "schema":
             wanted = {"name": "answers", "strict": True, "schema": shape}
             options["response_format"] = {"type": "json_schema", "json_schema": wanted}
-        elif manners.form == "json":
+        elif features.form == "json":
             options["response_format"] = {"type": "json_object"}
-        if self._temperature is not None and manners.temperature:
+        if self._temperature is not None and features.temperature:
             repeated = any(q.sample > 1 and not isinstance(q, Rating) for q in request.questions.values())
             lowest = _REPEAT_TEMPERATURE if repeated else 0.0
             options["temperature"] = max(self._temperature, lowest)
-        if self._logprobs and manners.logprobs:
+        if self._logprobs and features.logprobs:
             options |= {"logprobs": True, "top_logprobs": 5}
         if self._max_tokens is not None:
-            options[manners.limit] = self._max_tokens
+            options[features.limit] = self._max_tokens
         return options
 
     def _read(self, request: Request, body: Mapping[str, Any]) -> dict[str, Answer]:
@@ -247,12 +192,10 @@ class _Chat:
         if message.get("refusal") or choice.get("finish_reason") == "content_filter":
             return dict.fromkeys(request.questions, Unanswered(cause="refused", detail="the model refused"))
         content = message.get("content")
-        found = find(content, request) if isinstance(content, str) else None
+        answers, found = answers_in(content, request)
         if found is None:
-            self._manners = self._manners.after_nonsense()
-            nonsense = Unanswered(cause="malformed_reply", detail="the reply holds no JSON with answers")
-            return dict.fromkeys(request.questions, nonsense)
-        answers = read(request, found)
+            self._features = self._features.after_nonsense()
+            return answers
         logprobs = choice.get("logprobs")
         if self._logprobs and isinstance(logprobs, dict):
             assert isinstance(content, str)

@@ -17,10 +17,8 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from steelyard.judge.chat._parse import Found
+from steelyard.judge.chat._parse import ParsedReply
 from steelyard.questions import Answer, Level, Rating, Request, YesNo
-
-__all__ = ["with_probabilities"]
 
 # Within a JSON string every quotation mark is escaped, so this matches a field and never a quoted one.
 _FIELD = re.compile(r'"(?:verdict|level)"\s*:\s*')
@@ -29,7 +27,11 @@ _WORDS = {True: ("true", "yes"), False: ("false", "no")}
 
 
 def with_probabilities(
-    answers: Mapping[str, Answer], request: Request, text: str, found: Found, logprobs: Mapping[str, Any]
+    answers: Mapping[str, Answer],
+    request: Request,
+    text: str,
+    found: ParsedReply,
+    logprobs: Mapping[str, Any],
 ) -> dict[str, Answer]:
     """The answers, with probabilities where the tokens give them.
 

@@ -2,7 +2,7 @@
 
 A server that enforces the schema sends exactly one JSON object. The others send it with prose around it, in a
 code fence, twice, or cut off in the middle. The rules that keep a hostile text, quoted by the model, from
-becoming a verdict: only JSON counts, never prose; a truncated value is no value; objects or keys that occur
+becoming a verdict: only JSON counts, never prose, and no value that is cut off; objects or keys that occur
 more than once have to agree; and a word or a number is an answer only if it is one of those that were
 offered.
 """
@@ -15,29 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.judge.chat._schema import points
-from steelyard.questions import (
-    Answer,
-    Choice,
-    Choose,
-    GeneratedQuestions,
-    Level,
-    Question,
-    Rating,
-    Request,
-    Texts,
-    Unanswered,
-    YesNo,
-)
-from steelyard.scores import Evidence
+from steelyard.judge.chat._kinds import KINDS, Given, malformed
+from steelyard.questions import Answer, Question, Request, Unanswered
 
-__all__ = ["Found", "find", "read"]
-
-_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 # Only at the very beginning: further on the tags may be quoted, and cutting there would splice two answers.
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
 _SPACE = " \t\r\n"
-_MISSING = object()
 _ATTEMPTS = 200
 
 
@@ -49,7 +32,7 @@ _AMBIGUOUS = _Ambiguous()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedReply:
     """The keyed values of a reply."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -58,89 +41,37 @@ class Found:
     """Where each value stands in the reply."""
 
 
-def read(request: Request, found: Found) -> dict[str, Answer]:
+def read(request: Request, found: ParsedReply) -> dict[str, Answer]:
     """The answers to the questions of a request, and `Unanswered` for the keys nobody asked for.
 
-    Keys without a value are left out: the docket counts them as missing.
+    Keys without a value are left out: the batcher counts them as missing.
     """
     contexts = len(request.view.contexts or ())
     answers: dict[str, Answer] = {}
     for key, value in found.values.items():
         question = request.questions.get(key)
         if question is None:
-            answers[key] = Unanswered(cause="malformed_answer", detail="nobody asked")
+            answers[key] = malformed("nobody asked")
         elif isinstance(value, _Ambiguous):
-            answers[key] = _malformed("answered twice, in different ways")
+            answers[key] = malformed("answered twice, in different ways")
         else:
-            answers[key] = _answer(question, value, contexts)
+            answers[key] = KINDS[type(question)].parse(question, Given(value, contexts))
     return answers
 
 
-def _malformed(detail: str) -> Unanswered:
-    return Unanswered(cause="malformed_answer", detail=detail)
+def answers_in(text: object, request: Request) -> tuple[dict[str, Answer], ParsedReply | None]:
+    """The answers in a reply, and where they stand.
+
+    Without any JSON that answers something, there is no ParsedReply, and every answer is `malformed_reply`.
+    """
+    found = find(text, request) if isinstance(text, str) else None
+    if found is None:
+        nonsense = Unanswered(cause="malformed_reply", detail="the reply has no JSON with answers in it")
+        return dict.fromkeys(request.questions, nonsense), None
+    return read(request, found), found
 
 
-def _answer(question: Question, value: Any, contexts: int) -> Answer:
-    body = value if isinstance(value, dict) else {}
-    reason = body.get("reason")
-    reason = reason.strip() if isinstance(reason, str) else ""
-    match question:
-        case Rating(levels=levels):
-            return _level(_pick(value, "level"), [level for level, _ in levels], reason)
-        case Choose(options=options):
-            option = _pick(value, "option")
-            if not isinstance(option, str) or option not in options:
-                return _malformed("no option that was offered")
-            return Choice(value=option, reason=reason)
-        case _ if question.form is Texts:
-            return _texts(question, value)
-        case _:
-            verdict = _yes_no(_pick(value, "verdict"))
-            if verdict is None:
-                return _malformed("a verdict that is neither true nor false")
-            return _verdict(question, verdict, reason, body.get("context"), contexts)
-
-
-def _pick(value: Any, name: str) -> Any:
-    """A named field of an answer, or the answer itself where the model left the object out."""
-    return value.get(name, _MISSING) if isinstance(value, dict) else value
-
-
-def _yes_no(value: Any) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    return _WORDS.get(value.strip().lower()) if isinstance(value, str) else None
-
-
-def _level(value: Any, scale: list[float], reason: str) -> Answer:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value not in scale:
-        return _malformed("a level that is not on the scale")
-    return Level(value=float(value), reason=reason)
-
-
-def _texts(question: Question, value: Any) -> Answer:
-    items = value
-    if isinstance(value, dict):
-        lists = [entry for entry in value.values() if isinstance(entry, list)]
-        items = lists[0] if len(lists) == 1 else None
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        return _malformed("not a list of texts")
-    kept = [item.strip() for item in items if item.strip()]
-    return Texts(items=tuple(kept[: question.count] if isinstance(question, GeneratedQuestions) else kept))
-
-
-def _verdict(question: Question, verdict: bool, reason: str, context: Any, contexts: int) -> Answer:
-    """A verdict with the context it points at. A yes resting on a context that is not there is no answer."""
-    if not points(question) or isinstance(context, bool) or not isinstance(context, int) or context == 0:
-        return YesNo(value=verdict, reason=reason)
-    if 1 <= context <= contexts:
-        return YesNo(value=verdict, reason=reason, evidence=(Evidence(context=context - 1),))
-    if verdict:
-        return _malformed(f"it rests on context {context}, and there are {contexts}")
-    return YesNo(value=verdict, reason=reason)
-
-
-def find(text: str, request: Request) -> Found | None:
+def find(text: str, request: Request) -> ParsedReply | None:
     """The keyed values in a reply; None where it holds no JSON object that answers anything.
 
     An object that stands in the judged material word for word is a quotation and does not count. Of several
@@ -165,17 +96,14 @@ def find(text: str, request: Request) -> Found | None:
         values[key] = value if key not in values or _equal(values[key], value) else _AMBIGUOUS
         places[key] = place
     everywhere = set(values).intersection(*({key for key, _, _ in found.pairs} for found in objects))
-    return Found({key: values[key] for key in values if key in everywhere}, places)
+    return ParsedReply({key: values[key] for key in values if key in everywhere}, places)
 
 
 def _quotable(request: Request) -> str:
     """The judged texts that a reply could quote an answer from, without blanks; mostly empty."""
     view = request.view
     contexts = [context.text for context in (*(view.contexts or ()), *(view.reference_contexts or ()))]
-    said = [
-        getattr(question, "claim", "") or getattr(question, "text", "")
-        for question in request.questions.values()
-    ]
+    said = [question.quoted for question in request.questions.values()]
     together = "\n".join(filter(None, (view.question, view.answer, view.reference, *contexts, *said)))
     return _squeezed(together) if any(f'"{key}"' in together for key in request.questions) else ""
 
@@ -245,7 +173,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

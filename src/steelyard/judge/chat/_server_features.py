@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-__all__ = ["Form", "ServerFeatures"]
-
 Form = Literal["schema", "json", "plain"]
 """How the server is held to JSON: by a strict schema, by JSON mode, or by the prompt alone."""
 

@@ -16,8 +16,6 @@ import numpy as np
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.scores import Usage
 
-__all__ = ["MiniLMEmbedder"]
-
 _TOKENS = 256
 """What the model was trained for; what is beyond is cut."""
 _SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"

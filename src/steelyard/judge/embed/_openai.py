@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge._openai_client import Endpoint
-from steelyard.judge._replies import body_of, usage_of
+from steelyard.judge._openai_client import Endpoint, body_of, usage_of
 from steelyard.judge.chat._prompts import sendable
 from steelyard.judge.middleware import RetryPolicy
-from steelyard.judge.middleware._limit import PerLoopSemaphore
 from steelyard.scores import Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-__all__ = ["OpenAIEmbedder"]
 
 
 class OpenAIEmbedder:
@@ -124,4 +121,4 @@ def _vector(value: Any) -> Sequence[float]:
         numbers = np.frombuffer(base64.b64decode(value), "<f4") if isinstance(value, str) else np.array(value)
         return [float(number) for number in numbers]
     except (ValueError, TypeError, binascii.Error) as error:
-        raise MalformedReply("a vector that is no list of numbers") from error
+        raise MalformedReply("a vector that is not a list of numbers") from error

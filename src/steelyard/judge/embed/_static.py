@@ -8,8 +8,6 @@ from steelyard.judge.local._cpu_throttle import CpuThrottle
 from steelyard.judge.local._vectors import Vectors, load
 from steelyard.scores import Usage
 
-__all__ = ["StaticEmbedder"]
-
 _PIECE = 1000
 """Characters embedded in one slice of work."""
 

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from steelyard.errors import ConfigurationError
 
-__all__ = ["CpuThrottle"]
-
 _T = TypeVar("_T")
 
 _SLICE = 0.0005

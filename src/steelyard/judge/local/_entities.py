@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from steelyard.judge.local._text import Located, Word, located
 
-__all__ = ["entities"]
-
 _MONTH_NAMES = """
 january february march april may june july august september october november december
 jan feb mar apr jun jul aug sep sept oct nov dec

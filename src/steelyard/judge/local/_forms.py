@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COUNTS", "FORMS", "NUMBERS"]
-
 _UNITS = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen twenty

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from steelyard.errors import Cause
 from steelyard.judge.local._cpu_throttle import CpuThrottle
 from steelyard.judge.local._entities import entities
 from steelyard.judge.local._material import Line, Memory, Text, pieces
@@ -35,8 +37,6 @@ from steelyard.questions import (
 from steelyard.scores import Evidence, Usage
 from steelyard.text import evades, iter_sentences, states
 
-__all__ = ["LocalJudge"]
-
 THRESHOLD = 0.5
 """Score from which something counts as found.
 
@@ -53,9 +53,6 @@ fitted either.
 _FRAGMENT = 4
 """Words from which an answer says by itself what it is about."""
 
-_KINDS: frozenset[type[Question]] = frozenset(
-    {Claims, Contradicted, Entities, Noncommittal, Relevant, Same, Supported, Useful}
-)
 _Work = Generator[None, None, Answer]
 
 
@@ -98,7 +95,11 @@ class LocalJudge:
     def capabilities(self) -> Capabilities:
         """Yes/no questions, claims and entities; each question by itself."""
         return Capabilities(
-            kinds=_KINDS, independent=True, max_questions=10_000, max_characters=10_000_000, calibrated=False
+            kinds=frozenset(_ANSWERS),
+            independent=True,
+            max_questions=10_000,
+            max_characters=10_000_000,
+            calibrated=False,
         )
 
     def warm(self) -> None:
@@ -133,32 +134,18 @@ class _Case:
         found: dict[str, Answer] = {}
         for key, question in questions.items():
             yield
-            found[key] = yield from self._answer(question)
+            if (work := _ANSWERS.get(type(question))) is None:
+                detail = f"cannot answer {question.kind!r} questions"
+                found[key] = Unanswered(cause="unsupported", detail=detail)
+            else:
+                found[key] = yield from work(self, question)
         return found
-
-    def _answer(self, question: Question) -> _Work:
-        match question:
-            case Supported():
-                return (yield from self._supported(question))
-            case Contradicted():
-                return (yield from self._contradicted(question))
-            case Same():
-                return (yield from self._verdict(question.claim, question.among))
-            case Useful():
-                return (yield from self._useful(question))
-            case Relevant():
-                return (yield from self._relevant(question))
-            case Claims():
-                return (yield from self._claims(question.of))
-            case Entities():
-                return (yield from self._entities(question.of))
-            case Noncommittal():
-                return (yield from self._noncommittal())
-            case _:
-                return Unanswered(cause="unsupported", detail=f"cannot answer {question.kind!r} questions")
 
     def _supported(self, question: Supported) -> _Work:
         return (yield from self._verdict(question.claim, question.by, question.passage))
+
+    def _same(self, question: Same) -> _Work:
+        return (yield from self._verdict(question.claim, question.among))
 
     def _verdict(self, claim: str, by: Part, passage: int | None = None) -> _Work:
         texts = _texts(self._view, by)
@@ -232,26 +219,26 @@ class _Case:
         found = yield from relevance(asked, said, alone=question.of == "answer")
         return YesNo(value=found.score >= RELEVANT, probability=found.score, reason=found.reason)
 
-    def _claims(self, of: Part) -> _Work:
+    def _claims(self, question: Claims) -> _Work:
         """The sentences of a text that state something."""
         found: list[str] = []
-        for text in _texts(self._view, of):
+        for text in _texts(self._view, question.of):
             for sentence in iter_sentences(text):
                 yield
                 if states(sentence.text):
                     found.append(sentence.text)
         return Texts(items=tuple(found))
 
-    def _entities(self, of: Part) -> _Work:
+    def _entities(self, question: Entities) -> _Work:
         found: dict[str, str] = {}
-        for text in _texts(self._view, of):
+        for text in _texts(self._view, question.of):
             for sentence in pieces(text):
                 yield
                 for entity in entities(sentence.text, self._vectors.proper):
                     found.setdefault(" ".join(entity.casefold().split()), entity)
         return Texts(items=tuple(found.values()))
 
-    def _noncommittal(self) -> _Work:
+    def _noncommittal(self, _: Noncommittal) -> _Work:
         if not self._view.answer:
             return _nothing("answer")
         evading = total = 0
@@ -267,6 +254,19 @@ class _Case:
         )
 
 
+_ANSWERS: Mapping[type[Question], Callable[[_Case, Any], _Work]] = {
+    Supported: _Case._supported,
+    Contradicted: _Case._contradicted,
+    Same: _Case._same,
+    Useful: _Case._useful,
+    Relevant: _Case._relevant,
+    Noncommittal: _Case._noncommittal,
+    Claims: _Case._claims,
+    Entities: _Case._entities,
+}
+"""What it answers, and how."""
+
+
 def _texts(view: View, part: Part) -> list[str]:
     match part:
         case "contexts" | "reference_contexts":
@@ -276,8 +276,17 @@ def _texts(view: View, part: Part) -> list[str]:
             return [text] if text else []
 
 
+_MISSING: Mapping[Part, Cause] = {
+    "question": "missing_question",
+    "contexts": "missing_contexts",
+    "answer": "missing_answer",
+    "reference": "missing_reference",
+    "reference_contexts": "missing_reference_contexts",
+}
+
+
 def _nothing(part: Part) -> Unanswered:
-    return Unanswered(cause=f"missing_{part}", detail=f"there is no {part.replace('_', ' ')} to look at")
+    return Unanswered(cause=_MISSING[part], detail=f"there is no {part.replace('_', ' ')} to look at")
 
 
 def _evidence(finding: Finding, texts: Sequence[Text], by: Part, offset: int) -> tuple[Evidence, ...]:

@@ -15,8 +15,6 @@ from steelyard.text import Sentence, iter_sentences
 if TYPE_CHECKING:
     from steelyard.judge.local._vectors import Matrix
 
-__all__ = ["Line", "Memory", "Steps", "Text", "pieces", "prepare"]
-
 
 class Line:
     """One sentence, read. Its vectors are looked up when they are first asked for: most never are.

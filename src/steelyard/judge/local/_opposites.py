@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from steelyard.judge.local._text import Word, stem
 
-__all__ = ["Negated", "negated", "opposites"]
-
 _NOT_ONLY = frozenset({"only", "just", "merely", "simply"})
 _REACH = 5
 """Words after a negation that it may reach."""

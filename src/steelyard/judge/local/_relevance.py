@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local._text import Word
 
-__all__ = ["Relevance", "relevance"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Relevance:

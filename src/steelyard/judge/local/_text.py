@@ -14,8 +14,6 @@ from typing import Literal, NamedTuple
 
 from steelyard.judge.local._forms import COUNTS, FORMS, NUMBERS
 
-__all__ = ["Located", "Word", "located", "stem", "weight", "words"]
-
 Kind = Literal["word", "number", "name"]
 
 

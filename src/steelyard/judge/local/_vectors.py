@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float32]
 
-__all__ = ["DIMENSIONS", "Vectors", "load", "loaded"]
 
 DIMENSIONS = 256
 _WEIGHTS = "weights/l2_supercat_256.safetensors"

@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, fields
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local._opposites import negated, opposites
 
-__all__ = ["VERSION", "Finding", "Penalties", "Signals", "Window", "verify"]
-
 VERSION = "1"
 """Goes up when the same texts would get another score."""
 

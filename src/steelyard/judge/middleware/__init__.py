@@ -8,9 +8,9 @@ judge, from the inside out: `RateLimit`, `CircuitBreaker`, `Cache`.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from steelyard._internal.lazy import lazy_exports
 from steelyard.judge.middleware._adaptive import AdaptiveConcurrency
 from steelyard.judge.middleware._circuit_breaker import CircuitBreaker, CircuitState
 from steelyard.judge.middleware._limit import Limit
@@ -34,10 +34,12 @@ __all__ = [
     "layers",
 ]
 
-_LAZY = {"Cache": "_cache", "RetryPolicy": "_retry", "RateLimit": "_rate", "Retry": "_retry"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'steelyard.judge.middleware' has no attribute {name!r}")
-    return getattr(import_module(f"steelyard.judge.middleware.{_LAZY[name]}"), name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "Cache": "steelyard.judge.middleware._cache",
+        "RetryPolicy": "steelyard.judge.middleware._retry",
+        "RateLimit": "steelyard.judge.middleware._rate",
+        "Retry": "steelyard.judge.middleware._retry",
+    },
+)

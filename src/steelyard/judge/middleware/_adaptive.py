@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from weakref import WeakKeyDictionary
 
+from steelyard._internal.per_loop import PerLoop
 from steelyard.errors import ConfigurationError, JudgeUnavailable, RateLimited
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
-
-__all__ = ["AdaptiveConcurrency"]
 
 
 class AdaptiveConcurrency(Wrapper):
@@ -36,7 +34,7 @@ class AdaptiveConcurrency(Wrapper):
             raise ConfigurationError(f"concurrency must be at least 1: least={least!r}, most={most!r}")
         self._most = most
         self._least = least
-        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, _Gate] = WeakKeyDictionary()
+        self._gates = PerLoop(_Gate)
         self._places = float(most)
         self._decreases = 0
 
@@ -47,7 +45,7 @@ class AdaptiveConcurrency(Wrapper):
 
     async def answer(self, request: Request) -> Reply:
         """Wait for a place, ask, and learn from how it went."""
-        gate = self._gates.setdefault(asyncio.get_running_loop(), _Gate())
+        gate = self._gates.here()
         await gate.enter(self)
         seen = self._decreases
         try:

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.judge.middleware._stored import dump, key_of, load, whole
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
-
-__all__ = ["Cache"]
 
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, body TEXT, used REAL) WITHOUT ROWID"
 
@@ -113,7 +112,7 @@ class _Memory:
 
 
 class _File:
-    """The most recently used, in SQLite. A file that does not work is a cache that never hits, said once."""
+    """The most recently used, in SQLite. A file that does not work never has a reply; one warning says so."""
 
     def __init__(self, path: Path, entries: int) -> None:
         self._path = path
@@ -122,7 +121,7 @@ class _File:
         self._connection: sqlite3.Connection | None = None
         self._owner = 0
         self._puts = 0
-        self._complained = False
+        self._warn = WarnOnce(_log)
 
     def get(self, key: bytes) -> str | None:
         with self._lock:
@@ -174,9 +173,8 @@ class _File:
         return self._connection
 
     def _complain(self, error: Exception) -> None:
-        if not self._complained:
-            self._complained = True
-            _log.warning("judge cache %s does not work (%s); everything is asked anew", self._path, error)
+        message = "judge cache %s does not work (%s); everything is asked anew"
+        self._warn("broken", message, self._path, error)
 
     def close(self) -> None:
         """Close the file."""

@@ -11,8 +11,6 @@ from steelyard.errors import ConfigurationError, JudgeError, JudgeRejected, Judg
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
 
-__all__ = ["CircuitBreaker", "CircuitState"]
-
 CircuitState = Literal["closed", "open", "half_open", "rejected"]
 """`closed` lets requests through, `open` none, `half_open` one to see; `rejected` none until `reset`."""
 

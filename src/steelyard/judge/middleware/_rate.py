@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from weakref import WeakKeyDictionary
-
 from aiolimiter import AsyncLimiter
 
+from steelyard._internal.per_loop import PerLoop
 from steelyard.errors import ConfigurationError
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
-
-__all__ = ["RateLimit"]
 
 _CHARACTERS_A_TOKEN = 4
 _OVERHEAD = 200
@@ -76,15 +72,10 @@ class _Bucket:
 
     def __init__(self, rate: float | None, period: float) -> None:
         self._rate = rate
-        self._period = period
-        self._limiters: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncLimiter] = WeakKeyDictionary()
+        self._limiters = PerLoop(lambda: AsyncLimiter(rate or 1, period))
 
     async def take(self, amount: float) -> None:
         """Wait for so much room; more than a whole period's worth counts as that."""
         if self._rate is None:
             return
-        loop = asyncio.get_running_loop()
-        limiter = self._limiters.get(loop)
-        if limiter is None:
-            limiter = self._limiters[loop] = AsyncLimiter(self._rate, self._period)
-        await limiter.acquire(min(amount, self._rate))
+        await self._limiters.here().acquire(min(amount, self._rate))

@@ -14,12 +14,10 @@ from typing import TypeVar
 
 import tenacity
 
-from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable
+from steelyard.errors import ConfigurationError, JudgeError
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
 from steelyard.scores import Usage
-
-__all__ = ["RetryPolicy", "Retry"]
 
 _Result = TypeVar("_Result")
 
@@ -67,11 +65,13 @@ class RetryPolicy:
         raise AssertionError("tenacity ends with a result or an exception")
 
     def _may_pass(self, error: BaseException) -> bool:
-        return isinstance(error, JudgeUnavailable) and (error.retry_after or 0) <= self.longest_wait
+        if not isinstance(error, JudgeError) or not error.transient:
+            return False
+        return (error.retry_after or 0) <= self.longest_wait
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
-        if isinstance(error, JudgeUnavailable) and error.retry_after is not None:
+        if isinstance(error, JudgeError) and error.retry_after is not None:
             return error.retry_after
         return float(
             tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait)(state)

@@ -8,19 +8,32 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from steelyard.questions import Answer, Choice, Judge, Level, Question, Request, Texts, View, YesNo, check
+from steelyard.questions import (
+    Answer,
+    ChosenOption,
+    Judge,
+    Level,
+    Question,
+    Request,
+    Texts,
+    View,
+    YesNo,
+    check,
+)
 from steelyard.scores import Evidence
 
-__all__ = ["dump", "key_of", "load", "whole"]
+_KEYS = 2
+"""Version of the keys; what was stored under another one is not found again."""
 
 
 def key_of(judge: Judge, request: Request) -> bytes:
     """A hash of everything that decides the answers: judge, wording, what is in view, and the questions."""
     parts = [
+        _KEYS,
         judge.name,
         judge.prompt_version,
         _view(request.view),
-        [[key, type(question).__name__, _fields(question)] for key, question in request.questions.items()],
+        [[key, question.kind, _fields(question)] for key, question in request.questions.items()],
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).digest()
 
@@ -46,7 +59,7 @@ def whole(request: Request, answers: Mapping[str, Answer]) -> bool:
     )
 
 
-_STORABLE = (YesNo, Level, Choice, Texts)
+_STORABLE = (YesNo, Level, ChosenOption, Texts)
 
 
 def dump(answers: Mapping[str, Answer]) -> str:
@@ -80,8 +93,8 @@ def _answer(form: str, plain: dict[str, Any]) -> Answer:
             return YesNo(**{**plain, "evidence": tuple(Evidence(**piece) for piece in plain["evidence"])})
         case "Level":
             return Level(**{**plain, "probabilities": dict(map(tuple, plain["probabilities"]))})
-        case "Choice":
-            return Choice(**{**plain, "probabilities": dict(map(tuple, plain["probabilities"]))})
+        case "ChosenOption":
+            return ChosenOption(**{**plain, "probabilities": dict(map(tuple, plain["probabilities"]))})
         case "Texts":
             return Texts(items=tuple(plain["items"]))
         case _:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from steelyard.questions import Capabilities, Judge, Reply, Request
 
-__all__ = ["Wrapper", "layers"]
-
 
 class Wrapper:
     """A judge that hands everything on to another one. Subclasses change `answer`."""

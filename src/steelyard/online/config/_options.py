@@ -89,7 +89,7 @@ class MonitorOptions:
         self._check_kinds()
         self._check_limits()
         check_names(self.metrics)
-        unknown = set(self.selection.metric_rates) - {metric.instance for metric in self.metrics}
+        unknown = set(self.selection.metric_rates) - {metric.name for metric in self.metrics}
         if unknown:
             raise ConfigurationError(f"metric_rates names {min(unknown)!r}, which is not among the metrics")
 
@@ -112,7 +112,7 @@ class MonitorOptions:
                     f"metrics must be Metric objects such as Faithfulness(), not {metric!r}"
                 )
             if metric.judge is None and self.judge is None:
-                raise ConfigurationError(f"the metric {metric.instance!r} has no judge; pass judge=")
+                raise ConfigurationError(f"the metric {metric.name!r} has no judge; pass judge=")
         for sink in self.sinks:
             if not isinstance(sink, Sink):
                 raise ConfigurationError(

@@ -1,0 +1,263 @@
+"""The kinds of question for a chat model: each with its wording, the shape of its answer and its parser.
+
+A kind is one entry in `KINDS`; the prompt, the JSON schema and the reading of the reply all go by it. What a
+wording says counts for `PROMPT_VERSION` in `_prompts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.questions import (
+    Answer,
+    Choose,
+    ChosenOption,
+    Claims,
+    Contradicted,
+    Entities,
+    GeneratedQuestions,
+    Level,
+    Noncommittal,
+    Predicate,
+    Question,
+    Rating,
+    Relevant,
+    Same,
+    Supported,
+    Texts,
+    Unanswered,
+    Useful,
+    YesNo,
+)
+from steelyard.scores import Evidence
+
+_BOOLEAN: Mapping[str, Any] = {"type": "boolean"}
+_STRING: Mapping[str, Any] = {"type": "string"}
+_INTEGER: Mapping[str, Any] = {"type": "integer"}
+_TEXTS: Mapping[str, Any] = {"type": "array", "items": _STRING}
+_POINTER = ' "context": number of the deciding context, 0 for none.'
+_PLACES = {
+    "contexts": "the contexts",
+    "reference_contexts": "the expected contexts",
+    "reference": "the reference",
+    "answer": "the answer",
+}
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+_MISSING = object()
+
+Wording = tuple[str, str]
+"""The instruction, which many questions share, and the question's own line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What stands under a question's key in a reply."""
+
+    value: Any
+    """Any complete JSON value; an object as a rule."""
+    contexts: int
+    """How many contexts the request showed."""
+
+    def pick(self, name: str) -> Any:
+        """A named field of the answer, or the answer itself where the model left the object out."""
+        return self.value.get(name, _MISSING) if isinstance(self.value, dict) else self.value
+
+    @property
+    def reason(self) -> str:
+        """The model's reason, where it gave one."""
+        reason = self.value.get("reason") if isinstance(self.value, dict) else None
+        return reason.strip() if isinstance(reason, str) else ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChatKind:
+    """How one kind of question is put to a chat model."""
+
+    wording: Callable[[Any], Wording]
+    """From a question of this kind to its words."""
+    shape: Callable[[Any], Mapping[str, Any]]
+    """The JSON schema of the answer's fields, without the reason."""
+    parse: Callable[[Any, Given], Answer]
+    """From what the model gave to the answer, or to why there is none."""
+    reasoned: bool = True
+    """Whether a reason may go before the answer, so that the verdict follows from it."""
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks of any kind, so that it cannot start a line of its own."""
+    return " ".join(text.split())
+
+
+def malformed(detail: str) -> Unanswered:
+    """The answer to a question that has no usable one."""
+    return Unanswered(cause="malformed_answer", detail=detail)
+
+
+# Yes or no.
+
+
+def _supported(question: Supported) -> Wording:
+    if question.passage is not None:
+        letter = "c" if question.by == "contexts" else "e"
+        place = f"context {letter}{question.passage + 1}"
+    else:
+        place = _PLACES[question.by]
+    point = _POINTER if _points(question) else ""
+    instruction = (
+        f"Can the statement be inferred from {place} alone? No, if any part of it is not there.{point}"
+    )
+    return instruction, question.claim
+
+
+def _contradicted(question: Contradicted) -> Wording:
+    place = _PLACES[question.by]
+    places = f"any of {place}" if question.by.endswith("contexts") else place
+    point = _POINTER if _points(question) else ""
+    instruction = f"Does {places} say that the statement is wrong? Silence is no contradiction.{point}"
+    return instruction, question.claim
+
+
+def _relevant(question: Relevant) -> Wording:
+    what = "sentence help to answer" if question.of == "contexts" else "statement address"
+    return f"Does the {what} the question?", question.text
+
+
+def _same(question: Same) -> Wording:
+    return f"Does the {question.among} make this statement too, in whatever words?", question.claim
+
+
+def _useful(question: Useful) -> Wording:
+    instruction = f"Did this context help to arrive at the {question.toward} to the question?"
+    return instruction, f"c{question.context + 1}"
+
+
+def _noncommittal(_: Noncommittal) -> Wording:
+    return "Does it evade: does it say that it does not know, or nothing to the point?", "the answer."
+
+
+def _predicate(question: Predicate) -> Wording:
+    return "Is the criterion met?", question.criterion
+
+
+def _points(question: Question) -> bool:
+    """Whether the answer also names the context that decides."""
+    match question:
+        case Supported(by="contexts", passage=None) | Contradicted(by="contexts"):
+            return True
+        case _:
+            return False
+
+
+def _verdict_shape(question: Question) -> Mapping[str, Any]:
+    return {**({"context": _INTEGER} if _points(question) else {}), "verdict": _BOOLEAN}
+
+
+def _verdict(question: Question, given: Given) -> Answer:
+    """A verdict with the context it points at. A yes that rests on a missing context is malformed."""
+    value = given.pick("verdict")
+    verdict = _WORDS.get(value.strip().lower()) if isinstance(value, str) else value
+    if not isinstance(verdict, bool):
+        return malformed("a verdict that is neither true nor false")
+    plain = YesNo(value=verdict, reason=given.reason)
+    context = given.value.get("context") if isinstance(given.value, dict) else None
+    if not _points(question) or isinstance(context, bool) or not isinstance(context, int) or context == 0:
+        return plain
+    if 1 <= context <= given.contexts:
+        return YesNo(value=verdict, reason=given.reason, evidence=(Evidence(context=context - 1),))
+    return malformed(f"it rests on context {context}, and there are {given.contexts}") if verdict else plain
+
+
+# One of several.
+
+
+def _rating(question: Rating) -> Wording:
+    levels = "; ".join(f"{value:g} = {one_line(text)}" for value, text in question.levels)
+    return f"Which level fits best? {levels}.", question.instruction
+
+
+def _level_shape(question: Rating) -> Mapping[str, Any]:
+    values = [int(value) if value == int(value) else value for value, _ in question.levels]
+    whole = all(isinstance(value, int) for value in values)
+    return {"level": {"type": "integer" if whole else "number", "enum": values}}
+
+
+def _level(question: Rating, given: Given) -> Answer:
+    value = given.pick("level")
+    offered = [level for level, _ in question.levels]
+    if isinstance(value, bool) or not isinstance(value, int | float) or value not in offered:
+        return malformed("a level that is not on the scale")
+    return Level(value=float(value), reason=given.reason)
+
+
+def _choose(question: Choose) -> Wording:
+    options = "; ".join(map(one_line, question.options))
+    return "Which option fits best?", f"{question.instruction} Options: {options}."
+
+
+def _option_shape(question: Choose) -> Mapping[str, Any]:
+    return {"option": {"type": "string", "enum": list(question.options)}}
+
+
+def _option(question: Choose, given: Given) -> Answer:
+    option = given.pick("option")
+    if not isinstance(option, str) or option not in question.options:
+        return malformed("no option that was offered")
+    return ChosenOption(value=option, reason=given.reason)
+
+
+# Texts.
+
+
+def _claims(question: Claims) -> Wording:
+    return (
+        "List the factual claims it makes, one full sentence each that can be understood alone: "
+        "resolve pronouns, with the question in mind. No claim makes an empty list."
+    ), f"the {question.of}."
+
+
+def _entities(question: Entities) -> Wording:
+    return (
+        "List the named entities in it as written: people, places, organisations, dates, numbers, works."
+    ), f"the {question.of}."
+
+
+def _generated(question: GeneratedQuestions) -> Wording:
+    return f"Write {question.count} questions that it would answer, all different.", "the answer."
+
+
+def _texts(question: Question, given: Given) -> Answer:
+    items = given.value
+    if isinstance(items, dict):
+        lists = [entry for entry in items.values() if isinstance(entry, list)]
+        items = lists[0] if len(lists) == 1 else None
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        return malformed("not a list of texts")
+    kept = [item.strip() for item in items if item.strip()]
+    return Texts(items=tuple(kept[: question.count] if isinstance(question, GeneratedQuestions) else kept))
+
+
+def _yes_no(wording: Callable[[Any], Wording]) -> ChatKind:
+    return ChatKind(wording=wording, shape=_verdict_shape, parse=_verdict)
+
+
+def _list_of(name: str, wording: Callable[[Any], Wording]) -> ChatKind:
+    return ChatKind(wording=wording, shape=lambda _: {name: _TEXTS}, parse=_texts, reasoned=False)
+
+
+KINDS: Mapping[type[Question], ChatKind] = {
+    Supported: _yes_no(_supported),
+    Contradicted: _yes_no(_contradicted),
+    Useful: _yes_no(_useful),
+    Relevant: _yes_no(_relevant),
+    Same: _yes_no(_same),
+    Noncommittal: _yes_no(_noncommittal),
+    Predicate: _yes_no(_predicate),
+    Rating: ChatKind(wording=_rating, shape=_level_shape, parse=_level),
+    Choose: ChatKind(wording=_choose, shape=_option_shape, parse=_option),
+    Claims: _list_of("claims", _claims),
+    Entities: _list_of("entities", _entities),
+    GeneratedQuestions: _list_of("questions", _generated),
+}
+"""Everything but embeddings."""
