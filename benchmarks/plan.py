@@ -11,8 +11,8 @@ from itertools import islice
 
 from steelyard.cli.scoring._dry_run import DryRunJudge
 from steelyard.cli.scoring._input import open_input, read_records
-from steelyard.cli.scoring._job import suite_of
 from steelyard.cli.scoring._judges import JudgeChoice
+from steelyard.cli.scoring._score_file import suite_of
 from steelyard.engine import evaluate
 from steelyard.questions import Fuse, Judge, Reply, Request
 from steelyard.record import Record

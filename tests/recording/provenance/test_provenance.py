@@ -21,7 +21,7 @@ def test_documents_shown_by_python_are_all_found_in_the_order_of_the_prompt() ->
     shown = f"[Document(page_content={TWO.text!r}), Document(page_content={ONE.text!r})]"
     call = ModelCall(prompts=(f"Context: {shown}",), reply=ANSWER)
     found = trace_provenance([ONE, TWO], [call], answer=ANSWER)
-    assert [(one.context.id, one.seen, one.context.in_prompt) for one in found.contexts] == [
+    assert [(one.id, one.seen, one.in_prompt) for one in found.contexts] == [
         ("2", 1.0, True),
         ("1", 1.0, True),
     ]
@@ -32,8 +32,8 @@ def test_what_a_grader_saw_and_the_answer_did_not_is_kept_apart() -> None:
     grade = ModelCall(prompts=(f"Is this relevant? {ONE.text}",), reply="no", started=1)
     write = ModelCall(prompts=(f"Context: {WEB.text}",), reply=ANSWER, started=2)
     found = trace_provenance([ONE, WEB], [grade, write], answer=ANSWER)
-    assert [one.context.id for one in found.contexts] == ["3"]
-    assert [(one.context.id, one.seen, one.context.in_prompt) for one in found.retrieved] == [
+    assert [one.id for one in found.contexts] == ["3"]
+    assert [(one.id, one.seen, one.in_prompt) for one in found.retrieved] == [
         ("1", 0.0, False),
         ("3", 1.0, True),
     ]
@@ -42,8 +42,8 @@ def test_what_a_grader_saw_and_the_answer_did_not_is_kept_apart() -> None:
 def test_no_prompt_is_taken_where_the_answers_call_is_unknown() -> None:
     grade = ModelCall(prompts=(f"Is this relevant? {ONE.text}",), reply="no")
     found = trace_provenance([ONE, WEB], [grade], answer=ANSWER, source="tool")
-    assert [one.context.id for one in found.contexts] == ["1", "3"]
-    assert [(one.seen, one.context.in_prompt) for one in found.contexts] == [(None, None)] * 2
+    assert [one.id for one in found.contexts] == ["1", "3"]
+    assert [(one.seen, one.in_prompt) for one in found.contexts] == [(None, None)] * 2
     assert found.contexts_source == "tool"
     assert named(found.notes) == ["answer_call_unknown", "no_prompt_seen"]
 
@@ -52,7 +52,7 @@ def test_a_rewritten_context_is_said_to_be_missing_from_the_prompt() -> None:
     call = ModelCall(prompts=("Context: a short summary of all there was.",), reply=ANSWER)
     found = trace_provenance([ONE, WEB], [call], answer=ANSWER)
     assert (found.contexts_source, named(found.notes)) == ("retrieved", ["contexts_not_in_prompt"])
-    assert [one.context.in_prompt for one in found.contexts] == [False, False]
+    assert [one.in_prompt for one in found.contexts] == [False, False]
 
 
 def test_parts_and_undecided_passages_are_counted() -> None:
@@ -63,7 +63,7 @@ def test_parts_and_undecided_passages_are_counted() -> None:
         "contexts_partly_in_prompt (1)",
         "contexts_undecided (1)",
     ]
-    assert [one.context.in_prompt for one in found.retrieved] == [True, None]
+    assert [one.in_prompt for one in found.retrieved] == [True, None]
 
 
 def test_nothing_retrieved_is_said() -> None:

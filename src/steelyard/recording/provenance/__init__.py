@@ -17,7 +17,7 @@ Pure functions without a framework, for all recorders:
     ...     ModelCall(prompts=("[Document(page_content='Rome has seven hills.')]",), reply="Seven."),
     ... ]
     >>> found = trace_provenance(retrieved, calls, answer="Seven.", question="How many hills has Rome?")
-    >>> [one.context.text for one in found.contexts], found.contexts_source, found.notes
+    >>> [one.text for one in found.contexts], found.contexts_source, found.notes
     (['Rome has seven hills.'], 'in_prompt', ())
 
 Bounds: 4,000,000 characters of passages and of prompts, 2,000,000 of one block; what is beyond is not decided
@@ -28,7 +28,7 @@ from steelyard.recording.provenance._blocks import MOST_BLOCK, passages_of
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind, is_helper_reply
 from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
-from steelyard.recording.provenance._provenance import Provenance, SeenContext, trace_provenance
+from steelyard.recording.provenance._provenance import Provenance, trace_provenance
 from steelyard.recording.provenance._question import (
     Asked,
     has_history,
@@ -48,7 +48,6 @@ __all__ = [
     "ModelCall",
     "Note",
     "Provenance",
-    "SeenContext",
     "Sighting",
     "TurnReason",
     "TurnVerdict",

@@ -14,23 +14,13 @@ _WHOLE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SeenContext:
-    """A passage and how much of it reached the model."""
-
-    context: Context
-    """The passage, with `in_prompt` set."""
-    seen: float | None
-    """The share of its words in the prompts of the answer, from 0 to 1; None where that is not known."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
     """Where an answer came from: the context fields of a Record, and what is doubtful about them."""
 
-    contexts: tuple[SeenContext, ...]
+    contexts: tuple[Context, ...]
     """What the answer is judged by: those in its prompt, in the order of the prompt, where that is known;
     else all candidates in their order."""
-    retrieved: tuple[SeenContext, ...]
+    retrieved: tuple[Context, ...]
     """All candidates in their order, where that is more than `contexts`; otherwise empty."""
     contexts_source: ContextsSource
     """`in_prompt` only where every context was found in a prompt that made the answer."""
@@ -63,7 +53,7 @@ def trace_provenance(
         >>> docs = [Context(text="Rome has seven hills."), Context(text="Paris has one river.")]
         >>> call = ModelCall(prompts=("Context: ['Rome has seven hills.']",), reply="Seven.")
         >>> found = trace_provenance(docs, [call], answer="Seven.")
-        >>> [(one.context.text, one.seen) for one in found.contexts], found.contexts_source
+        >>> [(one.text, one.seen) for one in found.contexts], found.contexts_source
         ([('Rome has seven hills.', 1.0)], 'in_prompt')
     """
     unique: dict[str, Context] = {}
@@ -81,7 +71,7 @@ def trace_provenance(
             notes=(*notes, sentence("no_contexts")),
         )
     if not prompts:
-        every = tuple(_unknown(context) for context in unique.values())
+        every = tuple(replace(context, seen=None) for context in unique.values())
         return Provenance(
             contexts=every,
             retrieved=(),
@@ -92,10 +82,6 @@ def trace_provenance(
     sightings = find_passages(list(unique), prompts, question=question)
     too_large = sum(map(len, unique)) > MOST_PASSAGES or sum(map(len, prompts)) > MOST_PROMPT
     return _decided(list(unique.values()), sightings, source, found, notes, too_large=too_large)
-
-
-def _unknown(context: Context) -> SeenContext:
-    return SeenContext(context=replace(context, in_prompt=None), seen=None)
 
 
 def _decided(
@@ -130,6 +116,6 @@ def _decided(
     )
 
 
-def _seen(context: Context, sighting: Sighting) -> SeenContext:
+def _seen(context: Context, sighting: Sighting) -> Context:
     seen = None if sighting.found is None else (sighting.seen if sighting.found else 0.0)
-    return SeenContext(context=replace(context, in_prompt=sighting.found), seen=seen)
+    return replace(context, seen=seen)
