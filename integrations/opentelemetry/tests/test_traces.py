@@ -7,8 +7,8 @@ from dataclasses import replace
 from otel_parts import OTHER_SCOPES, QUESTION, is_right, oi, rag_turn, span
 
 from steelyard_opentelemetry import Span, read_spans
-from steelyard_opentelemetry._traces import Started, Traces
-from steelyard_opentelemetry._turns import holds_turn
+from steelyard_opentelemetry._extractor import holds_turn
+from steelyard_opentelemetry._open_turns import Started, Traces
 
 KNOWN = "openinference.instrumentation.langchain"
 

@@ -6,8 +6,6 @@ from typing import Protocol
 
 from steelyard.record import Record, TraceRef
 
-__all__ = ["Draft"]
-
 
 class Draft(Protocol):
     """A finished turn whose Record is still to be built, away from the host's thread.

@@ -18,8 +18,8 @@ from steelyard.errors import MissingDependency
 if TYPE_CHECKING:
     from steelyard_langchain._attach import attach, detach
     from steelyard_langchain._feedback import feedback
-    from steelyard_langchain._handler import CallbackHandler, Recorder
-    from steelyard_langchain._record_block import Recording, record
+    from steelyard_langchain._manual import Recording, record
+    from steelyard_langchain._recorder import CallbackHandler, Recorder
     from steelyard_langchain.judge import LangChainEmbedder, LangChainJudge
 
 __all__ = [
@@ -35,15 +35,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CallbackHandler": "_handler",
+    "CallbackHandler": "_recorder",
     "LangChainEmbedder": "judge",
     "LangChainJudge": "judge",
-    "Recorder": "_handler",
-    "Recording": "_record_block",
+    "Recorder": "_recorder",
+    "Recording": "_manual",
     "attach": "_attach",
     "detach": "_attach",
     "feedback": "_feedback",
-    "record": "_record_block",
+    "record": "_manual",
 }
 
 

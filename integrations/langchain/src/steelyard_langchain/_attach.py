@@ -16,7 +16,7 @@ from langchain_core.tracers.context import register_configure_hook
 
 from steelyard.recording import is_unrecorded
 from steelyard_langchain._block import current_block
-from steelyard_langchain._handler import CallbackHandler, Recorder
+from steelyard_langchain._recorder import CallbackHandler, Recorder
 
 __all__ = ["attach", "attached", "detach", "listen"]
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from steelyard_langchain._turn import Turn
 
 if TYPE_CHECKING:
-    from steelyard_langchain._handler import CallbackHandler
+    from steelyard_langchain._recorder import CallbackHandler
 
 __all__ = ["Block", "block_var", "current_block"]
 

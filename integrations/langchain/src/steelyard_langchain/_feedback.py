@@ -9,7 +9,7 @@ from uuid import UUID
 from weakref import WeakSet
 
 if TYPE_CHECKING:
-    from steelyard_langchain._handler import CallbackHandler
+    from steelyard_langchain._recorder import CallbackHandler
 
 __all__ = ["feedback", "remember"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
-from steelyard_llamaindex._instrument import attach, detach, instrument, uninstrument
+from steelyard_llamaindex._attach import attach, detach, instrument, uninstrument
 from steelyard_llamaindex._manual import ManualTurn, record
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 from steelyard.recording import is_unrecorded
-from steelyard_llamaindex import _instrument
-from steelyard_llamaindex._turns import Turn, Turns, current_place
+from steelyard_llamaindex import _attach
+from steelyard_llamaindex._open_turns import Turn, Turns, current_place
 
 __all__ = ["ManualTurn", "record"]
 
@@ -52,7 +52,7 @@ def record(
         ```
     """
     handle = ManualTurn(f"record-{uuid4()}")
-    turns = _instrument.active()
+    turns = _attach.active()
     if turns is None or is_unrecorded():
         yield handle
         return

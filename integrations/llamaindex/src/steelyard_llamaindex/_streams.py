@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from steelyard_llamaindex._kinds import stream_of
-from steelyard_llamaindex._turns import Turn, Turns, current_place
+from steelyard_llamaindex._open_turns import Turn, Turns, current_place
 
 __all__ = ["defer"]
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import MissingDependency
 from steelyard_opentelemetry._diagnosis import Diagnosis
 from steelyard_opentelemetry._environment import Check, check_environment
-from steelyard_opentelemetry._otlp import Otlp, read_otlp
-from steelyard_opentelemetry._span import Event, Span
-from steelyard_opentelemetry._turns import Reading
-from steelyard_opentelemetry._turns import read as read_spans
+from steelyard_opentelemetry._extractor import Extraction
+from steelyard_opentelemetry._extractor import read as read_spans
+from steelyard_opentelemetry.spans._otlp import Otlp, read_otlp
+from steelyard_opentelemetry.spans._span import Event, Span
 
 if TYPE_CHECKING:
-    from steelyard_opentelemetry._holding import HoldingCounts, HoldingSpanProcessor
-    from steelyard_opentelemetry._processor import EvaluationSpanProcessor, SpanCounts
+    from steelyard_opentelemetry._recorder import EvaluationSpanProcessor, SpanCounts
+    from steelyard_opentelemetry.delayed._processor import HoldingCounts, HoldingSpanProcessor
 
 __all__ = [
     "Check",
@@ -29,7 +29,7 @@ __all__ = [
     "HoldingCounts",
     "HoldingSpanProcessor",
     "Otlp",
-    "Reading",
+    "Extraction",
     "Span",
     "SpanCounts",
     "check_environment",
@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 _NEED_SDK = {
-    "EvaluationSpanProcessor": "_processor",
-    "HoldingCounts": "_holding",
-    "HoldingSpanProcessor": "_holding",
-    "SpanCounts": "_processor",
+    "EvaluationSpanProcessor": "_recorder",
+    "HoldingCounts": "delayed",
+    "HoldingSpanProcessor": "delayed",
+    "SpanCounts": "_recorder",
 }
 
 

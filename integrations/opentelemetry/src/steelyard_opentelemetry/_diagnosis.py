@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from steelyard_opentelemetry._contexts import Found, find_contexts
-from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.spans._tree import Node
 
 __all__ = ["ADVICE", "Cause", "Diagnosis", "diagnose"]
 
@@ -129,30 +129,30 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
 
 
 def _cause(turn: Turn, found: Found) -> tuple[Cause, str]:
-    sights = [node.sight for node in turn.nodes if node.sight]
-    if not sights:
+    spoken = [node.parsed for node in turn.nodes if node.parsed]
+    if not spoken:
         return "no_llm_spans", ""
     missing = not (found.contexts and turn.question and turn.answer)
-    hidden = [_switch(node) for node in turn.nodes if node.sight and node.sight.hidden]
+    hidden = [_switch(node) for node in turn.nodes if node.parsed and node.parsed.hidden]
     # OpenInference says what it hid; the others just leave it out, which may have another reason.
     if missing and hidden and ("openinference" in hidden or not _told(turn, found)):
         return "content_off", "openinference" if "openinference" in hidden else hidden[0]
-    if missing and any(node.span.dropped for node in turn.nodes if node.sight):
+    if missing and any(node.span.dropped for node in turn.nodes if node.parsed):
         return "attributes_dropped", ""
-    if missing and any(sight.broken for sight in sights):
+    if missing and any(parsed.broken for parsed in spoken):
         return "unreadable", ""
     return _lack(turn, found), ""
 
 
 def _switch(node: Node) -> str:
     """Whose switch a span obeys: OpenLLMetry writes `gen_ai.*` too, but has a switch of its own."""
-    assert node.sight is not None
-    own = node.sight.dialect == "genai" and _OPENLLMETRY.match(node.span.scope)
-    return "openllmetry" if own else node.sight.dialect
+    assert node.parsed is not None
+    own = node.parsed.dialect == "genai" and _OPENLLMETRY.match(node.span.scope)
+    return "openllmetry" if own else node.parsed.dialect
 
 
 def _told(turn: Turn, found: Found) -> bool:
-    """Whether at least the other half of the content is there, so that it was not switched off as a whole."""
+    """Whether at least the other part of the content is there, so that it was not switched off as a whole."""
     return bool(found.contexts or found.bare or (turn.answer and turn.prompts))
 
 

@@ -70,7 +70,7 @@ class SteelyardInstrumentor:
                 SWITCH,
             )
             return
-        from steelyard_opentelemetry._processor import EvaluationSpanProcessor
+        from steelyard_opentelemetry._recorder import EvaluationSpanProcessor
 
         self._processor = EvaluationSpanProcessor(options.get("monitor"))
         provider.add_span_processor(self._processor)

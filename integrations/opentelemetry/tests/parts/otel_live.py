@@ -106,7 +106,7 @@ def tell(**what: object) -> None:
 def settle(processor: EvaluationSpanProcessor) -> None:
     """Do now what time would bring: give up what waits for the rest of its turn."""
     with processor._lock:
-        processor._hand_over(processor._reader.close())
+        processor._hand_over(processor._extractor.close())
 
 
 def wait_for(done: Callable[[], bool]) -> None:

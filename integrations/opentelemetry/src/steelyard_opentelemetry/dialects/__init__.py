@@ -1,12 +1,12 @@
 """The dialects: how instrumentors write LLM work on spans, one file each."""
 
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Dialect, Kind, ParsedSpan, fused
 from steelyard_opentelemetry.dialects.genai import GenAI
 from steelyard_opentelemetry.dialects.llamaindex import LlamaIndex
 from steelyard_opentelemetry.dialects.manual import Manual
 from steelyard_opentelemetry.dialects.openinference import OpenInference
 from steelyard_opentelemetry.dialects.openllmetry import OpenLLMetry
+from steelyard_opentelemetry.spans._parsed import Dialect, Kind, ParsedSpan, fused
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = [
     "DIALECTS",
@@ -19,16 +19,16 @@ __all__ = [
     "OpenLLMetry",
     "ParsedSpan",
     "known_scope",
-    "see",
+    "parse",
 ]
 
 DIALECTS: tuple[Dialect, ...] = (Manual(), OpenInference(), OpenLLMetry(), GenAI(), LlamaIndex())
 """Every dialect; of several on one span the earlier one has the first word."""
 
 
-def see(span: Span) -> ParsedSpan | None:
+def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
-    return fused(sight for dialect in DIALECTS if (sight := dialect.see(span)) is not None)
+    return fused(parsed for dialect in DIALECTS if (parsed := dialect.parse(span)) is not None)
 
 
 _SCOPES = (

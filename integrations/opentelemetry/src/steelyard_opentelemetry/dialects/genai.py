@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard_opentelemetry._documents import retrieved_in
-from steelyard_opentelemetry._messages import Message, messages_in
-from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan, indexed
+from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan, indexed
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["GenAI"]
 
@@ -29,7 +29,7 @@ class GenAI:
 
     name = "genai"
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The span as the conventions describe it."""
         attributes = span.attributes
         kind = _kind(attributes)

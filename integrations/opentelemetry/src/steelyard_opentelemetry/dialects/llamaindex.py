@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard_opentelemetry._documents import retrieved_in
-from steelyard_opentelemetry._messages import Message
-from steelyard_opentelemetry._payload import Broken, answer_in, as_messages, decode, named, question_in
-from steelyard_opentelemetry._span import Event, Span
-from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, as_messages, decode, named, question_in
+from steelyard_opentelemetry.spans._span import Event, Span
 
 __all__ = ["LlamaIndex"]
 
@@ -36,7 +36,7 @@ class LlamaIndex:
 
     name = "llamaindex"
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The span as LlamaIndex's events describe it."""
         if not span.scope.startswith(_SCOPE):
             return None

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard_opentelemetry._documents import documents_in, merged, retrieved_in
-from steelyard_opentelemetry._messages import Message, messages_in
-from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan, indexed
+from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan, indexed
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["OpenInference"]
 
@@ -33,7 +33,7 @@ class OpenInference:
 
     name = "openinference"
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The span as OpenInference describes it."""
         attributes = span.attributes
         marked = attributes.get("openinference.span.kind")
@@ -78,8 +78,8 @@ class OpenInference:
         )
 
 
-def _flagged(sight: ParsedSpan, *, hidden: bool, broken: str) -> ParsedSpan:
-    return replace(sight, hidden=hidden, broken=broken) if hidden or broken else sight
+def _flagged(parsed: ParsedSpan, *, hidden: bool, broken: str) -> ParsedSpan:
+    return replace(parsed, hidden=hidden, broken=broken) if hidden or broken else parsed
 
 
 def _shown(attributes: Mapping[str, Any], key: str) -> Any:

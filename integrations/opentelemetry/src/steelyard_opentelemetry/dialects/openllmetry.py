@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard_opentelemetry._documents import documents_in, retrieved_in
-from steelyard_opentelemetry._messages import Message, messages_in
-from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
-from steelyard_opentelemetry._span import Event, Span
-from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._documents import documents_in, retrieved_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._span import Event, Span
 
 __all__ = ["OpenLLMetry"]
 
@@ -27,7 +27,7 @@ class OpenLLMetry:
 
     name = "openllmetry"
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The span as OpenLLMetry writes it."""
         attributes = span.attributes
         hits = _hits(span.events)

@@ -19,8 +19,8 @@ from steelyard_llamaindex._extract import (
     result_of,
     trouble_of,
 )
+from steelyard_llamaindex._open_turns import Step, Turn
 from steelyard_llamaindex._options import Options
-from steelyard_llamaindex._turns import Step, Turn
 
 __all__ = ["TurnDraft"]
 

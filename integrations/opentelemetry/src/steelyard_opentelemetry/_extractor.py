@@ -18,14 +18,14 @@ from hashlib import blake2b
 
 from steelyard.record import Record
 from steelyard.recording import mark_in_prompt
+from steelyard_opentelemetry._build import failure, record_of
 from steelyard_opentelemetry._contexts import Found, find_contexts
 from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
-from steelyard_opentelemetry._records import failure, record_of
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry._tree import Node, grow
 from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.spans._span import Span
+from steelyard_opentelemetry.spans._tree import Node, grow
 
-__all__ = ["Reader", "Reading", "holds_turn", "read"]
+__all__ = ["TurnExtractor", "Extraction", "holds_turn", "read"]
 
 _log = logging.getLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
@@ -35,7 +35,7 @@ _MOST_TWINS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Extraction:
     """What came of some spans."""
 
     records: list[Record] = field(default_factory=list)
@@ -46,13 +46,13 @@ class Reading:
     """Turns told a second time, by another instrumentor."""
 
 
-def read(spans: Iterable[Span]) -> Reading:
+def read(spans: Iterable[Span]) -> Extraction:
     """Every turn in some spans, all at once."""
-    reader = Reader()
+    reader = TurnExtractor()
     first = reader.read(spans)
     last = reader.close()
     records = sorted([*first.records, *last.records], key=_started)
-    return Reading(records, [*first.diagnoses, *last.diagnoses], first.duplicates)
+    return Extraction(records, [*first.diagnoses, *last.diagnoses], first.duplicates)
 
 
 def _started(record: Record) -> float:
@@ -69,7 +69,7 @@ def holds_turn(spans: Iterable[Span]) -> bool:
     )
 
 
-class Reader:
+class TurnExtractor:
     """Reads traces as they complete, and keeps the pieces that may still belong to a turn.
 
     Args:
@@ -81,7 +81,7 @@ class Reader:
     def __init__(self, *, patience: float = 240.0, most: int = 256) -> None:
         self._patience = int(patience * _NANO)
         self._most = most
-        self._halves: deque[Turn] = deque()
+        self._retrieval_parts: deque[Turn] = deque()
         self._calls: deque[Turn] = deque()
         self._recent: OrderedDict[bytes, list[_TurnFingerprint]] = OrderedDict()
         self._told: OrderedDict[str, dict[str, None]] = OrderedDict()
@@ -103,9 +103,9 @@ class Reader:
     @property
     def waiting(self) -> int:
         """How many pieces still wait for what they belong to."""
-        return len(self._halves) + len(self._calls)
+        return len(self._retrieval_parts) + len(self._calls)
 
-    def read(self, spans: Iterable[Span]) -> Reading:
+    def read(self, spans: Iterable[Span]) -> Extraction:
         """The turns in the spans of some complete traces."""
         found: list[Turn] = []
         lone: list[Turn] = []
@@ -116,7 +116,7 @@ class Reader:
                     found.extend(whole)
                     lone.extend(pieces)
         joined, left = self._join(lone)
-        reading = Reading()
+        reading = Extraction()
         for piece in left:
             if piece.messages and piece.answer and not self._is_late(piece):
                 self._calls.append(piece)
@@ -126,24 +126,27 @@ class Reader:
         for turn in sorted(kept, key=lambda turn: turn.root.span.start):
             with self._harmless():
                 self._settle(self._with_calls(turn), reading)
-        return Reading(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept))
+        return Extraction(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept))
 
-    def overdue(self, now: int) -> Reading:
+    def overdue(self, now: int) -> Extraction:
         """What has waited long enough.
 
         Args:
             now: Unix time in nanoseconds.
         """
-        reading = Reading()
-        for waiting, patience in ((self._halves, self._patience), (self._calls, self._patience // 8)):
+        reading = Extraction()
+        for waiting, patience in (
+            (self._retrieval_parts, self._patience),
+            (self._calls, self._patience // 8),
+        ):
             while waiting and (len(waiting) > self._most or now - waiting[0].root.span.end > patience):
                 self._leftover(waiting.popleft(), reading)
         return reading
 
-    def close(self) -> Reading:
+    def close(self) -> Extraction:
         """Give up what is still waiting."""
-        reading = Reading()
-        for waiting in (self._halves, self._calls):
+        reading = Extraction()
+        for waiting in (self._retrieval_parts, self._calls):
             while waiting:
                 self._leftover(waiting.popleft(), reading)
         return reading
@@ -159,12 +162,13 @@ class Reader:
         """Whether a piece only repeats, in another trace, what a recorded turn has told."""
         span = piece.root.span
         return any(
-            brief.holds(span.service, span.start) and any(brief.question in text for text in piece.prompts)
-            for briefs in self._recent.values()
-            for brief in briefs
+            fingerprint.holds(span.service, span.start)
+            and any(fingerprint.question in text for text in piece.prompts)
+            for fingerprints in self._recent.values()
+            for fingerprint in fingerprints
         )
 
-    def _settle(self, turn: Turn, reading: Reading) -> None:
+    def _settle(self, turn: Turn, reading: Extraction) -> None:
         """A record, or the reason why there is none."""
         found = find_contexts(turn)
         if _judgeable(turn, found):
@@ -173,7 +177,7 @@ class Reader:
         else:
             reading.diagnoses.append(diagnose(turn, found))
 
-    def _leftover(self, turn: Turn, reading: Reading) -> None:
+    def _leftover(self, turn: Turn, reading: Extraction) -> None:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
         span = turn.root.span
         told = self._told.get(span.trace_id, {})
@@ -200,38 +204,38 @@ class Reader:
         left: list[Turn] = []
         for piece in sorted(pieces, key=lambda piece: piece.root.span.start):
             if piece.retrieves:
-                self._halves.append(piece)
+                self._retrieval_parts.append(piece)
                 continue
-            halves = self._halves_of(piece) if piece.messages else []
-            if halves:
-                for half in halves:
-                    self._halves.remove(half)
-                joined.append(Turn.of(_root(piece, halves), [*halves, piece]))
+            parts = self._retrieval_parts_of(piece) if piece.messages else []
+            if parts:
+                for part in parts:
+                    self._retrieval_parts.remove(part)
+                joined.append(Turn.of(_root(piece, parts), [*parts, piece]))
             else:
                 left.append(piece)
         return joined, left
 
-    def _halves_of(self, piece: Turn) -> list[Turn]:
+    def _retrieval_parts_of(self, piece: Turn) -> list[Turn]:
         """The retrievals whose documents or query stand in a model call's prompt, one for each query."""
         found: dict[str, Turn] = {}
-        for half in self._halves:
-            if _fits(half, piece, self._patience):
-                found[half.question] = half
+        for part in self._retrieval_parts:
+            if _fits(part, piece, self._patience):
+                found[part.question] = part
         return list(found.values())
 
     def _once(self, turns: Sequence[Turn]) -> list[Turn]:
         """Each turn once, told by whoever tells most, where several dialects tell the same one."""
         kept: list[Turn] = []
         for turn in sorted(turns, key=_telling, reverse=True):
-            brief = _brief(turn)
+            fingerprint = _fingerprint(turn)
             if turn.question and turn.answer:
                 text = f"{turn.question}\0{turn.answer}".encode(errors="surrogatepass")
                 key = blake2b(text, digest_size=16).digest()
                 others = self._recent.setdefault(key, [])
                 self._recent.move_to_end(key)
-                if any(brief.is_twin(other) for other in others):
+                if any(fingerprint.is_twin(other) for other in others):
                     continue
-                others.append(brief)
+                others.append(fingerprint)
                 del others[:-_MOST_TWINS]
             kept.append(turn)
         while len(self._recent) > self._most:
@@ -259,9 +263,9 @@ class _TurnFingerprint:
         return service == self.service and self.start <= moment <= self.end
 
 
-def _brief(turn: Turn) -> _TurnFingerprint:
+def _fingerprint(turn: Turn) -> _TurnFingerprint:
     span = turn.root.span
-    dialects = frozenset(node.sight.dialect for node in turn.nodes if node.sight)
+    dialects = frozenset(node.parsed.dialect for node in turn.nodes if node.parsed)
     return _TurnFingerprint(dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT])
 
 
@@ -292,23 +296,23 @@ def _candidates(tree: Node) -> tuple[list[Turn], list[Turn]]:
 
 def _parted(top: Node) -> list[Node]:
     """The turns' roots in a tree whose top is a mere bracket around several: a loop, a batch, a session."""
-    if top.sight is None or top.sight.kind != "chain" or top.sight.question or top.sight.answer:
+    if top.parsed is None or top.parsed.kind != "chain" or top.parsed.question or top.parsed.answer:
         return [top]
     inner = [node for child in top.children for node in child.tops()]
     asked = [
         node
         for node in inner
-        if node.sight
-        and node.sight.kind in ("chain", "agent", "turn")
-        and node.sight.question
+        if node.parsed
+        and node.parsed.kind in ("chain", "agent", "turn")
+        and node.parsed.question
         and _whole(Turn.below(node))
     ]
-    return inner if len({node.sight.question for node in asked if node.sight}) > 1 else [top]
+    return inner if len({node.parsed.question for node in asked if node.parsed}) > 1 else [top]
 
 
 def _whole(turn: Turn) -> bool:
     """Whether both a retrieval and its answer, or the turn's end in an error, are in one piece."""
-    if any(sight.documents and sight.answer for _, sight in turn.seen("turn")):
+    if any(parsed.documents and parsed.answer for _, parsed in turn.seen("turn")):
         return True
     models = bool(turn.seen("llm"))
     found = find_contexts(turn)
@@ -316,7 +320,7 @@ def _whole(turn: Turn) -> bool:
         return bool(turn.answer) and bool(found.contexts) and not found.guessed
     if _formats(turn, found):
         return False
-    return bool(turn.answer) or bool(failure(turn)) or (turn.root.sight is not None and models)
+    return bool(turn.answer) or bool(failure(turn)) or (turn.root.parsed is not None and models)
 
 
 def _formats(turn: Turn, found: Found) -> bool:
@@ -333,17 +337,17 @@ def _judgeable(turn: Turn, found: Found) -> bool:
     return bool(turn.question and found.contexts and turn.answer) and not _formats(turn, found)
 
 
-def _fits(half: Turn, piece: Turn, patience: int) -> bool:
+def _fits(part: Turn, piece: Turn, patience: int) -> bool:
     """Whether a model call used what was retrieved: its prompt holds the documents, or at least the query."""
-    span, after = half.root.span, piece.root.span
+    span, after = part.root.span, piece.root.span
     if span.service != after.service or not 0 <= after.end - span.start <= patience + after.end - after.start:
         return False
     if after.end < span.end and span.trace_id != after.trace_id:
         return False
-    found = find_contexts(half)
+    found = find_contexts(part)
     if found.contexts:
         return any(context.in_prompt for context in mark_in_prompt(found.contexts, piece.prompts))
-    query = " ".join(half.question.split())
+    query = " ".join(part.question.split())
     prompts = " ".join(" ".join(piece.prompts).split())
     return len(query.split()) >= _FEWEST_WORDS and query in prompts
 
@@ -367,12 +371,12 @@ def _made_by(call: Turn, turn: Turn) -> bool:
     )
 
 
-def _root(piece: Turn, halves: Sequence[Turn]) -> Node:
+def _root(piece: Turn, parts: Sequence[Turn]) -> Node:
     """The span that stands for a joined turn: a chain's if one has it, else the model call that answered."""
     chained = [
         h.root
-        for h in halves
-        if h.root.sight and h.root.sight.kind in ("chain", "agent") and h.root.sight.question
+        for h in parts
+        if h.root.parsed and h.root.parsed.kind in ("chain", "agent") and h.root.parsed.question
     ]
     return chained[0] if chained else piece.root
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard_opentelemetry._messages import Message, messages_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in
 
 __all__ = ["MOST", "Broken", "answer_in", "as_messages", "decode", "named", "question_in", "result_in"]
 

@@ -17,7 +17,7 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
 from steelyard_llamaindex._kinds import kind_of
-from steelyard_llamaindex._turns import Turns
+from steelyard_llamaindex._open_turns import Turns
 
 __all__ = ["Events", "Spans"]
 

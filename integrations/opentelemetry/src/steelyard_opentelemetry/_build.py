@@ -9,9 +9,9 @@ from typing import Any
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording import assemble, unique
 from steelyard_opentelemetry._contexts import Found
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.spans._span import Span
+from steelyard_opentelemetry.spans._tree import Node
 
 __all__ = ["failure", "record_of"]
 
@@ -35,8 +35,8 @@ def record_of(turn: Turn, found: Found) -> Record:
     contexts, retrieved = assembled.contexts, assembled.retrieved
     if found.reranked and assembled.contexts_source != "in_prompt":
         contexts, retrieved = found.reranked, unique(found.contexts)
-    dropped = sum(node.span.dropped for node in turn.nodes if node.sight)
-    reference = next((sight.reference for _, sight in turn.seen("turn") if sight.reference), None)
+    dropped = sum(node.span.dropped for node in turn.nodes if node.parsed)
+    reference = next((parsed.reference for _, parsed in turn.seen("turn") if parsed.reference), None)
     return Record(
         id=f"{span.trace_id}-{span.span_id}",
         question=turn.question,
@@ -121,7 +121,7 @@ def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:
     """What helps to find and to group turns later; no content."""
     attributes = [node.span.attributes for node in turn.nodes]
     found = {
-        "dialects": sorted({node.sight.dialect for node in turn.nodes if node.sight}),
+        "dialects": sorted({node.parsed.dialect for node in turn.nodes if node.parsed}),
         "span": turn.root.span.name,
         "service": turn.root.span.service,
         "session": _first(attributes, _SESSION),
@@ -138,8 +138,8 @@ def _retrieval_span(turn: Turn, contexts: Sequence[Context]) -> str:
     found = turn.outermost("retrieval")
     if len(found) != 1 or not contexts:
         return ""
-    node, sight = found[0]
-    texts = dict(enumerate(document.text for document in sight.documents))
+    node, parsed = found[0]
+    texts = dict(enumerate(document.text for document in parsed.documents))
     same = all(context.rank is not None and texts.get(context.rank) == context.text for context in contexts)
     return node.span.span_id if same else ""
 
@@ -159,8 +159,8 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
             f"the SDK dropped {dropped} attributes or events, so documents may be missing; "
             "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
         )
-    broken = sorted({sight.broken for node in turn.nodes if (sight := node.sight) and sight.broken})
+    broken = sorted({parsed.broken for node in turn.nodes if (parsed := node.parsed) and parsed.broken})
     if broken:
         yield f"some attributes could not be read: {', '.join(broken)}"
-    if turn.root.span.parent_id and turn.root.sight and turn.root.sight.kind == "llm":
+    if turn.root.span.parent_id and turn.root.parsed and turn.root.parsed.kind == "llm":
         yield "the span above this turn never ended or was not seen"

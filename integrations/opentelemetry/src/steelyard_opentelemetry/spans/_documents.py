@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard_opentelemetry._payload import Broken, decode
+from steelyard_opentelemetry.spans._payload import Broken, decode
 
 __all__ = ["documents_in", "merged", "retrieved_in"]
 

@@ -15,8 +15,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry.dialects import known_scope
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["Started", "Traces"]
 

@@ -20,9 +20,9 @@ from steelyard.errors import ConfigurationError
 from steelyard.record import Record
 from steelyard_langchain._block import Block
 from steelyard_langchain._feedback import remember
+from steelyard_langchain._open_turns import INTERRUPTS, STOPS, Recorder, Turns
 from steelyard_langchain._options import Key, Metadata, Nested, Options
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
-from steelyard_langchain._turns import INTERRUPTS, STOPS, Recorder, Turns
 
 __all__ = ["CallbackHandler", "Recorder"]
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.record import Record
-from steelyard_llamaindex._draft import TurnDraft
+from steelyard_llamaindex._build import TurnDraft
+from steelyard_llamaindex._open_turns import Receiver, Turns
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._streams import defer
-from steelyard_llamaindex._turns import Receiver, Turns
 
 __all__ = ["active", "attach", "detach", "instrument", "make_turns", "uninstrument"]
 
@@ -54,7 +54,7 @@ def instrument(
     turns = make_turns(monitor, options)
     from llama_index_instrumentation import root_dispatcher
 
-    from steelyard_llamaindex._handlers import Events, Spans
+    from steelyard_llamaindex._recorder import Events, Spans
 
     global _installed
     uninstrument()

@@ -13,7 +13,7 @@ from steelyard.record import Context
 from steelyard.recording import current_trace, is_unrecorded
 from steelyard_langchain._attach import attached, listen
 from steelyard_langchain._block import Block, block_var
-from steelyard_langchain._handler import CallbackHandler, Recorder
+from steelyard_langchain._recorder import CallbackHandler, Recorder
 from steelyard_langchain._shapes import contexts_of
 from steelyard_langchain._turn import Turn
 

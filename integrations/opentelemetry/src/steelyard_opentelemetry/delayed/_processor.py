@@ -24,8 +24,8 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import span_attributes
 from steelyard_opentelemetry._marks import is_local_root, retrieves
-from steelyard_opentelemetry._shelf import PendingSpans
-from steelyard_opentelemetry._span import is_own
+from steelyard_opentelemetry.delayed._pending import PendingSpans
+from steelyard_opentelemetry.spans._span import is_own
 
 __all__ = ["HoldingCounts", "HoldingSpanProcessor", "Reports"]
 
@@ -118,9 +118,9 @@ class HoldingSpanProcessor(SpanProcessor):
         """What has become of the roots and the scores so far."""
         with self._change:
             return HoldingCounts(
-                holding=len(self._shelf),
-                bytes=self._shelf.bytes,
-                released=dict(self._shelf.released),
+                holding=len(self._pending),
+                bytes=self._pending.bytes,
+                released=dict(self._pending.released),
                 late=self._late,
                 errors=self._errors,
             )
@@ -131,7 +131,7 @@ class HoldingSpanProcessor(SpanProcessor):
         self._guarded(lambda: self._wrapped.on_start(span, parent_context))
         if is_local_root(span) and span.context is not None:
             with self._change:
-                self._shelf.begin(span)
+                self._pending.begin(span)
 
     def _on_ending(self, span: Span) -> None:
         self._guarded(lambda: self._wrapped._on_ending(span))
@@ -155,16 +155,16 @@ class HoldingSpanProcessor(SpanProcessor):
         if not is_local_root(span):
             self._note(span, context.trace_id)
             return [span]
-        hinted = self._shelf.is_retrieving(context.trace_id)
+        hinted = self._pending.is_retrieving(context.trace_id)
         wanted = self._select(span) if self._select else hinted or retrieves(span)
         with self._change:
-            early = self._shelf.end(span)
+            early = self._pending.end(span)
             if early is not None:
                 return [_with_scores(span, early, explanations=self._explanations)]
             if not wanted or self._closed:
                 return [span]
             self._start_watching()  # first: where no thread can be started any more, nothing may be held
-            out = self._shelf.hold(span, until=time.monotonic() + self._max_hold)
+            out = self._pending.hold(span, until=time.monotonic() + self._max_hold)
             self._change.notify_all()
             return out
 
@@ -175,9 +175,9 @@ class HoldingSpanProcessor(SpanProcessor):
             self._watcher = watcher
 
     def _note(self, span: ReadableSpan, trace_id: int) -> None:
-        if self._select is None and not self._shelf.is_retrieving(trace_id) and retrieves(span):
+        if self._select is None and not self._pending.is_retrieving(trace_id) and retrieves(span):
             with self._change:
-                self._shelf.mark_retrieving(trace_id)
+                self._pending.mark_retrieving(trace_id)
 
     def attach(self, evaluation: Evaluation) -> bool:
         """Write an Evaluation's scores onto its root span.
@@ -196,7 +196,7 @@ class HoldingSpanProcessor(SpanProcessor):
     def _attach(self, evaluation: Evaluation) -> bool:
         self._check_process()
         with self._change:
-            span = self._shelf.score(evaluation.trace, evaluation.scores)
+            span = self._pending.score(evaluation.trace, evaluation.scores)
             if isinstance(span, bool):
                 self._late += 0 if span else 1
                 return span
@@ -233,7 +233,7 @@ class HoldingSpanProcessor(SpanProcessor):
     def _release_all(self, reason: str) -> None:
         self._check_process()
         with self._change:
-            out = self._shelf.take_all(reason)
+            out = self._pending.take_all(reason)
         for span in out:
             self._pass_on(span)
 
@@ -246,10 +246,10 @@ class HoldingSpanProcessor(SpanProcessor):
         while not self._closed:
             with self._change:
                 now = time.monotonic()
-                out = self._shelf.take_due(now)
+                out = self._pending.take_due(now)
                 self._leaving += len(out)
                 if not out:
-                    deadline = self._shelf.next_deadline
+                    deadline = self._pending.next_deadline
                     self._change.wait(None if deadline is None else deadline - now)
             for span in out:
                 self._pass_on(span)
@@ -277,7 +277,7 @@ class HoldingSpanProcessor(SpanProcessor):
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._change = threading.Condition(threading.Lock())
-        self._shelf = PendingSpans(most=self._max_held, most_bytes=self._max_bytes)
+        self._pending = PendingSpans(most=self._max_held, most_bytes=self._max_bytes)
         self._leaving = 0
         self._watcher = None
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steelyard_opentelemetry._logs import add_content, content_of_log
-from steelyard_opentelemetry._span import Event, Span, is_own, service_of
+from steelyard_opentelemetry.spans._logs import add_content, content_of_log
+from steelyard_opentelemetry.spans._span import Event, Span, is_own, service_of
 
 __all__ = ["Otlp", "read_otlp"]
 

@@ -20,10 +20,10 @@ from steelyard.errors import ConfigurationError
 from steelyard.record import Record
 from steelyard.recording import is_unrecorded
 from steelyard_opentelemetry._diagnosis import Diagnosis
+from steelyard_opentelemetry._extractor import Extraction, TurnExtractor, holds_turn
 from steelyard_opentelemetry._hook import content_of
-from steelyard_opentelemetry._span import from_sdk, is_own
-from steelyard_opentelemetry._traces import Started, Traces
-from steelyard_opentelemetry._turns import Reader, Reading, holds_turn
+from steelyard_opentelemetry._open_turns import Started, Traces
+from steelyard_opentelemetry.spans._span import from_sdk, is_own
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -132,7 +132,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._traces = Traces(whole=holds_turn, **self._limits)  # type: ignore[arg-type]
-        self._reader = Reader(patience=2 * float(self._limits["ttl"]))
+        self._extractor = TurnExtractor(patience=2 * float(self._limits["ttl"]))
         self._tally: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)
@@ -210,7 +210,7 @@ class EvaluationSpanProcessor(SpanProcessor):
     def _run(self) -> None:
         wake, lock = self._wake, self._lock
         while not self._closed and lock is self._lock:
-            self._idle = not (len(self._traces) or self._reader.waiting or self._inbox)
+            self._idle = not (len(self._traces) or self._extractor.waiting or self._inbox)
             wake.wait(None if self._idle and not self._inbox else self._tick)
             wake.clear()
             self._idle = False
@@ -224,11 +224,11 @@ class EvaluationSpanProcessor(SpanProcessor):
             self._sort(now)
             spans = self._traces.rest() if everything else self._traces.ripe(now, force=force)
             if spans:
-                self._hand_over(self._reader.read(spans))
-            if self._reader.waiting:
-                self._hand_over(self._reader.overdue(time.time_ns()))
+                self._hand_over(self._extractor.read(spans))
+            if self._extractor.waiting:
+                self._hand_over(self._extractor.overdue(time.time_ns()))
             if everything:
-                self._hand_over(self._reader.close())
+                self._hand_over(self._extractor.close())
         except Exception:  # noqa: BLE001 - nothing of ours may end the thread or reach the application
             self._failed()
 
@@ -253,7 +253,7 @@ class EvaluationSpanProcessor(SpanProcessor):
             self._tally["spans"] += 1
             self._traces.end(from_sdk(span, content=content_of(context.span_id)), now)
 
-    def _hand_over(self, reading: Reading) -> None:
+    def _hand_over(self, reading: Extraction) -> None:
         self._tally["duplicates"] += reading.duplicates
         for diagnosis in reading.diagnoses:
             self._skipped[diagnosis.cause] += 1
@@ -289,10 +289,10 @@ class EvaluationSpanProcessor(SpanProcessor):
             skipped=dict(self._skipped),
             evicted_traces=traces.evicted,
             dropped_spans=self._dropped,
-            late_spans=self._reader.late,
+            late_spans=self._extractor.late,
             repeated_spans=traces.repeated,
             never_ended=traces.never_ended,
-            errors=self._errors + self._reader.errors,
+            errors=self._errors + self._extractor.errors,
             open_traces=len(traces),
         )
 

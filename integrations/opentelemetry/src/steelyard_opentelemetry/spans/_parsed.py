@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal, Protocol
 
 from steelyard.record import Context
-from steelyard_opentelemetry._messages import Message
-from steelyard_opentelemetry._span import Span
+from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["Dialect", "Kind", "ParsedSpan", "fused", "indexed"]
 
@@ -60,14 +60,14 @@ class Dialect(Protocol):
         """The dialect's name, as it stands in a Record's metadata."""
         ...
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def parse(self, span: Span) -> ParsedSpan | None:
         """What the span says in this dialect; None where it speaks another."""
         ...
 
 
-def fused(sights: Iterable[ParsedSpan]) -> ParsedSpan | None:
+def fused(spoken: Iterable[ParsedSpan]) -> ParsedSpan | None:
     """What several dialects say on one span: the most telling kind, and the first of each part."""
-    found = sorted(sights, key=lambda sight: _MOST_TELLING.index(sight.kind))
+    found = sorted(spoken, key=lambda parsed: _MOST_TELLING.index(parsed.kind))
     if len(found) < 2:
         return found[0] if found else None
     best, *others = found
@@ -76,7 +76,7 @@ def fused(sights: Iterable[ParsedSpan]) -> ParsedSpan | None:
         if not getattr(best, part.name):
             missing[part.name] = next((v for other in others if (v := getattr(other, part.name))), None)
     filled = replace(best, **{name: value for name, value in missing.items() if value})  # type: ignore[arg-type]
-    if any(sight.documents for sight in found) or any(sight.messages for sight in found):
+    if any(parsed.documents for parsed in found) or any(parsed.messages for parsed in found):
         filled = replace(filled, hidden=False)
     return filled
 

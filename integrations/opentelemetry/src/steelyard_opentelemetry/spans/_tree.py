@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects import ParsedSpan, see
+from steelyard_opentelemetry.dialects import ParsedSpan, parse
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["Node", "grow"]
 
@@ -16,7 +16,7 @@ class Node:
     """A span in its tree."""
 
     span: Span
-    sight: ParsedSpan | None
+    parsed: ParsedSpan | None
     """None where no dialect knows the span: an HTTP server, a database, the user's own."""
     children: list[Node] = field(default_factory=list)
     """In order of their start."""
@@ -36,7 +36,7 @@ class Node:
         waiting = [self]
         while waiting:
             node = waiting.pop(0)
-            if node.sight is not None:
+            if node.parsed is not None:
                 yield node
             else:
                 waiting.extend(node.children)
@@ -49,7 +49,7 @@ def grow(spans: Iterable[Span]) -> list[Node]:
     its own; so does the first span of a circle of parents, which only a broken exporter writes.
     """
     nodes = {
-        span.span_id: Node(span, see(span))
+        span.span_id: Node(span, parse(span))
         for span in sorted(spans, key=lambda span: (span.start, -span.end))
     }
     roots: list[Node] = []
@@ -72,7 +72,9 @@ def _adopted(roots: list[Node], nodes: dict[str, Node]) -> list[Node]:
         lost = root.span.parent_id
         above = None
         if lost is not None and lost not in nodes:
-            above = next((r for r in kept if r.sight and r.span.parent_id != lost and _covers(r, root)), None)
+            above = next(
+                (r for r in kept if r.parsed and r.span.parent_id != lost and _covers(r, root)), None
+            )
         if above is None:
             kept.append(root)
         else:
@@ -86,22 +88,22 @@ def _covers(outer: Node, inner: Node) -> bool:
 
 def _after(node: Node, parent: Node) -> bool:
     """Whether this is a new turn that only seems to stand below the last one, because a context leaked."""
-    sight = node.sight
-    if sight is None or node.span.start <= parent.span.end:
+    parsed = node.parsed
+    if parsed is None or node.span.start <= parent.span.end:
         return False
-    return sight.kind == "agent" or (sight.kind in ("chain", "turn") and bool(sight.question))
+    return parsed.kind == "agent" or (parsed.kind in ("chain", "turn") and bool(parsed.question))
 
 
 def _own_run(node: Node, nodes: dict[str, Node]) -> bool:
     """Whether this is a run of its own that only seems to stand below another, because a context leaked."""
-    if node.sight is None or not node.sight.run:
+    if node.parsed is None or not node.parsed.run:
         return False
     seen = {node.span.span_id}
     above = nodes.get(node.span.parent_id or "")
     while above is not None and above.span.span_id not in seen:
         seen.add(above.span.span_id)
-        if above.sight is not None and (above.sight.run or above.sight.kind == "tool"):
-            return above.sight.kind != "tool"
+        if above.parsed is not None and (above.parsed.run or above.parsed.kind == "tool"):
+            return above.parsed.kind != "tool"
         above = nodes.get(above.span.parent_id or "")
     return False
 
