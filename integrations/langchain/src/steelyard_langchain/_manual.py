@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Token
-from types import TracebackType
-from typing import Any, Self
-from uuid import UUID, uuid4
+from typing import Any
+from uuid import UUID
 
 from steelyard.record import Context
-from steelyard.recording import current_trace, is_unrecorded
+from steelyard.recording import ManualTurn, TurnTarget, current_trace
 from steelyard_langchain._attach import attached, listen
 from steelyard_langchain._block import Block, block_var
-from steelyard_langchain._recorder import CallbackHandler, Recorder
-from steelyard_langchain._shapes import contexts_of
+from steelyard_langchain._extract import contexts_of
+from steelyard_langchain._recorder import CallbackHandler
 from steelyard_langchain._turn import Turn
-
-__all__ = ["Recording", "record"]
 
 
 def record(
-    monitor: Recorder | CallbackHandler | None = None,
+    monitor: TurnTarget | CallbackHandler | None = None,
     *,
     question: str | None = None,
     reference: str | None = None,
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
-) -> Recording:
+) -> ManualTurn:
     """Record a block of code as one turn; for `with` and for `async with`.
 
     Every LangChain run in the block belongs to the turn, in whatever tasks and LangChain threads it runs, and
@@ -46,76 +43,43 @@ def record(
         ...     documents = retriever.invoke("Who?")
         ...     turn.answer = model.invoke(prompt.format(documents=documents)).content
     """
-    given: dict[str, Any] = {"tags": tuple(tags), "metadata": metadata}
-    if question is not None:
-        given["question"] = question
-    if reference is not None:
-        given["reference"] = reference
-    return Recording(monitor, given)
+    return LangChainManualTurn(
+        _handler(monitor), question=question, reference=reference, tags=tags, metadata=metadata
+    )
 
 
-class Recording:
-    """An open `record` block."""
+class LangChainManualTurn(ManualTurn):
+    """A turn that takes in every LangChain run of its block."""
 
-    def __init__(self, monitor: Recorder | CallbackHandler | None, given: dict[str, Any]) -> None:
-        self.id: str = ""
-        """The id of the record that the block will make; for `feedback`."""
-        self.answer: str | None = None
-        """What the user was shown; set it, or the last chain's output (the last model's reply) is taken."""
-        self.contexts: Iterable[Any] | None = None
-        """Passages (texts, documents, Contexts) to judge by; set it only where no retriever finds them."""
-        self._monitor = monitor
-        self._given = given
+    def __init__(self, handler: CallbackHandler, **given: Any) -> None:
+        super().__init__(**given)
+        self._handler = handler
         self._block: Block | None = None
         self._token: Token[Block | None] | None = None
 
-    def __enter__(self) -> Self:
-        root: UUID = uuid4()
-        self.id = str(root)
-        if is_unrecorded():
-            return self
-        turn = Turn(root, current_trace(run_id=self.id, framework="langchain"))
-        turn.given = self._given
-        handler = self._handler()
-        self._block = Block(turn, handler)
-        handler.open_block(turn)
+    def _open(self, given: Mapping[str, Any]) -> bool:
+        turn = Turn(UUID(self.id), current_trace(run_id=self.id, framework="langchain"))
+        turn.given = given
+        self._block = Block(turn, self._handler)
+        self._handler.open_block(turn)
         listen()
         self._token = block_var.set(self._block)
-        return self
+        return True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        block = self._block
-        if block is None or self._token is None:
+    def _close(self, error: BaseException | None) -> None:
+        if self._block is None or self._token is None:
             return
         with suppress(ValueError):  # a generator may be closed in another context than it was begun in
             block_var.reset(self._token)
-        given = self._given
-        if self.answer is not None:
-            given["answer"] = self.answer
-        if self.contexts is not None:
-            given["contexts"] = _contexts(self.contexts)
-        block.handler.close_block(block, error)
+        self._handler.close_block(self._block, error)
 
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self.__exit__(kind, error, where)
-
-    def _handler(self) -> CallbackHandler:
-        if isinstance(self._monitor, CallbackHandler):
-            return self._monitor
-        if self._monitor is None and (handler := attached()) is not None:
-            return handler
-        return CallbackHandler(self._monitor)
+    def _contexts_of(self, item: Any, rank: int) -> Iterable[Context]:
+        return contexts_of([item], query=None, hop=0, start=rank)
 
 
-def _contexts(given: Iterable[Any]) -> tuple[Context, ...]:
-    found: list[Context] = []
-    for at, item in enumerate([given] if isinstance(given, str) else given):
-        found += [item] if isinstance(item, Context) else contexts_of([item], query=None, hop=0, start=at)
-    return tuple(found)
+def _handler(monitor: TurnTarget | CallbackHandler | None) -> CallbackHandler:
+    if isinstance(monitor, CallbackHandler):
+        return monitor
+    if monitor is None and (handler := attached()) is not None:
+        return handler
+    return CallbackHandler(monitor)

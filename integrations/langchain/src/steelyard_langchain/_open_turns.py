@@ -11,18 +11,16 @@ from asyncio import CancelledError
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from uuid import UUID
 
-from steelyard.record import Record, Status
-from steelyard.recording import Draft, current_trace, is_unrecorded
+from steelyard._internal.bounded import BoundedDict
+from steelyard.record import Status
+from steelyard.recording import TurnTarget, current_trace, is_unrecorded
 from steelyard_langchain._block import Block, current_block
-from steelyard_langchain._drafts import TurnDraft
-from steelyard_langchain._nested import inner_turns
+from steelyard_langchain._build import LangChainDraft
 from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Turn
-
-__all__ = ["INTERRUPTS", "STOPS", "Recorder", "Turns"]
+from steelyard_langchain._turn import Turn, inner_turns
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """Names of the exceptions by which LangGraph stops to wait for somebody."""
@@ -35,31 +33,23 @@ _STRAGGLING = 60.0
 _CARRIED = 1_000
 
 
-class Recorder(Protocol):
-    """Where finished turns go. A `steelyard.Monitor` is one; in tests, anything with `submit`."""
-
-    def submit(self, record: Record | Draft, /) -> object:
-        """Take a turn. Must return at once and never raise."""
-        ...
-
-
-class Turns:
+class OpenTurns:
     """What is open, and what was dropped.
 
     Attributes:
         runs: The turn of every run that has not ended with its root, by the integer of its id.
     """
 
-    def __init__(self, recorder: Recorder, options: Options, *, ttl: float, max_open: int) -> None:
+    def __init__(self, target: TurnTarget, options: Options) -> None:
         self.runs: dict[int, Turn] = {}
-        self._submit = recorder.submit
+        self._submit = target.submit
         self._options = options
         self._nested = options.nested == "all"
-        self._ttl = ttl
-        self._max_open = max_open
+        self._ttl = options.ttl
+        self._max_open = options.max_open
         self._open: OrderedDict[int, Turn] = OrderedDict()
         self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
-        self._interrupted: OrderedDict[str, Turn] = OrderedDict()
+        self._interrupted: BoundedDict[str, Turn] = BoundedDict(max_items=_CARRIED)
         self._counts: dict[str, int] = {
             "expired": 0,
             "too_many_open": 0,
@@ -72,10 +62,9 @@ class Turns:
         self._forget(time.perf_counter(), room=0)
         return {"open": len(self._open), "runs": len(self.runs), **self._counts}
 
-    def count(self, cause: _Cause) -> int:
-        """Count a drop; returns how many there were."""
+    def count(self, cause: _Cause) -> None:
+        """Count a drop."""
         self._counts[cause] += 1
-        return self._counts[cause]
 
     def rate(self, run_id: UUID | str, value: Any) -> bool:
         """Attach feedback to a turn that is still open; returns whether there is one."""
@@ -126,7 +115,7 @@ class Turns:
         self._open[turn.key] = turn
 
     def join(self, run_id: UUID, parent_run_id: UUID | None) -> Turn | None:
-        """The turn that a new run belongs to. Models, retrievers and tools on their own are no turn."""
+        """The turn that a new run belongs to. Models, retrievers and tools on their own are not a turn."""
         if parent_run_id is None:
             block = None if is_unrecorded() else current_block()
             return None if block is None else block.adopt(self.runs, run_id)
@@ -175,17 +164,15 @@ class Turns:
 
     def _hand_over(self, turn: Turn) -> None:
         """Submit a turn, and every chain within it that may be a turn of its own."""
-        self._submit(TurnDraft(turn, self._options))
+        self._submit(LangChainDraft(turn, self._options))
         if turn.chains:
             for chain in inner_turns(turn):
-                self._submit(TurnDraft(turn, self._options, chain=chain))
+                self._submit(LangChainDraft(turn, self._options, chain=chain))
 
     def _carry(self, turn: Turn, thread_id: Any) -> None:
         """Keep an interrupted turn for the one that resumes its thread."""
         if thread_id is not None:
             self._interrupted[str(thread_id)] = turn
-            if len(self._interrupted) > _CARRIED:
-                self._interrupted.popitem(last=False)
 
     def _drop(self, turn: Turn) -> None:
         """Let go of a turn. Marked first: a run that starts meanwhile sees the mark and lets go of itself."""

@@ -10,29 +10,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
-from steelyard.errors import ConfigurationError
-from steelyard.record import Record
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._block import Block
 from steelyard_langchain._feedback import remember
-from steelyard_langchain._open_turns import INTERRUPTS, STOPS, Recorder, Turns
-from steelyard_langchain._options import Key, Metadata, Nested, Options
+from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
+from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
 
-__all__ = ["CallbackHandler", "Recorder"]
-
 _log = logging.getLogger("steelyard.langchain")
-
-
-def _default_monitor() -> Recorder:
-    from steelyard.online import default_monitor
-
-    return default_monitor()
 
 
 class CallbackHandler(BaseCallbackHandler):
@@ -55,7 +47,7 @@ class CallbackHandler(BaseCallbackHandler):
 
     def __init__(
         self,
-        monitor: Recorder | None = None,
+        monitor: TurnTarget | None = None,
         *,
         question_key: Key | None = None,
         context_key: Key | None = None,
@@ -64,7 +56,7 @@ class CallbackHandler(BaseCallbackHandler):
         nested: Nested = "root_only",
         tool_contexts: Sequence[str] = (),
         metadata: Metadata | None = None,
-        on_record: Callable[[Record], Record | None] | None = None,
+        on_record: OnRecord | None = None,
         ttl: float = 3600.0,
         max_open: int = 10_000,
     ) -> None:
@@ -89,9 +81,7 @@ class CallbackHandler(BaseCallbackHandler):
             ConfigurationError: If an option cannot mean what was given.
         """
         super().__init__()
-        if ttl <= 0 or max_open < 1:
-            raise ConfigurationError(f"ttl={ttl!r} and max_open={max_open!r} must be positive")
-        self._options = Options.checked(
+        self._options = Options(
             question_key=question_key,
             context_key=context_key,
             answer_key=answer_key,
@@ -100,21 +90,22 @@ class CallbackHandler(BaseCallbackHandler):
             tool_contexts=tool_contexts,
             metadata=metadata,
             on_record=on_record,
+            ttl=ttl,
+            max_open=max_open,
         )
-        self._recorder = monitor if monitor is not None else _default_monitor()
-        if not callable(getattr(self._recorder, "submit", None)):
-            raise ConfigurationError(f"{monitor!r} is no Monitor: it has no submit()")
-        self._turns = Turns(self._recorder, self._options, ttl=ttl, max_open=max_open)
+        self._target = target_or_default(monitor)
+        self._turns = OpenTurns(self._target, self._options)
+        self._warn_once = WarnOnce(_log)
         self._runs = self._turns.runs
         remember(self)
 
     def __repr__(self) -> str:
-        return f"CallbackHandler({self._recorder!r})"
+        return f"CallbackHandler({self._target!r})"
 
     @property
-    def monitor(self) -> Recorder:
+    def monitor(self) -> TurnTarget:
         """Where its turns go."""
-        return self._recorder
+        return self._target
 
     def stats(self) -> dict[str, int]:
         """How many turns are open, and how many were dropped by reason; also drops what has expired."""
@@ -320,8 +311,13 @@ class CallbackHandler(BaseCallbackHandler):
             self._unreadable("on_tool_error")
 
     def _unreadable(self, event: str) -> None:
-        if self._turns.count("unreadable_event") == 1:
-            _log.warning("an event could not be read and was left out (%s); said once", event, exc_info=True)
+        self._turns.count("unreadable_event")
+        self._warn_once(
+            "unreadable_event",
+            "an event could not be read and was left out (%s); further ones are counted in stats() only",
+            event,
+            exc_info=True,
+        )
 
 
 def _end_chain(turn: Turn, key: int, outputs: Any, error: BaseException | None, inputs: Any) -> None:

@@ -15,7 +15,7 @@ from steelyard.judge.chat._adapter import KINDS, Calls, answers_in, asked, model
 from steelyard.judge.chat._prompts import PROMPT_VERSION
 from steelyard.questions import Capabilities, Reply, Request
 from steelyard.scores import Usage
-from steelyard_langchain._shapes import message_text
+from steelyard_langchain._extract import message_text
 
 __all__ = ["LangChainEmbedder", "LangChainJudge"]
 

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, Literal
 
-from steelyard.errors import ConfigurationError, MissingDependency
-from steelyard.record import Record
-from steelyard_llamaindex._build import TurnDraft
-from steelyard_llamaindex._open_turns import Receiver, Turns
+from steelyard.errors import MissingDependency
+from steelyard.recording import OnRecord, TurnTarget, checked_target
+from steelyard_llamaindex._build import LlamaIndexDraft
+from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._streams import defer
 
-__all__ = ["active", "attach", "detach", "instrument", "make_turns", "uninstrument"]
-
 _lock = threading.Lock()
-_installed: tuple[Turns, Any, Any] | None = None
+_installed: tuple[OpenTurns, Any, Any] | None = None
 
 
 def instrument(
-    monitor: Receiver | None = None,
+    monitor: TurnTarget | None = None,
     *,
     tool_contexts: Collection[str] = (),
     node_text: Literal["llm", "plain"] = "llm",
-    on_record: Callable[[Record], Record | None] | None = None,
+    on_record: OnRecord | None = None,
     ttl: float = 3600.0,
     max_open: int = 10_000,
 ) -> None:
@@ -51,7 +49,7 @@ def instrument(
     options = Options(
         tool_contexts=tool_contexts, node_text=node_text, on_record=on_record, ttl=ttl, max_open=max_open
     )
-    turns = make_turns(monitor, options)
+    turns = open_turns_for(monitor, options)
     from llama_index_instrumentation import root_dispatcher
 
     from steelyard_llamaindex._recorder import Events, Spans
@@ -68,7 +66,7 @@ def instrument(
 
 
 def uninstrument() -> None:
-    """Stop recording. Turns under way are forgotten; what was handed over already is not affected."""
+    """Stop recording. OpenTurns under way are forgotten; what was handed over already is not affected."""
     global _installed
     with _lock:
         if _installed is None:
@@ -83,13 +81,13 @@ def uninstrument() -> None:
         _installed = None
 
 
-def active() -> Turns | None:
+def active() -> OpenTurns | None:
     """The turns under way, while `instrument` is in force."""
     installed = _installed
     return installed[0] if installed is not None else None
 
 
-def attach(monitor: Receiver) -> None:
+def attach(monitor: TurnTarget) -> None:
     """Record into a monitor; called by `steelyard run`.
 
     Raises:
@@ -103,7 +101,7 @@ def detach() -> None:
     uninstrument()
 
 
-def make_turns(monitor: Receiver | None, options: Options) -> Turns:
+def open_turns_for(monitor: TurnTarget | None, options: Options) -> OpenTurns:
     """Make what follows the turns; the Monitor is the default one where none is given."""
     if importlib.util.find_spec("llama_index_instrumentation") is None:
         raise MissingDependency("llama-index-core", extra="llamaindex")
@@ -111,11 +109,9 @@ def make_turns(monitor: Receiver | None, options: Options) -> Turns:
         from steelyard.online import default_monitor
 
         monitor = default_monitor()
-    if not callable(getattr(monitor, "submit", None)):
-        raise ConfigurationError(f"monitor must have a submit method, {monitor!r} has none; pass a Monitor")
-    return Turns(
-        monitor,
-        draft=lambda turn: TurnDraft(turn, options),
+    return OpenTurns(
+        checked_target(monitor),
+        draft=lambda turn: LlamaIndexDraft(turn, options),
         defer=defer,
         ttl=options.ttl,
         most=int(options.max_open),

@@ -12,17 +12,6 @@ from typing import Any
 
 from steelyard.record import Context, plain, text_of
 
-__all__ = [
-    "answer_of",
-    "contexts_of",
-    "get",
-    "nodes_of",
-    "prompt_of",
-    "question_of",
-    "result_of",
-    "trouble_of",
-]
-
 _ASKED = (
     "user_msg",
     "question",
@@ -120,7 +109,9 @@ def result_of(result: Any) -> Any:
     return result if inner is None else inner
 
 
-def contexts_of(nodes: Iterable[Any], *, query: str | None, hop: int, with_metadata: bool) -> list[Context]:
+def contexts_of(
+    nodes: Iterable[Any], *, query: str | None, hop: int, with_metadata: bool, start: int = 0
+) -> list[Context]:
     """Nodes as contexts, without those that have no text, such as images."""
     contexts = [
         Context(
@@ -131,7 +122,7 @@ def contexts_of(nodes: Iterable[Any], *, query: str | None, hop: int, with_metad
             query=query,
             hop=hop,
         )
-        for rank, each in enumerate(nodes)
+        for rank, each in enumerate(nodes, start)
     ]
     return [context for context in contexts if context.text]
 

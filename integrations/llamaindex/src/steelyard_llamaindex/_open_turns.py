@@ -9,17 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Generator
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
-from steelyard.record import Record, Status, TraceRef, text_of
-from steelyard.recording import Draft, current_trace, is_unrecorded
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.record import text_of
+from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
 from steelyard_llamaindex._kinds import Kind, stream_of
-
-__all__ = ["Place", "Receiver", "Step", "Turn", "Turns", "current_place"]
+from steelyard_llamaindex._turn import Place, Step, Turn, current_place
 
 _logger = logging.getLogger("steelyard.llamaindex")
 
@@ -28,89 +26,11 @@ _RUNS = frozenset({"agent", "workflow"})
 _MOST_STEPS = 1000
 
 
-class Receiver(Protocol):
-    """Where finished turns go: a `steelyard.online.Monitor`, or anything that can take one."""
-
-    def submit(self, turn: Record | Draft, /) -> object:
-        """Take a turn; must be quick and must not raise."""
-        ...
-
-
-@dataclass(slots=True, eq=False)
-class Step:
-    """One part of a turn that matters for its record."""
-
-    id: str
-    """The id of its span."""
-    kind: Kind
-    """What it is."""
-    parent: Step | None
-    """The step it was called from; None for the root."""
-    name: str
-    """The class of what was called."""
-    asked: Any = None
-    """What it was called with: a string, a QueryBundle, a message, a start event, a prompt."""
-    result: Any = None
-    """What it returned; of engines inside a turn, only the nodes."""
-    began: float = 0.0
-    """When it began, by the performance counter."""
-    seconds: float | None = None
-    """How long it took."""
-
-
-@dataclass(slots=True, eq=False)
-class Turn:
-    """One RAG turn under way, or over and waiting to become a Record."""
-
-    id: str
-    """The id of its root span."""
-    root: Step
-    """Its first step."""
-    trace: TraceRef | None
-    """The span of the application that was current when it began."""
-    tags: Mapping[str, Any]
-    """What the user set with `instrument_tags`."""
-    started: float
-    """When it began, in Unix time."""
-    steps: list[Step] = field(default_factory=list)
-    """Its steps, in order of beginning."""
-    prompts: list[Any] = field(default_factory=list)
-    """What language models were sent."""
-    pieces: list[str] = field(default_factory=list)
-    """Pieces of a streamed answer."""
-    said: Any = None
-    """What a language model replied last; the answer of a turn that has no result of its own."""
-    failure: str | None = None
-    """The first step that raised, whether or not the run went on."""
-    status: Status = "ok"
-    """How it ended, or will if nothing happens."""
-    error: str | None = None
-    """What ended it, where that was an error."""
-    generation: float = 0.0
-    """Seconds spent in language models."""
-    streaming: bool = False
-    """Whether the answer comes after the root has returned."""
-    returned: bool = False
-    """Whether the root of a streamed chat has returned; the turn ends with the later of root and writer."""
-    written: bool = False
-    """Whether the writer of a streamed chat has ended."""
-    done: bool = False
-    """Whether it is over and handed over."""
-    open: set[str] = field(default_factory=set)
-    """Ids of its spans that have not ended."""
-
-
-Place = tuple[Turn, Step]
-
-current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place", default=None)
-"""Where spans without a parent of their own belong: a `record` block, or a stream that is being read."""
-
-
-class Turns:
+class OpenTurns:
     """Follows spans into turns and hands over each turn when it ends.
 
     Args:
-        receiver: Takes the finished turns.
+        target: Takes the finished turns.
         draft: Makes what is handed over.
         defer: Told of the result of a root; says whether its answer is still to come, as a stream.
         ttl: Seconds after which an open turn is given up, as `interrupted`.
@@ -119,14 +39,14 @@ class Turns:
 
     def __init__(
         self,
-        receiver: Receiver,
+        target: TurnTarget,
         *,
         draft: Callable[[Turn], Draft],
-        defer: Callable[[Turns, Turn, Any], bool],
+        defer: Callable[[OpenTurns, Turn, Any], bool],
         ttl: float,
         most: int,
     ) -> None:
-        self._receiver = receiver
+        self._submit = target.submit
         self._draft = draft
         self._defer = defer
         self._ttl = ttl
@@ -135,7 +55,7 @@ class Turns:
         """Where each open span belongs; a span of no interest has the place of its parent."""
         self._open: dict[str, Turn] = {}
         self._lock = threading.Lock()
-        self._complained: set[tuple[str, type]] = set()
+        self._warn_once = WarnOnce(_logger)
 
     @property
     def left(self) -> list[str]:
@@ -287,7 +207,7 @@ class Turns:
         if turn.root.seconds is None or turn.streaming:
             turn.root.seconds = perf_counter() - turn.root.began
         try:
-            self._receiver.submit(self._draft(turn))
+            self._submit(self._draft(turn))
         except Exception as error:  # noqa: BLE001 - whatever receives turns, the application goes on
             self.complain("submit", error)
 
@@ -305,17 +225,15 @@ class Turns:
             self.finish(turn)
 
     def complain(self, doing: str, error: BaseException) -> None:
-        """Say, once for each kind, that recording failed: the dispatcher swallows what handlers raise."""
-        kind = (doing, type(error))
-        if kind not in self._complained:
-            self._complained.add(kind)
-            _logger.warning(
-                "recording a LlamaIndex turn failed at %s with %s; the application goes on, the turn may be "
-                "missing or incomplete, and this is said once",
-                doing,
-                type(error).__name__,
-                exc_info=_logger.isEnabledFor(logging.DEBUG),
-            )
+        """Log that recording failed, once for each kind: the dispatcher swallows what handlers raise."""
+        self._warn_once(
+            (doing, type(error)),
+            "recording a LlamaIndex turn failed at %s with %s; the application is not affected, but the turn "
+            "may be missing or incomplete; more failures of this kind are not logged",
+            doing,
+            type(error).__name__,
+            exc_info=error if _logger.isEnabledFor(logging.DEBUG) else None,
+        )
 
 
 def _shown(error: BaseException) -> str:

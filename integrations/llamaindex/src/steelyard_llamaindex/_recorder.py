@@ -17,9 +17,7 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
 from steelyard_llamaindex._kinds import kind_of
-from steelyard_llamaindex._open_turns import Turns
-
-__all__ = ["Events", "Spans"]
+from steelyard_llamaindex._open_turns import OpenTurns
 
 _MOST_PROMPTS = 1000
 
@@ -28,7 +26,7 @@ class Spans(BaseSpanHandler[BaseSpan]):
     """Follows the spans of the root dispatcher."""
 
     turns: Any = None
-    """The `Turns` under way. A declared field, since pydantic's private attributes are slow to read."""
+    """The `OpenTurns` under way. A declared field, since pydantic's private attributes are slow to read."""
 
     @classmethod
     def class_name(cls) -> str:
@@ -111,7 +109,7 @@ class Events(BaseEventHandler):
     """Listens to the few events that say more than spans do."""
 
     turns: Any = None
-    """The `Turns` under way."""
+    """The `OpenTurns` under way."""
 
     @classmethod
     def class_name(cls) -> str:
@@ -129,15 +127,15 @@ class Events(BaseEventHandler):
             self.turns.complain(type(event).__name__, error)
 
 
-def _chat(turns: Turns, event: Any) -> None:
+def _chat(turns: OpenTurns, event: Any) -> None:
     _prompt(turns, event.span_id, event.messages)
 
 
-def _completion(turns: Turns, event: Any) -> None:
+def _completion(turns: OpenTurns, event: Any) -> None:
     _prompt(turns, event.span_id, event.prompt)
 
 
-def _prompt(turns: Turns, span_id: str | None, prompt: Any) -> None:
+def _prompt(turns: OpenTurns, span_id: str | None, prompt: Any) -> None:
     place = turns.place(span_id)
     if place is None or len(place[0].prompts) >= _MOST_PROMPTS:
         return
@@ -150,23 +148,23 @@ def _prompt(turns: Turns, span_id: str | None, prompt: Any) -> None:
     turn.prompts.append(prompt)
 
 
-def _reply(turns: Turns, event: Any) -> None:
+def _reply(turns: OpenTurns, event: Any) -> None:
     place = turns.place(event.span_id)
     if place is not None and place[0].root.kind == "manual":
         place[0].said = event.response
 
 
-def _piece(turns: Turns, event: Any) -> None:
+def _piece(turns: OpenTurns, event: Any) -> None:
     place = turns.place(event.span_id)
     if place is not None:
         place[0].pieces.append(event.delta)
 
 
-def _cancelled(turns: Turns, event: Any) -> None:
+def _cancelled(turns: OpenTurns, event: Any) -> None:
     turns.cancel(event.span_id)
 
 
-_TAKEN: dict[str, Callable[[Turns, Any], None]] = {
+_TAKEN: dict[str, Callable[[OpenTurns, Any], None]] = {
     "LLMChatStartEvent": _chat,
     "LLMCompletionStartEvent": _completion,
     "LLMChatEndEvent": _reply,

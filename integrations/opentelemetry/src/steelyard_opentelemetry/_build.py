@@ -13,8 +13,6 @@ from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
 
-__all__ = ["failure", "record_of"]
-
 _CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b")
 _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
 _EMPTY = "Empty Response"

@@ -19,8 +19,6 @@ from steelyard_opentelemetry.spans._payload import result_in
 from steelyard_opentelemetry.spans._prompt import context_block, split_passages
 from steelyard_opentelemetry.spans._tree import Node
 
-__all__ = ["Found", "find_contexts"]
-
 _VARIABLE = re.compile(
     r"^(?:context|contexts|context_str|documents?|docs|sources?|summaries|passages?|chunks|knowledge|retrieved\w*)$",
     re.IGNORECASE,

@@ -10,8 +10,6 @@ from steelyard_opentelemetry._contexts import Found, find_contexts
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.spans._tree import Node
 
-__all__ = ["ADVICE", "Cause", "Diagnosis", "diagnose"]
-
 Cause = Literal[
     "content_off",
     "attributes_dropped",

@@ -9,8 +9,6 @@ from importlib.metadata import distributions
 
 from steelyard_opentelemetry._instrumentor import SWITCH, switched_on
 
-__all__ = ["Check", "check_environment"]
-
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _OPENLLMETRY = (
     *("langchain", "llamaindex", "openai", "anthropic", "bedrock", "cohere", "mistralai", "ollama"),

@@ -25,8 +25,6 @@ from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node, grow
 
-__all__ = ["TurnExtractor", "Extraction", "holds_turn", "read"]
-
 _log = logging.getLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
 _FEWEST_WORDS = 2

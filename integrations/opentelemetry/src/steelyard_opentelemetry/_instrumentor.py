@@ -11,8 +11,6 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
-__all__ = ["SWITCH", "SteelyardInstrumentor", "switched_on"]
-
 SWITCH = "STEELYARD_INSTRUMENT"
 """The environment variable that turns recording on under `opentelemetry-instrument`."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["is_local_root", "retrieves"]
-
 _KIND_KEYS = ("openinference.span.kind", "gen_ai.operation.name", "traceloop.span.kind")
 _KINDS = frozenset({"RETRIEVER", "RERANKER", "retrieval", "vector_db_retrieve", "rerank"})
 

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from steelyard_opentelemetry.dialects import known_scope
 from steelyard_opentelemetry.spans._span import Span
 
-__all__ = ["Started", "Traces"]
-
 
 @dataclass(frozen=True, slots=True)
 class Started:

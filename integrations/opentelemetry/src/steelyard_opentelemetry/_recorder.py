@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import Span as SdkSpan
 
-__all__ = ["EvaluationSpanProcessor", "SpanCounts", "Submits"]
 
 _log = logging.getLogger("steelyard.opentelemetry")
 

@@ -12,8 +12,6 @@ from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._prompt import question_of_prompt
 from steelyard_opentelemetry.spans._tree import Node
 
-__all__ = ["Turn"]
-
 _ASKED = re.compile(r"^(?:user_?)?(?:question|query|query_str|input|q)$", re.IGNORECASE)
 
 

@@ -16,8 +16,6 @@ from opentelemetry.sdk.trace import ReadableSpan
 from steelyard.record import TraceRef
 from steelyard.scores import Score
 
-__all__ = ["PendingSpans", "ids_of"]
-
 _REMEMBERED = 10_000
 _OBJECTS = 2500
 """Bytes that a held root takes besides its texts, as measured."""

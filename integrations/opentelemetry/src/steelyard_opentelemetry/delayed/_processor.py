@@ -27,8 +27,6 @@ from steelyard_opentelemetry._marks import is_local_root, retrieves
 from steelyard_opentelemetry.delayed._pending import PendingSpans
 from steelyard_opentelemetry.spans._span import is_own
 
-__all__ = ["HoldingCounts", "HoldingSpanProcessor", "Reports"]
-
 _log = logging.getLogger("steelyard.opentelemetry")
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from steelyard.record import Context
 from steelyard_opentelemetry.spans._payload import Broken, decode
 
-__all__ = ["documents_in", "merged", "retrieved_in"]
-
 _DEPTH = 6
 _LISTS = (
     *("documents", "docs", "nodes", "source_nodes", "source_documents", "context", "contexts", "results"),

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Message", "Role", "messages_in", "text_in"]
-
 Role = Literal["system", "user", "assistant", "tool"]
 
 _ROLES: dict[str, Role] = {

@@ -15,8 +15,6 @@ from typing import Any
 from steelyard_opentelemetry.spans._logs import add_content, content_of_log
 from steelyard_opentelemetry.spans._span import Event, Span, is_own, service_of
 
-__all__ = ["Otlp", "read_otlp"]
-
 _DEPTH = 40
 _SAMPLED = 1
 _FLAGS_KNOWN = 0x300

@@ -10,8 +10,6 @@ from steelyard.record import Context
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._span import Span
 
-__all__ = ["Dialect", "Kind", "ParsedSpan", "fused", "indexed"]
-
 Kind = Literal["turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain"]
 _MOST_TELLING: tuple[Kind, ...] = ("turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain")
 

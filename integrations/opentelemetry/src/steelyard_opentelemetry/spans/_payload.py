@@ -11,8 +11,6 @@ from typing import Any
 
 from steelyard_opentelemetry.spans._messages import Message, messages_in
 
-__all__ = ["MOST", "Broken", "answer_in", "as_messages", "decode", "named", "question_in", "result_in"]
-
 MOST = 2_000_000
 """Characters of a JSON attribute that are parsed; a longer one is named as unreadable."""
 

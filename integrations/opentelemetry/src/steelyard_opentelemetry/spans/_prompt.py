@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["context_block", "question_of_prompt", "split_passages"]
-
 _TAGGED = re.compile(
     r"<(context|contexts|documents|sources|passages|retrieved_\w+)>(.*?)</\1>", re.DOTALL | re.IGNORECASE
 )

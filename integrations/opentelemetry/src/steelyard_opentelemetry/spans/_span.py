@@ -8,8 +8,6 @@ from typing import Any
 
 from steelyard.recording import SILENT_TRACE
 
-__all__ = ["OWN_SCOPE", "Event", "Span", "from_sdk", "is_own"]
-
 OWN_SCOPE = "steelyard"
 """Instrumentation scope of the spans Steelyard writes itself; they are never recorded."""
 

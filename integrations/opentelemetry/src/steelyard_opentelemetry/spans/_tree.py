@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from steelyard_opentelemetry.dialects import ParsedSpan, parse
 from steelyard_opentelemetry.spans._span import Span
 
-__all__ = ["Node", "grow"]
-
 
 @dataclass(eq=False, slots=True)
 class Node:
