@@ -6,10 +6,9 @@ OTLP/JSON (`read_otlp`, `read_spans`) needs nothing but Steelyard.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steelyard.errors import MissingDependency
+from steelyard._internal.lazy import lazy_exports
 from steelyard_opentelemetry._diagnosis import Diagnosis
 from steelyard_opentelemetry._environment import Check, check_environment
 from steelyard_opentelemetry._extractor import Extraction
@@ -37,19 +36,13 @@ __all__ = [
     "read_spans",
 ]
 
-_NEED_SDK = {
-    "EvaluationSpanProcessor": "_recorder",
-    "HoldingCounts": "delayed",
-    "HoldingSpanProcessor": "delayed",
-    "SpanCounts": "_recorder",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _NEED_SDK:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = import_module(f"{__name__}.{_NEED_SDK[name]}")
-    except ModuleNotFoundError as error:
-        raise MissingDependency("opentelemetry-sdk", extra="opentelemetry") from error
-    return getattr(module, name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "EvaluationSpanProcessor": "steelyard_opentelemetry._recorder",
+        "HoldingCounts": "steelyard_opentelemetry.delayed",
+        "HoldingSpanProcessor": "steelyard_opentelemetry.delayed",
+        "SpanCounts": "steelyard_opentelemetry._recorder",
+    },
+    extras={"opentelemetry": ("opentelemetry-sdk", "opentelemetry")},
+)

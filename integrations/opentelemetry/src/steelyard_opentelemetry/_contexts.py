@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from steelyard.record import Context, ContextsSource, Stage
 from steelyard.recording import unique
 from steelyard_opentelemetry._turn import Turn
-from steelyard_opentelemetry.dialects import ParsedSpan
 from steelyard_opentelemetry.spans._documents import documents_in, merged
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in
 from steelyard_opentelemetry.spans._prompt import context_block, split_passages
 from steelyard_opentelemetry.spans._tree import Node

@@ -12,9 +12,10 @@ Pure bookkeeping: the caller tells the time, and brings its own lock.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from steelyard_opentelemetry._candidates import Candidates
 from steelyard_opentelemetry.dialects import known_scope
 from steelyard_opentelemetry.spans._span import Span
 
@@ -47,9 +48,10 @@ class _Trace:
     ended: dict[str, Span] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
     look: float = 0.0
+    read: dict[str, tuple[list[str], Candidates]] = field(default_factory=dict)
 
 
-class Traces:
+class OpenTurns:
     """A bounded table of traces.
 
     Args:
@@ -57,7 +59,8 @@ class Traces:
         ttl: Seconds after which an open span below which nothing happens counts as never ending.
         max_traces: How many traces are kept; beyond, the one without news for longest is evicted.
         max_spans: How many ended spans are kept, over all traces; beyond, traces are evicted likewise.
-        whole: Tells whether some spans hold a turn from question to answer.
+        read: Reads some spans of one trace. What it returns is kept while they are unchanged, and handed on:
+            nothing is read twice.
     """
 
     def __init__(
@@ -67,11 +70,11 @@ class Traces:
         ttl: float,
         max_traces: int,
         max_spans: int,
-        whole: Callable[[Iterable[Span]], bool],
+        read: Callable[[list[Span]], Candidates],
     ) -> None:
         self._quiet, self._ttl = quiet, ttl
         self._max_traces, self._max_spans = max_traces, max_spans
-        self._whole = whole
+        self._read = read
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         self.spans = 0
         """Ended spans in the table."""
@@ -106,26 +109,30 @@ class Traces:
         while self.spans > self._max_spans and len(self._traces) > 1:
             self._evict()
 
-    def ripe(self, now: float, *, force: bool = False) -> list[Span]:
-        """Take out the spans of every turn that is complete.
+    def ripe(self, now: float, *, force: bool = False) -> list[Candidates]:
+        """Take out every turn that is complete.
 
         Args:
             now: The time, on the same clock as ever.
             force: Do not wait for the quiet period.
         """
-        found: list[Span] = []
+        found: list[Candidates] = []
         quiet = 0.0 if force else self._quiet
         for trace_id, trace in list(self._traces.items()):
             self._give_up(trace, now)
             if not trace.open and now - trace.touched >= quiet:
-                found.extend(self._take(trace_id, trace, list(trace.ended)))
+                if trace.ended:
+                    found.append(self._take(trace_id, trace, list(trace.ended)))
+                else:
+                    del self._traces[trace_id]
             elif trace.ended and (force or now >= trace.look):
                 found.extend(self._ready(trace_id, trace, now, quiet))
         return found
 
-    def rest(self) -> list[Span]:
+    def rest(self) -> list[Candidates]:
         """Take out everything, complete or not."""
-        found = [span for trace in self._traces.values() for span in trace.ended.values()]
+        traces = [trace for trace in self._traces.values() if trace.ended]
+        found = [self._candidates(trace, list(trace.ended)) for trace in traces]
         self._traces.clear()
         self.spans = 0
         return found
@@ -160,22 +167,32 @@ class Traces:
         if stale:
             trace.look = now
 
-    def _take(self, trace_id: str, trace: _Trace, keys: list[str]) -> list[Span]:
-        spans = [trace.ended.pop(key) for key in keys]
+    def _candidates(self, trace: _Trace, keys: list[str]) -> Candidates:
+        """What some of a trace's ended spans hold, read once."""
+        known = trace.read.get(keys[0])
+        if known is not None and known[0] == keys:
+            return known[1]
+        found = self._read([trace.ended[key] for key in keys])
+        trace.read[keys[0]] = (keys, found)
+        return found
+
+    def _take(self, trace_id: str, trace: _Trace, keys: list[str]) -> Candidates:
+        found = self._candidates(trace, keys)
         for key in keys:
-            del trace.arrived[key]
-        self.spans -= len(spans)
+            del trace.ended[key], trace.arrived[key]
+            trace.read.pop(key, None)
+        self.spans -= len(keys)
         if not trace.ended and not trace.open:
             del self._traces[trace_id]
-        return spans
+        return found
 
-    def _ready(self, trace_id: str, trace: _Trace, now: float, quiet: float) -> list[Span]:
+    def _ready(self, trace_id: str, trace: _Trace, now: float, quiet: float) -> list[Candidates]:
         """Turns that are complete although spans above them, or elsewhere in the trace, are open.
 
         What waits longer than `ttl` below a span that does not end is not held up by it any more: some
         instrumentors never end a root, and every later turn then seems to stand below it.
         """
-        found: list[Span] = []
+        found: list[Candidates] = []
         trace.look = now + self._ttl
         busy = {self._top(trace, span.started.parent_id, span.started.start) for span in trace.open.values()}
         for top, keys in self._fragments(trace).items():
@@ -185,16 +202,16 @@ class Traces:
             holders = self._holders(trace, trace.ended[top].parent_id)
             if age < quiet:
                 trace.look = min(trace.look, now + quiet - age)
-            elif (age < self._ttl and holders) or not self._whole(trace.ended[key] for key in keys):
+            elif (age < self._ttl and holders) or not self._candidates(trace, keys).is_complete:
                 if age >= self._ttl and not holders:
-                    found.extend(self._take(trace_id, trace, keys))
+                    found.append(self._take(trace_id, trace, keys))
                 else:
                     trace.look = min(trace.look, now + max(quiet, self._ttl - age))
             else:
                 for holder in holders:
                     del trace.open[holder]
                 self.never_ended += len(holders)
-                found.extend(self._take(trace_id, trace, keys))
+                found.append(self._take(trace_id, trace, keys))
         return found
 
     def _fragments(self, trace: _Trace) -> dict[str, list[str]]:

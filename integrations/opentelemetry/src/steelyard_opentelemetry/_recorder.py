@@ -12,17 +12,16 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
-from steelyard.errors import ConfigurationError
-from steelyard.record import Record
-from steelyard.recording import is_unrecorded
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.recording import TurnTarget, check_positive, checked_target, is_unrecorded
 from steelyard_opentelemetry._diagnosis import Diagnosis
-from steelyard_opentelemetry._extractor import Extraction, TurnExtractor, holds_turn
+from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry._hook import content_of
-from steelyard_opentelemetry._open_turns import Started, Traces
+from steelyard_opentelemetry._open_turns import OpenTurns, Started
 from steelyard_opentelemetry.spans._span import from_sdk, is_own
 
 if TYPE_CHECKING:
@@ -36,14 +35,6 @@ _KEPT_DIAGNOSES = 100
 _LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
 _EXIT_SECONDS = 5.0
 _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan"})
-
-
-class Submits(Protocol):
-    """Where Records go: a `steelyard.Monitor`."""
-
-    def submit(self, record: Record, /) -> object:
-        """Take a Record."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +89,7 @@ class EvaluationSpanProcessor(SpanProcessor):
 
     def __init__(
         self,
-        monitor: Submits | None = None,
+        monitor: TurnTarget | None = None,
         *,
         quiet: float = 1.0,
         max_traces: int = 1000,
@@ -107,11 +98,9 @@ class EvaluationSpanProcessor(SpanProcessor):
     ) -> None:
         limits = {"quiet": quiet, "ttl": ttl, "max_traces": max_traces, "max_spans": max_spans}
         for name, value in limits.items():
-            if not value > 0:
-                raise ConfigurationError(f"{name}={value!r} must be greater than 0")
-        self._monitor = _default_monitor() if monitor is None else monitor
-        if not callable(getattr(self._monitor, "submit", None)):
-            raise ConfigurationError(f"monitor={monitor!r} has no submit(); give a steelyard.Monitor")
+            check_positive(name, value)
+        self._monitor = _default_monitor() if monitor is None else checked_target(monitor)
+        self._warn_once = WarnOnce(_log)
         self._limits = {"quiet": quiet, "ttl": ttl, "max_traces": max_traces, "max_spans": max_spans}
         self._max_spans = max_spans
         self._tick = min(_LONGEST_TICK, max(_SHORTEST_TICK, quiet / 4))
@@ -130,8 +119,8 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._lock = threading.Lock()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._traces = Traces(whole=holds_turn, **self._limits)  # type: ignore[arg-type]
         self._extractor = TurnExtractor(patience=2 * float(self._limits["ttl"]))
+        self._turns = OpenTurns(read=self._extractor.candidates, **self._limits)  # type: ignore[arg-type]
         self._tally: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)
@@ -172,7 +161,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         with self._starting:
             if self._thread is not None or self._closed:
                 return
-            thread = threading.Thread(target=self._run, name="steelyard-opentelemetry", daemon=True)
+            thread = threading.Thread(target=self._run, name="steelyard-spans", daemon=True)
             try:
                 self._start_monitor()
                 thread.start()
@@ -209,7 +198,7 @@ class EvaluationSpanProcessor(SpanProcessor):
     def _run(self) -> None:
         wake, lock = self._wake, self._lock
         while not self._closed and lock is self._lock:
-            self._idle = not (len(self._traces) or self._extractor.waiting or self._inbox)
+            self._idle = not (len(self._turns) or self._extractor.waiting or self._inbox)
             wake.wait(None if self._idle and not self._inbox else self._tick)
             wake.clear()
             self._idle = False
@@ -221,9 +210,9 @@ class EvaluationSpanProcessor(SpanProcessor):
         try:
             now = time.monotonic()
             self._sort(now)
-            spans = self._traces.rest() if everything else self._traces.ripe(now, force=force)
-            if spans:
-                self._hand_over(self._extractor.read(spans))
+            found = self._turns.rest() if everything else self._turns.ripe(now, force=force)
+            if found:
+                self._hand_over(self._extractor.extract(found))
             if self._extractor.waiting:
                 self._hand_over(self._extractor.overdue(time.time_ns()))
             if everything:
@@ -247,18 +236,22 @@ class EvaluationSpanProcessor(SpanProcessor):
         elif begun:
             parent = f"{span.parent.span_id:016x}" if span.parent is not None else None
             trace_id, span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
-            self._traces.start(Started(trace_id, span_id, parent, name, span.start_time or 0), now)
+            self._turns.start(Started(trace_id, span_id, parent, name, span.start_time or 0), now)
         else:
             self._tally["spans"] += 1
-            self._traces.end(from_sdk(span, content=content_of(context.span_id)), now)
+            self._turns.end(from_sdk(span, content=content_of(context.span_id)), now)
 
     def _hand_over(self, reading: Extraction) -> None:
         self._tally["duplicates"] += reading.duplicates
         for diagnosis in reading.diagnoses:
             self._skipped[diagnosis.cause] += 1
             self._diagnoses.append(diagnosis)
-            if self._skipped[diagnosis.cause] == 1 and diagnosis.cause not in _EXPECTED:
-                _log.warning("A trace gives no record, and more like it will not be told: %s", diagnosis)
+            if diagnosis.cause not in _EXPECTED:
+                self._warn_once(
+                    diagnosis.cause,
+                    "a trace gives no record; more with the same cause are only counted: %s",
+                    diagnosis,
+                )
         for record in reading.records:
             try:
                 self._monitor.submit(record)
@@ -271,28 +264,27 @@ class EvaluationSpanProcessor(SpanProcessor):
 
     def _failed(self) -> None:
         self._errors += 1
-        if self._errors == 1:
-            _log.warning("Reading spans failed; further failures are only counted", exc_info=True)
+        self._warn_once("failed", "reading spans failed; more failures are only counted", exc_info=True)
 
     # What the application may call.
 
     @property
     def counts(self) -> SpanCounts:
         """What has become of every span and trace so far."""
-        traces, tally = self._traces, self._tally
+        turns, tally = self._turns, self._tally
         return SpanCounts(
             spans=tally["spans"],
             own=tally["own"],
             records=tally["records"],
             duplicates=tally["duplicates"],
             skipped=dict(self._skipped),
-            evicted_traces=traces.evicted,
+            evicted_traces=turns.evicted,
             dropped_spans=self._dropped,
             late_spans=self._extractor.late,
-            repeated_spans=traces.repeated,
-            never_ended=traces.never_ended,
+            repeated_spans=turns.repeated,
+            never_ended=turns.never_ended,
             errors=self._errors + self._extractor.errors,
-            open_traces=len(traces),
+            open_traces=len(turns),
         )
 
     @property
@@ -337,8 +329,7 @@ class _WeakCall:
             method()
 
 
-def _default_monitor() -> Submits:
+def _default_monitor() -> TurnTarget:
     from steelyard.online import default_monitor
 
-    monitor: Submits = default_monitor()
-    return monitor
+    return default_monitor()

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from steelyard_opentelemetry.dialects import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._prompt import question_of_prompt
 from steelyard_opentelemetry.spans._tree import Node
 

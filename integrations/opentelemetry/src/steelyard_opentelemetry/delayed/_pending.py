@@ -13,6 +13,7 @@ from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
 
+from steelyard._internal.bounded import BoundedDict
 from steelyard.record import TraceRef
 from steelyard.scores import Score
 
@@ -36,10 +37,10 @@ class PendingSpans:
         self._most = most
         self._most_bytes = most_bytes
         self._held: OrderedDict[int, _Held] = OrderedDict()
-        self._open: OrderedDict[int, int] = OrderedDict()
-        self._root_of: OrderedDict[int, int] = OrderedDict()
-        self._early: OrderedDict[int, list[Score]] = OrderedDict()
-        self._retrieving: OrderedDict[int, None] = OrderedDict()
+        self._open: BoundedDict[int, int] = BoundedDict(max_items=_REMEMBERED)
+        self._root_of: BoundedDict[int, int] = BoundedDict(max_items=_REMEMBERED)
+        self._early: BoundedDict[int, list[Score]] = BoundedDict(max_items=_REMEMBERED)
+        self._retrieving: BoundedDict[int, None] = BoundedDict(max_items=_REMEMBERED)
         self.bytes = 0
         self.released: Counter[str] = Counter()
 
@@ -55,12 +56,10 @@ class PendingSpans:
         """Remember an open root, so that scores may come before its end."""
         self._open[span.context.span_id] = span.context.trace_id
         self._root_of[span.context.trace_id] = span.context.span_id
-        _trim(self._open, self._root_of)
 
     def mark_retrieving(self, trace_id: int) -> None:
         """Remember that something was retrieved in a trace."""
         self._retrieving[trace_id] = None
-        _trim(self._retrieving)
 
     def is_retrieving(self, trace_id: int) -> bool:
         """Whether something was."""
@@ -82,7 +81,6 @@ class PendingSpans:
         self._held[span.context.span_id] = held
         self._root_of[held.trace_id] = span.context.span_id
         self.bytes += held.size
-        _trim(self._root_of)
         out = []
         while len(self._held) > self._most or self.bytes > self._most_bytes:
             out.append(self._take(next(iter(self._held)), "full"))
@@ -100,7 +98,6 @@ class PendingSpans:
             return self._take(span_id, "scored")
         if span_id in self._open:
             self._early.setdefault(span_id, []).extend(scores)
-            _trim(self._early)
             return True
         return False
 
@@ -133,12 +130,6 @@ def ids_of(ref: TraceRef | None) -> tuple[int, int]:
         return int(ref.trace_id or "0", 16) if ref else 0, int(ref.span_id or "0", 16) if ref else 0
     except ValueError:
         return 0, 0
-
-
-def _trim(*maps: OrderedDict[int, Any]) -> None:
-    for one in maps:
-        while len(one) > _REMEMBERED:
-            one.popitem(last=False)
 
 
 def _size(span: ReadableSpan) -> int:

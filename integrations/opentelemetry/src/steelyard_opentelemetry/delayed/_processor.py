@@ -20,11 +20,12 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-from steelyard.errors import ConfigurationError
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.recording import check_positive
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import span_attributes
-from steelyard_opentelemetry._marks import is_local_root, retrieves
 from steelyard_opentelemetry.delayed._pending import PendingSpans
+from steelyard_opentelemetry.dialects import retrieves
 from steelyard_opentelemetry.spans._span import is_own
 
 _log = logging.getLogger("steelyard.opentelemetry")
@@ -97,14 +98,13 @@ class HoldingSpanProcessor(SpanProcessor):
             ConfigurationError: If a limit is not positive.
         """
         for name, limit in (("max_hold", max_hold), ("max_held", max_held), ("max_bytes", max_bytes)):
-            if limit <= 0:
-                raise ConfigurationError(f"{name} must be positive, not {limit!r}")
+            check_positive(name, limit)
         self._wrapped = BatchSpanProcessor(wrapped) if isinstance(wrapped, SpanExporter) else wrapped
         self._max_hold, self._max_held, self._max_bytes = max_hold, max_held, max_bytes
         self._select = select
         self._explanations = explanations
         self._late = self._errors = 0
-        self._said = False
+        self._warn_once = WarnOnce(_log)
         self._closed = False
         self._watcher: threading.Thread | None = None
         self._begin()
@@ -127,7 +127,7 @@ class HoldingSpanProcessor(SpanProcessor):
         """Remember open roots, so that scores may come before the end."""
         self._check_process()
         self._guarded(lambda: self._wrapped.on_start(span, parent_context))
-        if is_local_root(span) and span.context is not None:
+        if _is_local_root(span) and span.context is not None:
             with self._change:
                 self._pending.begin(span)
 
@@ -150,7 +150,7 @@ class HoldingSpanProcessor(SpanProcessor):
         context = span.context
         if context is None or is_own(_scope(span), context.trace_id):
             return [span]
-        if not is_local_root(span):
+        if not _is_local_root(span):
             self._note(span, context.trace_id)
             return [span]
         hinted = self._pending.is_retrieving(context.trace_id)
@@ -268,9 +268,11 @@ class HoldingSpanProcessor(SpanProcessor):
     def _complain(self, error: Exception) -> None:
         with self._change:
             self._errors += 1
-            said, self._said = self._said, True
-        if not said:
-            _log.warning("the wrapped span processor raised %r; said once, and counted", error)
+        self._warn_once(
+            "raised",
+            "the wrapped span processor raised %r; more errors are counted, and not logged",
+            error,
+        )
 
     def _begin(self) -> None:
         self._pid = os.getpid()
@@ -283,6 +285,11 @@ class HoldingSpanProcessor(SpanProcessor):
         """In a forked child, begin anew: what was held is the parent's to export."""
         if self._pid != os.getpid():
             self._begin()
+
+
+def _is_local_root(span: Any) -> bool:
+    """Whether a span has no parent in this process."""
+    return span.parent is None or span.parent.is_remote
 
 
 def _scope(span: ReadableSpan) -> str:

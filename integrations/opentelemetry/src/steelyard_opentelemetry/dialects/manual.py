@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steelyard.record import text_of
+from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
@@ -19,13 +20,14 @@ _QUESTION, _CONTEXTS, _ANSWER, _REFERENCE = (
 )
 
 
-class Manual:
+class Manual(Dialect):
     """`steelyard.question`, `.contexts` (a list of texts, or JSON), `.answer` and `.reference`.
 
     What is marked by hand wins over what is found; what is not marked is still looked for below the span.
     """
 
     name = "steelyard"
+    retrieval_attributes = ("steelyard.",)
 
     def parse(self, span: Span) -> ParsedSpan | None:
         """The marks on a span, if it has any."""

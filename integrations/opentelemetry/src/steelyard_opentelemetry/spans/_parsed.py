@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from steelyard.record import Context
 from steelyard_opentelemetry.spans._messages import Message
-from steelyard_opentelemetry.spans._span import Span
 
 Kind = Literal["turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain"]
-_MOST_TELLING: tuple[Kind, ...] = ("turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,44 +46,3 @@ class ParsedSpan:
     """Whether content was left out on purpose, by this dialect's own switch."""
     broken: str = ""
     """Why a part could not be read: `invalid_json` or `oversized`."""
-
-
-class Dialect(Protocol):
-    """One convention for writing LLM work on spans."""
-
-    @property
-    def name(self) -> str:
-        """The dialect's name, as it stands in a Record's metadata."""
-        ...
-
-    def parse(self, span: Span) -> ParsedSpan | None:
-        """What the span says in this dialect; None where it speaks another."""
-        ...
-
-
-def fused(spoken: Iterable[ParsedSpan]) -> ParsedSpan | None:
-    """What several dialects say on one span: the most telling kind, and the first of each part."""
-    found = sorted(spoken, key=lambda parsed: _MOST_TELLING.index(parsed.kind))
-    if len(found) < 2:
-        return found[0] if found else None
-    best, *others = found
-    missing: dict[str, object] = {}
-    for part in fields(ParsedSpan):
-        if not getattr(best, part.name):
-            missing[part.name] = next((v for other in others if (v := getattr(other, part.name))), None)
-    filled = replace(best, **{name: value for name, value in missing.items() if value})  # type: ignore[arg-type]
-    if any(parsed.documents for parsed in found) or any(parsed.messages for parsed in found):
-        filled = replace(filled, hidden=False)
-    return filled
-
-
-def indexed(attributes: Mapping[str, object], prefix: str) -> Iterator[tuple[int, dict[str, object]]]:
-    """The entries of a list that is flattened into attributes: `prefix.0.a.b` becomes `(0, {"a.b": ...})`."""
-    found: dict[int, dict[str, object]] = {}
-    for key, value in attributes.items():
-        if not key.startswith(prefix):
-            continue
-        number, _, rest = key[len(prefix) :].lstrip(".").partition(".")
-        if number.isdecimal() and rest:
-            found.setdefault(int(number), {})[rest] = value
-    yield from sorted(found.items())

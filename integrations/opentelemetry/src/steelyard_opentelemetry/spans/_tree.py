@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from steelyard_opentelemetry.dialects import ParsedSpan, parse
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 
 
@@ -40,8 +40,8 @@ class Node:
                 waiting.extend(node.children)
 
 
-def grow(spans: Iterable[Span]) -> list[Node]:
-    """The trees of one trace, in order of start.
+def grow(spans: Iterable[Span], parse: Callable[[Span], ParsedSpan | None]) -> list[Node]:
+    """The trees of one trace, in order of start; `parse` says what a span means.
 
     A span whose parent is not among them (still open, never ended, in another process, lost) starts a tree of
     its own; so does the first span of a circle of parents, which only a broken exporter writes.

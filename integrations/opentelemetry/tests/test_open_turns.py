@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
+import pytest
 from otel_parts import OTHER_SCOPES, QUESTION, is_right, oi, rag_turn, span
 
-from steelyard_opentelemetry import Span, read_spans
-from steelyard_opentelemetry._extractor import holds_turn
-from steelyard_opentelemetry._open_turns import Started, Traces
+from steelyard.record import Record
+from steelyard_opentelemetry import Span
+from steelyard_opentelemetry._candidates import Candidates
+from steelyard_opentelemetry._extractor import TurnExtractor
+from steelyard_opentelemetry._open_turns import OpenTurns, Started
+from steelyard_opentelemetry.dialects import parse
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
 
 KNOWN = "openinference.instrumentation.langchain"
 
 
-def table(**more: int) -> Traces:
+def table(**more: int) -> OpenTurns:
     limits = {"max_traces": 100, "max_spans": 1000, **more}
-    return Traces(quiet=1.0, ttl=60.0, whole=holds_turn, **limits)
+    return OpenTurns(quiet=1.0, ttl=60.0, read=TurnExtractor().candidates, **limits)
 
 
-def begin(traces: Traces, found: Span, now: float) -> None:
+def begin(traces: OpenTurns, found: Span, now: float) -> None:
     traces.start(Started(found.trace_id, found.span_id, found.parent_id, found.scope, found.start), now)
 
 
-def finish(traces: Traces, spans: list[Span], now: float) -> None:
+def finish(traces: OpenTurns, spans: list[Span], now: float) -> None:
     for found in spans:
         traces.end(found, now)
 
 
-def right(spans: list[Span]) -> list[bool]:
-    return [is_right(record) for record in read_spans(spans).records]
+def records(found: list[Candidates]) -> list[Record]:
+    extractor = TurnExtractor()
+    return [*extractor.extract(found).records, *extractor.close().records]
+
+
+def right(found: list[Candidates]) -> list[bool]:
+    return [is_right(record) for record in records(found)]
 
 
 def test_complete_after_the_quiet_period() -> None:
@@ -113,7 +124,7 @@ def test_turns_below_a_root_that_never_ends_come_in_time_under_steady_traffic() 
         for found in inner:
             begin(traces, found, now)
         finish(traces, inner, now)
-        given += len(read_spans(traces.ripe(now)).records)
+        given += len(records(traces.ripe(now)))
     assert given > 130
     assert traces.spans < 3 * 70
 
@@ -153,4 +164,25 @@ def test_flushing_does_not_wait_but_leaves_what_is_open() -> None:
     finish(traces, [*spans, *other[:2]], 0.0)
     assert right(traces.ripe(0.0, force=True)) == [True]
     assert len(traces) == 1
-    assert len(traces.rest()) == 2
+    (rest,) = traces.rest()
+    assert sum(len(turn.nodes) for turn in (*rest.whole, *rest.pieces)) == 2
+
+
+def test_no_span_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn below an open server span is recorded from the reading that told that it is complete."""
+    read: Counter[str] = Counter()
+
+    def counting(found: Span) -> ParsedSpan | None:
+        read[found.span_id] += 1
+        return parse(found)
+
+    monkeypatch.setattr("steelyard_opentelemetry._candidates.parse", counting)
+    traces, server = table(), span("GET /chat", at=(0, 500))
+    whole, (retriever, model, _) = rag_turn(parent=server, scope=KNOWN), rag_turn(scope=KNOWN)
+    pieces = [replace(found, parent_id=server.span_id) for found in (retriever, model)]
+    begin(traces, server, 0.0)
+    finish(traces, [*whole, *pieces], 0.0)
+    for now in (1.0, 20.0, 40.0, 59.0):
+        assert right(traces.ripe(now)) == [True] * (now == 1.0)
+    assert set(read.values()) == {1}
+    assert len(read) == 5
