@@ -290,7 +290,7 @@ def _context(document: Any, rank: int, query: str | None, hop: int) -> Context |
 
 
 def _other(document: Any) -> tuple[Any, Any]:
-    """The text and the metadata of a passage that is no document: a text, or a mapping."""
+    """The text and the metadata of a passage that is not a document: a text, or a mapping."""
     if isinstance(document, Mapping):
         return document.get("page_content") or document.get("text") or document.get("content"), document
     return (document if isinstance(document, str) else ""), None

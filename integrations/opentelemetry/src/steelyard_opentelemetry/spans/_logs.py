@@ -17,7 +17,7 @@ _ROLES = {
 
 
 def content_of_log(name: str, attributes: Mapping[str, Any], body: object) -> dict[str, Any]:
-    """What a log event adds to its span, as span attributes; nothing where it is no content event.
+    """What a log event adds to its span, as span attributes; nothing where it is not a content event.
 
     The events of the older conventions come one for each message; `add_content` puts them together.
     """

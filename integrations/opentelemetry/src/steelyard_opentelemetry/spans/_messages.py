@@ -30,7 +30,7 @@ class Message:
 def messages_in(value: object) -> tuple[Message, ...]:
     """The messages of a conversation: a list of them, or an object that holds one under `messages`.
 
-    An empty tuple means that the value is no conversation.
+    An empty tuple means that the value is not a conversation.
     """
     if isinstance(value, Mapping):
         if "messages" in value:
