@@ -21,7 +21,7 @@ from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, documents, is_right, o
 
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record
-from steelyard.recording import unrecorded
+from steelyard.recording import Draft, unrecorded
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
 QUIET = 0.05
@@ -150,7 +150,7 @@ def test_a_reason_is_logged_once(provider: TracerProvider, caplog: pytest.LogCap
 
 def test_a_monitor_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
-        def submit(self, record: Record) -> None:
+        def submit(self, turn: Record | Draft, /) -> None:
             raise RuntimeError("no")
 
     processor = EvaluationSpanProcessor(Broken(), quiet=60)

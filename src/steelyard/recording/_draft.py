@@ -84,7 +84,7 @@ class TurnDraft(ABC):
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
             kind = type(error)
             _warn_once(
-                kind,
+                kind.__name__,
                 "on_record raised %s; the record stays unchanged, "
                 "and more errors of this type are not logged",
                 kind.__name__,
