@@ -81,7 +81,7 @@ class TurnExtractor:
         self._retrieval_parts: deque[Turn] = deque()
         self._calls: deque[Turn] = deque()
         self._recent: BoundedDict[bytes, list[TurnFingerprint]] = BoundedDict(max_items=most)
-        self._told: BoundedDict[str, BoundedDict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
+        self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
         self._warn_once = WarnOnce(_log)
         self.errors = 0
         """Traces and turns that could not be read."""
@@ -194,11 +194,11 @@ class TurnExtractor:
 
     def _remember(self, turn: Turn) -> None:
         for node in turn.nodes:
-            told = self._told.get(node.span.trace_id)
-            if told is None:
-                told = BoundedDict(max_items=_REMEMBERED_SPANS)
+            # One of these for every trace: a plain dict takes less memory than a BoundedDict.
+            told = self._told[node.span.trace_id] = self._told.get(node.span.trace_id, {})
             told[node.span.span_id] = None
-            self._told[node.span.trace_id] = told
+            while len(told) > _REMEMBERED_SPANS:
+                del told[next(iter(told))]
 
     def _join(self, pieces: Sequence[Turn]) -> tuple[list[Turn], list[Turn]]:
         """Join retrievals with the model calls that used them; returns those turns and what is left over."""
