@@ -41,7 +41,7 @@ from llama_index_instrumentation.span_handlers import NullSpanHandler
 from steelyard.online import Monitor
 from steelyard.record import Record
 from steelyard.recording import Draft
-from steelyard_llamaindex import _instrument, instrument, uninstrument
+from steelyard_llamaindex import _attach, instrument, uninstrument
 
 BLOCK = 20
 QUESTION = "capital of France?"
@@ -212,7 +212,7 @@ def leaks(count: int) -> None:
     """Cancel some queries, leave some streams unread, and see what is held."""
     monitor = Monitor(metrics=[], sinks=[])
     instrument(monitor)
-    turns = _instrument.active()
+    turns = _attach.active()
     assert turns is not None
 
     async def cancelled() -> None:

@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from steelyard.record import Record
+from steelyard.recording import Draft
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
 QUESTION, ANSWER = "What is the capital of France?", "Paris is the capital of France."
@@ -37,7 +38,7 @@ class Count:
     def __init__(self) -> None:
         self.records = 0
 
-    def submit(self, record: Record) -> None:
+    def submit(self, turn: Record | Draft, /) -> None:
         """Count it."""
         self.records += 1
 

@@ -90,7 +90,8 @@ def test_on_record_sees_and_may_change(receiver: Receiver, caplog: pytest.LogCap
     for _ in range(3):
         assert run(lcel(), QUESTION, Receiver(), on_record=fail).question == QUESTION
     assert [line.getMessage() for line in caplog.records] == [
-        "on_record raised ZeroDivisionError; records go on unchanged, said once"
+        "on_record raised ZeroDivisionError; the record stays unchanged, "
+        "and more errors of this type are not logged"
     ]
 
 
@@ -102,8 +103,8 @@ def test_on_record_sees_and_may_change(receiver: Receiver, caplog: pytest.LogCap
         ({"tool_contexts": "search"}, r"write \['search'\]"),
         ({"metadata": ["a"]}, "metadata must be a mapping"),
         ({"on_record": "print"}, "on_record must be a function"),
-        ({"ttl": 0}, "ttl=0"),
-        ({"monitor": object()}, "is no Monitor"),
+        ({"ttl": 0}, "ttl must be a number above 0, not 0"),
+        ({"monitor": object()}, "is not a Monitor"),
     ],
 )
 def test_wrong_options_fail_at_once(receiver: Receiver, options: Any, message: str) -> None:

@@ -205,7 +205,7 @@ def test_an_abandoned_stream_is_forgotten_after_its_time(
     next(stream)
     assert handler.stats()["open"] == 1
     late = SimpleNamespace(perf_counter=lambda: time.perf_counter() + 3601)
-    monkeypatch.setattr("steelyard_langchain._turns.time", late)
+    monkeypatch.setattr("steelyard_langchain._open_turns.time", late)
     stats = handler.stats()
     assert (stats["open"], stats["runs"], stats["expired"]) == (0, 0, 1)
     assert "".join(stream).endswith("capital.")

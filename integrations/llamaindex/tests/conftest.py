@@ -9,7 +9,7 @@ import pytest
 from llama_index.core import Settings
 from llamaindex_parts import Receiver, Scripted
 
-from steelyard_llamaindex import _instrument, instrument, uninstrument
+from steelyard_llamaindex import _attach, instrument, uninstrument
 
 _FOREIGN_WARNINGS = (
     # LlamaIndex's agents read what Pydantic deprecates, and its default memory never closes its database.
@@ -45,7 +45,7 @@ def receiver() -> Iterator[Receiver]:
     """Records everything in the test; after it, nothing may be left behind."""
     receiver = Receiver()
     instrument(receiver)
-    turns = _instrument.active()
+    turns = _attach.active()
     assert turns is not None
     yield receiver
     gc.collect()

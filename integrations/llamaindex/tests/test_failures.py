@@ -23,7 +23,7 @@ from llamaindex_parts import (
     texts,
 )
 
-from steelyard_llamaindex import _instrument, instrument, uninstrument
+from steelyard_llamaindex import _attach, instrument, uninstrument
 
 swallows = pytest.mark.skipif(CORE < (0, 14, 21), reason="before, these errors came through")
 
@@ -87,7 +87,7 @@ def test_cancelled_queries_leave_nothing(receiver: Receiver) -> None:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     asyncio.run(main())
-    turns = _instrument.active()
+    turns = _attach.active()
     assert turns is not None
     assert turns.left == []
     records = receiver.records
@@ -115,7 +115,7 @@ def test_receiver_that_raises_is_said_once(caplog: pytest.LogCaptureFixture) -> 
 def test_handler_that_fails_is_said_once(
     receiver: Receiver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns = _instrument.active()
+    turns = _attach.active()
 
     def broken(*args: Any) -> None:
         raise RecursionError
@@ -135,7 +135,7 @@ def test_turns_that_never_end_are_given_up() -> None:
         asked = engine("d1", llm=Scripted(slow=30.0))
         tasks = [asyncio.create_task(asked.aquery(f"Question {number}?")) for number in range(5)]
         await asyncio.sleep(0.05)
-        turns = _instrument.active()
+        turns = _attach.active()
         assert turns is not None
         assert len({each for each in turns.left if ".aquery-" in each}) == 3
         assert [record.status for record in receiver.records] == ["interrupted"] * 2

@@ -17,6 +17,7 @@ from llamaindex_parts import (
     texts,
 )
 
+from steelyard.record import Context
 from steelyard.recording import unrecorded
 from steelyard_llamaindex import record, uninstrument
 
@@ -126,3 +127,22 @@ def test_without_instrument_it_does_nothing() -> None:
     with record(question=QUESTION) as turn:
         Scripted().complete("x")
     assert turn.answer is None
+
+
+def test_contexts_that_the_block_sets_win(receiver: Receiver) -> None:
+    async def main() -> None:
+        async with record(question=QUESTION) as turn:
+            (found,) = await Fixed("d1").aretrieve(QUESTION)
+            turn.contexts = ["From the web.", " ", found, found.node, Context(text="By hand.", id="h")]
+            turn.answer = ANSWER
+
+    asyncio.run(main())
+    turn = receiver.record
+    assert texts(turn) == ["From the web.", PARIS, PARIS, "By hand."]
+    assert [(context.id, context.rank) for context in turn.contexts] == [
+        (None, 0),
+        ("d1", 2),
+        ("d1", 3),
+        ("h", None),
+    ]
+    assert (turn.answer, turn.retrieved) == (ANSWER, ())

@@ -41,12 +41,12 @@ def test_whole_record(receiver: Receiver) -> None:
     assert whole.pop("trace")["framework"] == "llamaindex"
     assert whole.pop("id") == IsStr(regex=r"RetrieverQueryEngine\.query-.*")
     assert whole == {
-        "schema": 1,
+        "schema": 2,
         "question": QUESTION,
         "contexts": [
-            {"text": PARIS, "id": "d1", "score": 0.91, "rank": 0, "in_prompt": True},
-            {"text": FRANCE, "id": "d2", "score": 0.55, "rank": 1, "in_prompt": True},
-            {"text": BERLIN, "id": "d3", "score": 0.31, "rank": 2, "in_prompt": True},
+            {"text": PARIS, "id": "d1", "score": 0.91, "rank": 0, "seen": 1.0},
+            {"text": FRANCE, "id": "d2", "score": 0.55, "rank": 1, "seen": 1.0},
+            {"text": BERLIN, "id": "d3", "score": 0.31, "rank": 2, "seen": 1.0},
         ],
         "contexts_source": "in_prompt",
         "answer": ANSWER,

@@ -12,7 +12,7 @@ from llama_index.core.base.llms.types import CompletionResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Receiver, Scripted, engine, texts
 
-from steelyard_llamaindex import _instrument
+from steelyard_llamaindex import _attach
 
 WORDS = ["The", " capital", " of", " France", " is", " Paris."]
 
@@ -79,7 +79,7 @@ def test_closing_the_stream_closes_the_model_s(receiver: Receiver) -> None:
 
 def test_stream_nobody_reads_leaves_nothing(receiver: Receiver) -> None:
     response = stream()
-    turns = _instrument.active()
+    turns = _attach.active()
     assert turns is not None
     assert turns.left == [], "the turn is held by its stream alone"
     del response
@@ -186,7 +186,7 @@ def alive() -> int:
 @pytest.mark.parametrize("count", [1000])
 def test_a_thousand_streams_nobody_reads(receiver: Receiver, count: int) -> None:
     asked = engine("d1", streaming=True, mode="simple_summarize")
-    turns = _instrument.active()
+    turns = _attach.active()
     assert turns is not None
     before = alive()
     for _ in range(count):

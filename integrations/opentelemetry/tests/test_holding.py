@@ -354,7 +354,7 @@ def test_a_forked_child_does_not_export_the_parents_roots(rig: Rig) -> None:
 
 
 def test_wrong_limits_are_named() -> None:
-    with pytest.raises(ConfigurationError, match="max_hold must be positive, not 0"):
+    with pytest.raises(ConfigurationError, match="max_hold must be a number above 0, not 0"):
         HoldingSpanProcessor(InMemorySpanExporter(), max_hold=0)
 
 

@@ -1,4 +1,4 @@
-"""Reading OTLP/JSON: every form a value may have, and every way a line may be wrong."""
+"""Extraction OTLP/JSON: every form a value may have, and every way a line may be wrong."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, documents, is_right, o
 
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record
-from steelyard.recording import unrecorded
+from steelyard.recording import Draft, unrecorded
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
 QUIET = 0.05
@@ -150,7 +150,7 @@ def test_a_reason_is_logged_once(provider: TracerProvider, caplog: pytest.LogCap
 
 def test_a_monitor_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
-        def submit(self, record: Record) -> None:
+        def submit(self, turn: Record | Draft, /) -> None:
             raise RuntimeError("no")
 
     processor = EvaluationSpanProcessor(Broken(), quiet=60)
@@ -180,14 +180,14 @@ def test_a_trace_that_cannot_be_read_costs_no_other(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from steelyard_opentelemetry._records import record_of as real
+    from steelyard_opentelemetry._build import record_of as real
 
     def record_of(turn: Any, found: Any) -> Record:
         if turn.question == "odd?":
             raise RuntimeError("odd")
         return real(turn, found)
 
-    monkeypatch.setattr("steelyard_opentelemetry._turns.record_of", record_of)
+    monkeypatch.setattr("steelyard_opentelemetry._extractor.record_of", record_of)
     for question in ("odd?", QUESTION, "odd?"):
         run_turn(provider, question=question)
     provider.force_flush()

@@ -25,7 +25,7 @@ from otel_parts import (
 )
 
 from steelyard.record import Record
-from steelyard_opentelemetry import Reading, Span, read_spans
+from steelyard_opentelemetry import Extraction, Span, read_spans
 
 OTHER = "1af7651916cd43dd8448eb211c80319c"
 
@@ -36,7 +36,7 @@ def one(spans: list[Span]) -> Record:
     return reading.records[0]
 
 
-def causes(reading: Reading) -> list[str]:
+def causes(reading: Extraction) -> list[str]:
     assert reading.records == []
     return [diagnosis.cause for diagnosis in reading.diagnoses]
 

@@ -10,7 +10,8 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, is_right
 
-from steelyard_opentelemetry._instrumentor import SteelyardInstrumentor, switched_on
+from steelyard.recording import is_switched_on
+from steelyard_opentelemetry._instrumentor import WORDS, SteelyardInstrumentor
 
 
 def ask(provider: TracerProvider) -> None:
@@ -50,7 +51,7 @@ def test_the_switch_adds_the_processor_once(monkeypatch: pytest.MonkeyPatch) -> 
     [("", False), ("0", False), ("langchain", False), ("ALL", True), ("1", True), ("opentelemetry", True)],
 )
 def test_what_the_switch_may_say(value: str, on: bool) -> None:
-    assert switched_on({"STEELYARD_INSTRUMENT": value}) is on
+    assert is_switched_on(WORDS, {"STEELYARD_INSTRUMENT": value}) is on
 
 
 def test_without_an_sdk_it_says_so_and_goes_on(

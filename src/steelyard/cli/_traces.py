@@ -1,4 +1,4 @@
-"""Reading files of OpenTelemetry traces, for the commands that look at them."""
+"""Extraction files of OpenTelemetry traces, for the commands that look at them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from steelyard.cli.scoring._input import open_input
 
 if TYPE_CHECKING:
-    from steelyard_opentelemetry import Diagnosis, Reading, Span
+    from steelyard_opentelemetry import Diagnosis, Extraction, Span
 
 
 @dataclass(frozen=True, kw_only=True)
 class TracesRead:
     """What some files hold."""
 
-    reading: Reading
+    reading: Extraction
     """The records, and why the rest gave none."""
     where: dict[str, str]
     """The file in which each trace was first seen."""
@@ -67,13 +67,13 @@ def read_files(paths: list[str]) -> TracesRead:
     )
 
 
-def _part(reading: Reading) -> set[str | None]:
+def _part(reading: Extraction) -> set[str | None]:
     """The traces that are part of a record."""
     found = {trace for record in reading.records for trace in record.metadata.get("traces", ())}
     return found | {record.trace_id for record in reading.records}
 
 
-def _why(reading: Reading) -> dict[str, list[Diagnosis]]:
+def _why(reading: Extraction) -> dict[str, list[Diagnosis]]:
     told: dict[str, list[Diagnosis]] = {}
     for diagnosis in reading.diagnoses:
         for trace_id in (diagnosis.trace_id, *diagnosis.also):

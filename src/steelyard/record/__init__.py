@@ -31,11 +31,7 @@ __all__ = [
     "record_from_json",
     "record_to_dict",
     "record_to_json",
-    "filled",
-    "plain",
     "text_of",
     "to_json_value",
     "without_defaults",
 ]
-
-filled, plain = without_defaults, to_json_value  # the names until every room has been moved over

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from steelyard.record import Context, ContextsSource
 
-__all__ = ["Assembled", "assemble", "mark_in_prompt", "unique"]
-
 _PREFIX = 60
 _SHINGLE = 40
 

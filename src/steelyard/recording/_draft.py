@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Protocol
 
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record, TraceRef
 
-__all__ = ["Draft"]
+OnRecord = Callable[[Record], Record | None]
+"""A user's function that is called with every finished Record and may return a changed one."""
+
+_warn_once = WarnOnce(logging.getLogger("steelyard.recording"))
 
 
 class Draft(Protocol):
     """A finished turn whose Record is still to be built, away from the host's thread.
 
     Recorders keep references while the chain runs and leave the work (extracting texts, removing duplicates,
-    matching against the prompt) to `build`, which the Monitor calls in its own thread, and only for turns
-    that were picked.
+    matching against the prompt) to `build`, which the Monitor calls in its own thread. Where the Monitor
+    selects by a rate alone, it builds the turns it has selected; where rules, `choose` or a suspicion have to
+    see the Record, it builds every turn that could still be selected.
     """
 
     @property
@@ -33,5 +41,53 @@ class Draft(Protocol):
         ...
 
     def build(self) -> Record | None:
-        """The Record, or None where the run turns out to be no RAG turn at all."""
+        """The Record, or None where the run turns out not to be a RAG turn."""
         ...
+
+
+class TurnDraft(ABC):
+    """A Draft that never raises: a turn that cannot be read becomes a Record that says so.
+
+    Args:
+        record_id: The id that the Record will have.
+        trace: Where the turn lives in the host's traces.
+        on_record: The user's function, called with the finished Record.
+    """
+
+    __slots__ = ("_on_record", "id", "trace")
+
+    def __init__(self, record_id: str, trace: TraceRef | None, *, on_record: OnRecord | None) -> None:
+        self.id = record_id
+        self.trace = trace
+        self._on_record = on_record
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Roughly how many bytes it keeps alive."""
+
+    @abstractmethod
+    def read(self) -> Record | None:
+        """The Record, or None where the run turns out not to be a RAG turn; may raise."""
+
+    def build(self) -> Record | None:
+        """The Record as `on_record` leaves it, or None where the run turns out not to be a RAG turn."""
+        try:
+            record = self.read()
+        except Exception as error:  # noqa: BLE001 - objects of the host may raise anything, anywhere
+            note = f"the run could not be read: {type(error).__name__}"
+            record = Record(id=self.id, trace=self.trace, status="error", error=note, notes=(note,))
+        if record is None or self._on_record is None:
+            return record
+        try:
+            return self._on_record(record) or record
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+            kind = type(error)
+            _warn_once(
+                kind.__name__,
+                "on_record raised %s; the record stays unchanged, "
+                "and more errors of this type are not logged",
+                kind.__name__,
+                exc_info=True,
+            )
+            return record

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["SILENT_TRACE", "is_unrecorded", "unrecorded"]
-
 SILENT_TRACE = 0x57EE17A2D << 64 | 0xFFFFFFFFFFFFFFFF
 """Trace id of the unsampled span under which Steelyard works; one that ratio samplers pass over too."""
 

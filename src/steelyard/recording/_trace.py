@@ -6,8 +6,6 @@ import sys
 
 from steelyard.record import TraceRef
 
-__all__ = ["current_trace"]
-
 
 def current_trace(*, run_id: str | None = None, framework: str | None = None) -> TraceRef:
     """The current span's identity as a TraceRef.

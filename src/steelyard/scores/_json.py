@@ -8,7 +8,15 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from steelyard.errors import InvalidRecord
-from steelyard.record import TraceRef, check_schema, filled, plain, record_from_dict, record_to_dict, text_of
+from steelyard.record import (
+    TraceRef,
+    check_schema,
+    record_from_dict,
+    record_to_dict,
+    text_of,
+    to_json_value,
+    without_defaults,
+)
 from steelyard.scores._scores import Evaluation, Evidence, Provenance, Score, Usage, Verdict
 
 EVALUATION_SCHEMA = 2
@@ -20,20 +28,21 @@ _Part = TypeVar("_Part")
 def score_to_dict(score: Score) -> dict[str, Any]:
     """A Score as plain JSON values: fields that say nothing are left out, a missing value is null."""
     data = {
-        **filled(score),
+        **without_defaults(score),
         "value": score.value,
         "direction": score.direction,
         "inclusion_probability": score.inclusion_probability,
         "verdicts": [_verdict(verdict) for verdict in score.verdicts],
     }
-    return {**data, "provenance": filled(score.provenance)} if score.provenance else data
+    return {**data, "provenance": without_defaults(score.provenance)} if score.provenance else data
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
-    data = {**filled(verdict), "value": verdict.value}
+    data = {**without_defaults(verdict), "value": verdict.value}
     if verdict.evidence:
         data["evidence"] = [
-            {**filled(piece), "notes": plain(dict(piece.notes))} for piece in verdict.evidence
+            {**without_defaults(piece), "notes": to_json_value(dict(piece.notes))}
+            for piece in verdict.evidence
         ]
     return data
 
@@ -44,12 +53,12 @@ def evaluation_to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "schema": EVALUATION_SCHEMA,
         "record_id": evaluation.record_id,
         "scores": [score_to_dict(score) for score in evaluation.scores],
-        "usage": filled(evaluation.usage),
+        "usage": without_defaults(evaluation.usage),
         "evaluated_at": evaluation.evaluated_at,
         "duration": evaluation.duration,
     }
     if evaluation.trace:
-        data["trace"] = filled(evaluation.trace)
+        data["trace"] = without_defaults(evaluation.trace)
     if evaluation.record:
         data["record"] = record_to_dict(evaluation.record)
     return data

@@ -11,52 +11,39 @@ Importing this does not import LangChain; the names do, when they are first aske
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steelyard.errors import MissingDependency
+from steelyard._internal.lazy import lazy_exports
+from steelyard.recording import ManualTurn
 
 if TYPE_CHECKING:
     from steelyard_langchain._attach import attach, detach
     from steelyard_langchain._feedback import feedback
-    from steelyard_langchain._handler import CallbackHandler, Recorder
-    from steelyard_langchain._record_block import Recording, record
+    from steelyard_langchain._manual import record
+    from steelyard_langchain._recorder import CallbackHandler
     from steelyard_langchain.judge import LangChainEmbedder, LangChainJudge
 
 __all__ = [
     "CallbackHandler",
     "LangChainEmbedder",
     "LangChainJudge",
-    "Recorder",
-    "Recording",
+    "ManualTurn",
     "attach",
     "detach",
     "feedback",
     "record",
 ]
 
-_HOMES = {
-    "CallbackHandler": "_handler",
-    "LangChainEmbedder": "judge",
-    "LangChainJudge": "judge",
-    "Recorder": "_handler",
-    "Recording": "_record_block",
-    "attach": "_attach",
-    "detach": "_attach",
-    "feedback": "_feedback",
-    "record": "_record_block",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Find a public name in its file."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    try:
-        return getattr(import_module(f"{__name__}.{home}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "langchain_core":
-            raise
-        raise MissingDependency("langchain-core", extra="langchain") from error
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "CallbackHandler": "steelyard_langchain._recorder",
+        "LangChainEmbedder": "steelyard_langchain.judge",
+        "LangChainJudge": "steelyard_langchain.judge",
+        "attach": "steelyard_langchain._attach",
+        "detach": "steelyard_langchain._attach",
+        "feedback": "steelyard_langchain._feedback",
+        "record": "steelyard_langchain._manual",
+    },
+    extras={"langchain_core": ("langchain-core", "langchain")},
+)

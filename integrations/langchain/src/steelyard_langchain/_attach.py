@@ -12,13 +12,12 @@ import threading
 from contextvars import ContextVar
 from typing import Any, cast
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 
-from steelyard.recording import is_unrecorded
+from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard_langchain._block import current_block
-from steelyard_langchain._handler import CallbackHandler, Recorder
-
-__all__ = ["attach", "attached", "detach", "listen"]
+from steelyard_langchain._recorder import CallbackHandler
 
 
 class _Slot:
@@ -31,10 +30,10 @@ class _Slot:
         self.registered = False
         self.lock = threading.Lock()
 
-    def get(self, default: Any = None) -> CallbackHandler | None:
+    def get(self, default: Any = None) -> BaseCallbackHandler | None:
         """The handler for the run that is being configured; none for what Steelyard does itself."""
         block = current_block()
-        handler = self.handler if block is None else block.handler
+        handler: BaseCallbackHandler | None = self.handler if block is None else block.handler
         return None if handler is None or is_unrecorded() else handler
 
 
@@ -51,7 +50,7 @@ def listen() -> None:
             )
 
 
-def attach(monitor: Recorder | None = None, **options: Any) -> CallbackHandler:
+def attach(monitor: TurnTarget | None = None, **options: Any) -> CallbackHandler:
     """Record every chain of this process from now on, in every thread, without passing callbacks.
 
     A chain that is passed a `CallbackHandler` explicitly is recorded by that one only. Attaching again
@@ -71,7 +70,7 @@ def attach(monitor: Recorder | None = None, **options: Any) -> CallbackHandler:
 
 
 def detach() -> None:
-    """Stop what `attach` started. Turns that are open are still recorded to their end."""
+    """Stop what `attach` started. OpenTurns that are open are still recorded to their end."""
     _slot.handler = None
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler
+
 from steelyard_langchain._turn import Turn
-
-if TYPE_CHECKING:
-    from steelyard_langchain._handler import CallbackHandler
-
-__all__ = ["Block", "block_var", "current_block"]
 
 
 class Block:
@@ -19,7 +16,7 @@ class Block:
 
     __slots__ = ("handler", "maps", "turn")
 
-    def __init__(self, turn: Turn, handler: CallbackHandler) -> None:
+    def __init__(self, turn: Turn, handler: BaseCallbackHandler) -> None:
         self.turn = turn
         self.handler = handler
         self.maps: list[dict[int, Turn]] = []

@@ -1,22 +1,31 @@
-"""From a closed turn to its Record; runs in the Monitor's thread, and only for turns that were picked."""
+"""From a closed turn to its Record; runs in the Monitor's thread.
+
+A turn that the Monitor's rates leave out is never built; where rules, `choose` or a suspicion look at
+Records, every turn that could still be selected is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from steelyard.record import Record, Status, Timings, plain, text_of
-from steelyard.recording import Assembled, assemble
+from steelyard.record import Record, Status, Timings, text_of, to_json_value
+from steelyard.recording import Assembled, ModelCall, TurnDraft, answering_prompts, assemble, with_given
 from steelyard_langchain._contexts import Found, find_contexts
-from steelyard_langchain._extract import answer_of, ends_in_tool_call, pick, question_of, text_in
-from steelyard_langchain._nested import outermost, within
+from steelyard_langchain._extract import (
+    answer_of,
+    ends_in_tool_call,
+    message_text,
+    messages_in,
+    pick,
+    prompt_texts,
+    question_of,
+    role_of,
+    state_of,
+    text_in,
+)
 from steelyard_langchain._options import Options
-from steelyard_langchain._prompts import generation_prompts, reply_text
-from steelyard_langchain._shapes import messages_in, role_of, state_of
-from steelyard_langchain._turn import Chain, Model, Turn
-
-__all__ = ["build"]
+from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
 
 _NOISE_TAGS = (
     "seq:step:",
@@ -28,7 +37,48 @@ _NOISE_TAGS = (
     "branch:",
 )
 _NOISE_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint", "__", "LANGSMITH_", "LANGCHAIN_", "revision_id")
+_PER_RUN = 500
+_LOOKED_AT = 200
 _UNFINISHED = ("error", "cancelled", "interrupted")
+
+
+class LangChainDraft(TurnDraft):
+    """A closed turn whose Record is built when the Monitor asks for it."""
+
+    __slots__ = ("_chain", "_options", "turn")
+
+    def __init__(self, turn: Turn, options: Options, *, chain: Chain | None = None) -> None:
+        super().__init__(_id_of(turn, chain), turn.trace, on_record=options.on_record)
+        self.turn = turn
+        self._options = options
+        self._chain = chain
+
+    @property
+    def size(self) -> int:
+        """Roughly how many bytes it keeps alive: the documents, the prompts, and a constant for every run."""
+        turn = self.turn
+        size = _PER_RUN * (len(turn.parents) + 1)
+        try:
+            for retrieval in turn.retrievals.values():
+                documents = retrieval.documents or ()
+                found = sum(len(document.page_content) for document in documents[:_LOOKED_AT])
+                size += found * max(1, len(documents) // _LOOKED_AT)
+            for model in turn.models.values():
+                for messages in model.prompt:
+                    last = messages if isinstance(messages, str) else messages[-1].content
+                    size += len(last)
+        except Exception:  # noqa: BLE001 - documents without text, prompts of a shape of their own
+            size += _PER_RUN
+        return size
+
+    def read(self) -> Record | None:
+        """The Record; None where the run was not a RAG turn."""
+        return build(self.turn, self._options, chain=self._chain)
+
+
+def _id_of(turn: Turn, chain: Chain | None) -> str:
+    root = turn.trace.run_id or str(turn.root)
+    return root if chain is None else f"{root}/{chain.key:032x}"
 
 
 def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record | None:
@@ -47,7 +97,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     if not _is_turn(view, found, answer, status, options):
         return None
     assembled = _assembled(view, found, answer, options)
-    return _with_given(
+    return with_given(
         Record(
             id=view.id,
             question=question,
@@ -66,7 +116,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
             metadata=_metadata(turn, options),
             notes=_notes(view, found, question, answer, status),
         ),
-        turn,
+        turn.given,
     )
 
 
@@ -85,9 +135,7 @@ class View:
         self.started = turn.started if chain is None else chain.started
         self.ended = turn.ended if chain is None else chain.ended
         self.status: Status = turn.status if chain is None else ("error" if chain.error else "ok")
-        self.id = turn.trace.run_id or str(turn.root)
-        if chain is not None:
-            self.id = f"{self.id}/{chain.key:032x}"
+        self.id = _id_of(turn, chain)
         self.retrievals = [r for r in turn.retrievals.values() if whole or self._below(r.key)]
         self.tools = [t for t in turn.tools.values() if whole or self._below(t.key)]
         self.results = turn.results if whole else [self.outputs]
@@ -135,7 +183,9 @@ def _answer(view: View, options: Options) -> str:
 def _assembled(view: View, found: Found, answer: str, options: Options) -> Assembled:
     if found.explicit:
         return Assembled(tuple(found.contexts), (), "retrieved")
-    chosen, every = generation_prompts(view.models, answer)
+    calls = [ModelCall(tuple(prompt_texts(model.prompt)), reply_text(model)) for model in view.models]
+    chosen = answering_prompts(calls, answer)
+    every = [text for call in calls for text in call.prompts]
     best = assemble(found.contexts, prompts=chosen, source=found.source)
     if best.contexts_source != "in_prompt" and len(every) > len(chosen):
         best = assemble(found.contexts, prompts=every, source=found.source)
@@ -221,7 +271,7 @@ def _metadata(turn: Turn, options: Options) -> dict[str, Any]:
         kept["feedback"] = turn.feedback
     if all(type(value) is str for value in kept.values()):
         return kept
-    return dict(plain(kept))
+    return dict(to_json_value(kept))
 
 
 def _notes(view: View, found: Found, question: str, answer: str, status: Status) -> tuple[str, ...]:
@@ -246,14 +296,11 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def _with_given(record: Record, turn: Turn) -> Record:
-    """The record with the fields that a `record` block was given."""
-    if not turn.given:
-        return record
-    given = dict(turn.given)
-    metadata = {**record.metadata, **dict(plain(given.pop("metadata", None) or {}))}
-    tags = (*record.tags, *given.pop("tags", ()))
-    contexts = given.pop("contexts", None)
-    if contexts is not None:
-        given["contexts"], given["retrieved"] = tuple(contexts), ()
-    return replace(record, metadata=metadata, tags=tags, **given)
+def reply_text(model: Model) -> str:
+    """What a model run replied, as text; empty while it runs, and for tool calls."""
+    generations: Any = getattr(model.reply, "generations", None) or ()
+    for batch in generations:
+        for generation in batch:
+            message = getattr(generation, "message", None)
+            return message_text(message) if message is not None else str(getattr(generation, "text", ""))
+    return message_text(model.reply) if hasattr(model.reply, "content") else ""

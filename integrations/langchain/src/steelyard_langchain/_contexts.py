@@ -11,20 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard_langchain._extract import pick, text_in
-from steelyard_langchain._nested import above, outermost
-from steelyard_langchain._options import Options
-from steelyard_langchain._shapes import (
+from steelyard_langchain._extract import (
     contexts_of,
     documents_in,
     is_document,
     last_human,
     messages_in,
+    pick,
     role_of,
+    text_in,
 )
-from steelyard_langchain._turn import Retrieval, Tool, Turn
-
-__all__ = ["Found", "find_contexts"]
+from steelyard_langchain._options import Options
+from steelyard_langchain._turn import Retrieval, Tool, Turn, above, outermost
 
 _GIVEN_KEYS = ("context", "contexts", "documents", "docs", "input_documents", "retrieved_contexts")
 

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from uuid import UUID
 from weakref import WeakSet
 
-if TYPE_CHECKING:
-    from steelyard_langchain._handler import CallbackHandler
+from steelyard.recording import TurnTarget
 
-__all__ = ["feedback", "remember"]
 
-_handlers: WeakSet[CallbackHandler] = WeakSet()
+class TakesFeedback(Protocol):
+    """A handler whose turns may be rated while they are open."""
+
+    @property
+    def monitor(self) -> TurnTarget:
+        """Where its turns go."""
+        ...
+
+    def take_feedback(self, run_id: UUID | str, value: Any) -> bool:
+        """Attach feedback to a turn that is still open; returns whether there is one."""
+        ...
+
+
+_handlers: WeakSet[TakesFeedback] = WeakSet()
 _monitors: WeakSet[Any] = WeakSet()
 _lock = threading.Lock()
 
 
-def remember(handler: CallbackHandler) -> None:
+def remember(handler: TakesFeedback) -> None:
     """Let `feedback` find a handler, and its Monitor, for as long as they live."""
     # A recorder of somebody's own may take no weak reference; then it is found by its handler alone.
     with _lock, suppress(TypeError):

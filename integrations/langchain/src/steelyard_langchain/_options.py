@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from steelyard.errors import ConfigurationError
-from steelyard.record import Record
-
-__all__ = ["Key", "Metadata", "Nested", "Options"]
+from steelyard.recording import (
+    OnRecord,
+    TurnTarget,
+    check_function,
+    check_names,
+    check_positive,
+    checked_target,
+)
 
 Key = str | Callable[[Any], Any]
 """Where something stands: a key of a mapping, or a function of the whole value."""
@@ -23,31 +28,43 @@ Nested = Literal["root_only", "all"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """How a handler reads turns; see `CallbackHandler` for what each means."""
+    """How a handler reads turns; see `CallbackHandler` for what each means.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
 
     question_key: Key | None = None
     context_key: Key | None = None
     answer_key: Key | None = None
     reference_key: Key | None = None
     nested: Nested = "root_only"
-    tool_contexts: frozenset[str] = frozenset()
+    tool_contexts: Collection[str] = ()
     metadata: Metadata | None = None
-    on_record: Callable[[Record], Record | None] | None = None
+    on_record: OnRecord | None = None
+    ttl: float = 3600.0
+    max_open: int = 10_000
 
-    @classmethod
-    def checked(cls, *, tool_contexts: Sequence[str], **options: Any) -> Options:
-        """The options, or a ConfigurationError that names the one that cannot be meant."""
+    def __post_init__(self) -> None:
         for name in ("question_key", "context_key", "answer_key", "reference_key"):
-            key = options[name]
+            key = getattr(self, name)
             if key is not None and not isinstance(key, str) and not callable(key):
                 raise ConfigurationError(f"{name} must be a key or a function, not {key!r}")
-        if options["nested"] not in get_args(Nested):
-            raise ConfigurationError(f"nested must be 'root_only' or 'all', not {options['nested']!r}")
-        if isinstance(tool_contexts, str):
-            raise ConfigurationError(f"tool_contexts must be a list of names; write [{tool_contexts!r}]")
-        metadata, on_record = options["metadata"], options["on_record"]
+        if self.nested not in get_args(Nested):
+            raise ConfigurationError(f"nested must be 'root_only' or 'all', not {self.nested!r}")
+        metadata = self.metadata
         if metadata is not None and not isinstance(metadata, Mapping) and not callable(metadata):
             raise ConfigurationError(f"metadata must be a mapping or a function, not {metadata!r}")
-        if on_record is not None and not callable(on_record):
-            raise ConfigurationError(f"on_record must be a function, not {on_record!r}")
-        return cls(tool_contexts=frozenset(tool_contexts), **options)
+        check_names("tool_contexts", self.tool_contexts)
+        check_function("on_record", self.on_record)
+        check_positive("ttl", self.ttl)
+        check_positive("max_open", self.max_open)
+
+
+def target_or_default(monitor: TurnTarget | None) -> TurnTarget:
+    """The Monitor that was given, checked; the process-wide default one where none was."""
+    if monitor is None:
+        from steelyard.online import default_monitor
+
+        return default_monitor()
+    return checked_target(monitor)

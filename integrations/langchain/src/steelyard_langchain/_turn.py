@@ -1,4 +1,4 @@
-"""An open turn: what the handler keeps of a run tree until its root ends.
+"""An open turn: what the handler keeps of a run tree until its root ends, and which runs stand below which.
 
 Everything here is written on the host's own thread, so it only takes references; reading them is `_build`'s
 work, in the Monitor's thread. Runs are keyed by the integer of their UUID, which hashes in less than half the
@@ -13,8 +13,6 @@ from typing import Any
 from uuid import UUID
 
 from steelyard.record import Status, TraceRef
-
-__all__ = ["Chain", "Model", "Retrieval", "Tool", "Turn"]
 
 
 class Retrieval:
@@ -148,3 +146,45 @@ class Turn:
         self.feedback: Any = None
         self.given: Mapping[str, Any] | None = None
         """Record fields that a `record` block was given; they win over what was seen."""
+
+
+def above(turn: Turn, key: int) -> list[int]:
+    """The runs that a run is below, nearest first."""
+    found: list[int] = []
+    while (key := turn.parents.get(key, -1)) != -1 and len(found) < 1000:
+        found.append(key)
+    return found
+
+
+def within(turn: Turn, key: int, top: int) -> bool:
+    """Whether a run is a given one or below it."""
+    return key == top or top in above(turn, key)
+
+
+def outermost(turn: Turn, key: int) -> bool:
+    """Whether no retriever run is above a run."""
+    retrievals = turn.retrievals
+    if not retrievals or (len(retrievals) == 1 and key in retrievals):
+        return True
+    return not any(run in retrievals for run in above(turn, key))
+
+
+def inner_turns(turn: Turn) -> list[Chain]:
+    """The smallest chains below the root that retrieve and then ask a model.
+
+    The smallest: a chain that only wraps one of them is the same turn. First retrieve, then ask: a model that
+    rewrites the question for a retriever makes no answer.
+    """
+    candidates: dict[int, Chain] = {}
+    for retrieval in turn.retrievals.values():
+        if not outermost(turn, retrieval.key):
+            continue
+        over = above(turn, retrieval.key)
+        for model in turn.models.values():
+            if model.started > retrieval.started and outermost(turn, model.key):
+                shared = set(above(turn, model.key))
+                top = next((run for run in over if run in shared), None)
+                if top is not None and turn.chains and top in turn.chains:
+                    candidates[top] = turn.chains[top]
+    nested = {run for key in candidates for run in above(turn, key)}
+    return [chain for key, chain in candidates.items() if key not in nested]

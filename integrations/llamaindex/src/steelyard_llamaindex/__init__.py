@@ -11,11 +11,12 @@ Importing this does not import LlamaIndex.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steelyard.errors import MissingDependency
-from steelyard_llamaindex._instrument import attach, detach, instrument, uninstrument
-from steelyard_llamaindex._manual import ManualTurn, record
+from steelyard._internal.lazy import lazy_exports
+from steelyard.recording import ManualTurn
+from steelyard_llamaindex._attach import attach, detach, instrument, uninstrument
+from steelyard_llamaindex._manual import record
 
 if TYPE_CHECKING:
     from steelyard_llamaindex._legacy import CallbackHandler
@@ -33,23 +34,12 @@ __all__ = [
     "uninstrument",
 ]
 
-_LATE = {
-    "CallbackHandler": "steelyard_llamaindex._legacy",
-    "LlamaIndexEmbedder": "steelyard_llamaindex.judge",
-    "LlamaIndexJudge": "steelyard_llamaindex.judge",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Names that need LlamaIndex are imported when they are first asked for."""
-    module = _LATE.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    try:
-        return getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "llama_index":
-            raise
-        raise MissingDependency("llama-index-core", extra="llamaindex") from error
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "CallbackHandler": "steelyard_llamaindex._legacy",
+        "LlamaIndexEmbedder": "steelyard_llamaindex.judge",
+        "LlamaIndexJudge": "steelyard_llamaindex.judge",
+    },
+    extras={"llama_index": ("llama-index-core", "llamaindex")},
+)

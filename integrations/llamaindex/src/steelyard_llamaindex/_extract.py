@@ -10,18 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from steelyard.record import Context, plain, text_of
-
-__all__ = [
-    "answer_of",
-    "contexts_of",
-    "get",
-    "nodes_of",
-    "prompt_of",
-    "question_of",
-    "result_of",
-    "trouble_of",
-]
+from steelyard.record import Context, text_of, to_json_value
 
 _ASKED = (
     "user_msg",
@@ -71,7 +60,7 @@ def answer_of(result: Any) -> str:
     if result is None or isinstance(result, str):
         return text_of(result)
     if isinstance(result, Mapping):
-        return _first(result, _ANSWERED, answer_of) or (json.dumps(plain(result)) if result else "")
+        return _first(result, _ANSWERED, answer_of) or (json.dumps(to_json_value(result)) if result else "")
     if isinstance(result, (bool, int, float, list, tuple, set)):
         return ""
     if type(result).__name__ == "PydanticResponse":
@@ -120,7 +109,9 @@ def result_of(result: Any) -> Any:
     return result if inner is None else inner
 
 
-def contexts_of(nodes: Iterable[Any], *, query: str | None, hop: int, with_metadata: bool) -> list[Context]:
+def contexts_of(
+    nodes: Iterable[Any], *, query: str | None, hop: int, with_metadata: bool, start: int = 0
+) -> list[Context]:
     """Nodes as contexts, without those that have no text, such as images."""
     contexts = [
         Context(
@@ -131,7 +122,7 @@ def contexts_of(nodes: Iterable[Any], *, query: str | None, hop: int, with_metad
             query=query,
             hop=hop,
         )
-        for rank, each in enumerate(nodes)
+        for rank, each in enumerate(nodes, start)
     ]
     return [context for context in contexts if context.text]
 

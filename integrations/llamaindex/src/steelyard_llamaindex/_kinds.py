@@ -9,8 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Literal
 
-__all__ = ["Kind", "Stream", "kind_of", "stream_of"]
-
 Kind = Literal["query", "chat", "agent", "workflow", "manual", "retrieve", "tool", "llm", "writer"]
 """What a step of a turn is; the first five can be a turn of their own."""
 

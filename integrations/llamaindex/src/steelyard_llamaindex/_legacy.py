@@ -12,12 +12,10 @@ from typing import Any
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
 
-from steelyard_llamaindex import _instrument
+from steelyard.recording import TurnTarget
+from steelyard_llamaindex import _attach
 from steelyard_llamaindex._kinds import Kind
 from steelyard_llamaindex._options import Options
-from steelyard_llamaindex._turns import Receiver
-
-__all__ = ["CallbackHandler"]
 
 _KINDS: dict[CBEventType, Kind] = {
     CBEventType.QUERY: "query",
@@ -37,9 +35,9 @@ class CallbackHandler(BaseCallbackHandler):
         ```
     """
 
-    def __init__(self, monitor: Receiver | None = None, **options: Any) -> None:
+    def __init__(self, monitor: TurnTarget | None = None, **options: Any) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
-        self._turns = _instrument.make_turns(monitor, Options(**options))
+        self._turns = _attach.open_turns_for(monitor, Options(**options))
 
     def on_event_start(
         self,
@@ -51,7 +49,7 @@ class CallbackHandler(BaseCallbackHandler):
     ) -> str:
         """An event began."""
         try:
-            if _instrument.active() is None:
+            if _attach.active() is None:
                 self._start(event_type, payload or {}, event_id, parent_id)
         except Exception as error:  # noqa: BLE001 - a handler must not disturb the application
             self._turns.complain("on_event_start", error)

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import Token
 from typing import Any
-from uuid import uuid4
 
-from steelyard.recording import is_unrecorded
-from steelyard_llamaindex import _instrument
-from steelyard_llamaindex._turns import Turn, Turns, current_place
-
-__all__ = ["ManualTurn", "record"]
-
-
-@dataclass
-class ManualTurn:
-    """What a `record` block hands to its body."""
-
-    id: str
-    """The id of its record, for `Monitor.feedback`."""
-    answer: str | None = None
-    """What the user is shown; without it, what a query engine or a language model replied last."""
+from steelyard.record import Context
+from steelyard.recording import ManualTurn
+from steelyard_llamaindex import _attach
+from steelyard_llamaindex._extract import contexts_of, get
+from steelyard_llamaindex._open_turns import OpenTurns
+from steelyard_llamaindex._turn import Place, Turn, current_place
 
 
-@contextmanager
 def record(
     question: str,
     *,
     reference: str | None = None,
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
-) -> Iterator[ManualTurn]:
-    """Record what happens in a block as one turn.
+) -> ManualTurn:
+    """Record what happens in a block as one turn; for `with` and for `async with`.
 
     Every retrieval, query and model call inside belongs to it, also in tasks that it starts and awaits.
     Nothing is recorded while `instrument` is not in force.
@@ -51,31 +39,47 @@ def record(
             turn.answer = str(llm.complete(prompt(question, nodes)))
         ```
     """
-    handle = ManualTurn(f"record-{uuid4()}")
-    turns = _instrument.active()
-    if turns is None or is_unrecorded():
-        yield handle
-        return
-    given = {**(metadata or {}), "reference": reference, "tags": list(tags)}
-    turn = turns.open(handle.id, "manual", asked=question, name="record", tags=given)
-    token = current_place.set((turn, turn.root))
-    try:
-        yield handle
-    except BaseException as error:
-        turns.fail(turn, error)
-        raise
-    finally:
-        _reset(token)
-        _end(turns, turn, handle)
+    return LlamaIndexManualTurn(question=question, reference=reference, tags=tags, metadata=metadata)
 
 
-def _end(turns: Turns, turn: Turn, handle: ManualTurn) -> None:
-    turn.root.result = handle.answer
-    turns.finish(turn)
+class LlamaIndexManualTurn(ManualTurn):
+    """A turn that takes in every LlamaIndex span of its block."""
+
+    _turns: OpenTurns
+    _turn: Turn
+    _token: Token[Place | None]
+
+    def _open(self, given: Mapping[str, Any]) -> bool:
+        turns = _attach.active()
+        if turns is None:
+            return False
+        self._turns = turns
+        self._turn = turns.open(self.id, "manual", asked=given.get("question"), name="record", tags={})
+        self._turn.given = given
+        self._token = current_place.set((self._turn, self._turn.root))
+        return True
+
+    def _close(self, error: BaseException | None) -> None:
+        try:
+            current_place.reset(self._token)
+        except ValueError:  # an asynchronous generator may be closed in a context other than its own
+            current_place.set(None)
+        if error is not None:
+            self._turns.fail(self._turn, error)
+        else:
+            self._turns.finish(self._turn)
+
+    def _contexts_of(self, item: Any, rank: int) -> Iterable[Context]:
+        if isinstance(item, str):
+            return [Context(text=item, rank=rank)] if item.strip() else []
+        scored = item if get(item, "node") is not None else _Unscored(item)
+        return contexts_of([scored], query=None, hop=0, with_metadata=True, start=rank)
 
 
-def _reset(token: Any) -> None:
-    try:
-        current_place.reset(token)
-    except ValueError:  # an asynchronous generator may be closed in a context other than its own
-        current_place.set(None)
+class _Unscored:
+    """A node that comes without a score."""
+
+    score = None
+
+    def __init__(self, node: Any) -> None:
+        self.node = node

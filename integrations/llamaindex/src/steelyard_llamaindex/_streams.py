@@ -11,12 +11,11 @@ from time import perf_counter
 from typing import Any
 
 from steelyard_llamaindex._kinds import stream_of
-from steelyard_llamaindex._turns import Turn, Turns, current_place
+from steelyard_llamaindex._open_turns import OpenTurns
+from steelyard_llamaindex._turn import Turn, current_place
 
-__all__ = ["defer"]
 
-
-def defer(turns: Turns, turn: Turn, result: Any) -> bool:
+def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     """Arrange for a turn to end with its stream.
 
     Args:
@@ -47,7 +46,7 @@ def defer(turns: Turns, turn: Turn, result: Any) -> bool:
     return True
 
 
-def _defer_chat(turns: Turns, turn: Turn, response: Any) -> bool:
+def _defer_chat(turns: OpenTurns, turn: Turn, response: Any) -> bool:
     if response.is_writing_to_memory:
         turns.keep(turn)
         return True
@@ -72,7 +71,7 @@ def _delta(piece: Any) -> str:
 
 
 def _follow(
-    source: Iterator[Any], turns: Turns, turn: Turn, text: Callable[[Any], str]
+    source: Iterator[Any], turns: OpenTurns, turn: Turn, text: Callable[[Any], str]
 ) -> Generator[Any, None, None]:
     pieces = iter(source)
     place = (turn, turn.root)
@@ -102,7 +101,7 @@ def _follow(
 
 
 async def _afollow(
-    source: AsyncIterator[Any], turns: Turns, turn: Turn, text: Callable[[Any], str]
+    source: AsyncIterator[Any], turns: OpenTurns, turn: Turn, text: Callable[[Any], str]
 ) -> AsyncGenerator[Any, None]:
     pieces = aiter(source)
     place = (turn, turn.root)
@@ -130,7 +129,7 @@ async def _afollow(
     turns.finish(turn)
 
 
-def _leave(turns: Turns, turn: Turn) -> None:
+def _leave(turns: OpenTurns, turn: Turn) -> None:
     """The reader went away, by whatever way."""
     turn.status = "truncated"
     turns.finish(turn)

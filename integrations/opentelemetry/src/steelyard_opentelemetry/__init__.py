@@ -6,20 +6,19 @@ OTLP/JSON (`read_otlp`, `read_spans`) needs nothing but Steelyard.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steelyard.errors import MissingDependency
+from steelyard._internal.lazy import lazy_exports
 from steelyard_opentelemetry._diagnosis import Diagnosis
 from steelyard_opentelemetry._environment import Check, check_environment
-from steelyard_opentelemetry._otlp import Otlp, read_otlp
-from steelyard_opentelemetry._span import Event, Span
-from steelyard_opentelemetry._turns import Reading
-from steelyard_opentelemetry._turns import read as read_spans
+from steelyard_opentelemetry._extractor import Extraction
+from steelyard_opentelemetry._extractor import read as read_spans
+from steelyard_opentelemetry.spans._otlp import Otlp, read_otlp
+from steelyard_opentelemetry.spans._span import Event, Span
 
 if TYPE_CHECKING:
-    from steelyard_opentelemetry._holding import HoldingCounts, HoldingSpanProcessor
-    from steelyard_opentelemetry._processor import EvaluationSpanProcessor, SpanCounts
+    from steelyard_opentelemetry._recorder import EvaluationSpanProcessor, SpanCounts
+    from steelyard_opentelemetry.delayed._processor import HoldingCounts, HoldingSpanProcessor
 
 __all__ = [
     "Check",
@@ -29,7 +28,7 @@ __all__ = [
     "HoldingCounts",
     "HoldingSpanProcessor",
     "Otlp",
-    "Reading",
+    "Extraction",
     "Span",
     "SpanCounts",
     "check_environment",
@@ -37,19 +36,13 @@ __all__ = [
     "read_spans",
 ]
 
-_NEED_SDK = {
-    "EvaluationSpanProcessor": "_processor",
-    "HoldingCounts": "_holding",
-    "HoldingSpanProcessor": "_holding",
-    "SpanCounts": "_processor",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _NEED_SDK:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = import_module(f"{__name__}.{_NEED_SDK[name]}")
-    except ModuleNotFoundError as error:
-        raise MissingDependency("opentelemetry-sdk", extra="opentelemetry") from error
-    return getattr(module, name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "EvaluationSpanProcessor": "steelyard_opentelemetry._recorder",
+        "HoldingCounts": "steelyard_opentelemetry.delayed",
+        "HoldingSpanProcessor": "steelyard_opentelemetry.delayed",
+        "SpanCounts": "steelyard_opentelemetry._recorder",
+    },
+    extras={"opentelemetry": ("opentelemetry-sdk", "opentelemetry")},
+)

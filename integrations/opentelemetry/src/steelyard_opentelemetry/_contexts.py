@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource, Stage
 from steelyard.recording import unique
-from steelyard_opentelemetry._documents import documents_in, merged
-from steelyard_opentelemetry._payload import result_in
-from steelyard_opentelemetry._prompt import context_block, split_passages
-from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
-from steelyard_opentelemetry.dialects import ParsedSpan
-
-__all__ = ["Found", "find_contexts"]
+from steelyard_opentelemetry.spans._documents import documents_in, merged
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._payload import result_in
+from steelyard_opentelemetry.spans._prompt import context_block, split_passages
+from steelyard_opentelemetry.spans._tree import Node
 
 _VARIABLE = re.compile(
     r"^(?:context|contexts|context_str|documents?|docs|sources?|summaries|passages?|chunks|knowledge|retrieved\w*)$",
@@ -60,7 +58,7 @@ def find_contexts(turn: Turn) -> Found:
 
 
 def _find(turn: Turn) -> Found:
-    marked = [sight.documents for _, sight in turn.seen("turn") if sight.documents]
+    marked = [parsed.documents for _, parsed in turn.seen("turn") if parsed.documents]
     if marked:
         return Found(contexts=_ranked(marked[0]), given=True)
     hops = list(_hops(turn))
@@ -89,25 +87,25 @@ def _hops(turn: Turn) -> Iterator[tuple[Context, ...]]:
     """The documents of each outermost retrieval; two instrumentors' views of one retrieval are one hop."""
     seen: list[tuple[Node, ParsedSpan]] = []
     hop = -1
-    for node, sight in turn.outermost("retrieval"):
-        if not any(_same(node, sight, other, known) for other, known in seen):
+    for node, parsed in turn.outermost("retrieval"):
+        if not any(_same(node, parsed, other, known) for other, known in seen):
             hop += 1
-        seen.append((node, sight))
-        documents = _best(node, sight)
-        query = sight.query if sight.query and sight.query != turn.question else None
+        seen.append((node, parsed))
+        documents = _best(node, parsed)
+        query = parsed.query if parsed.query and parsed.query != turn.question else None
         yield _ranked(documents, hop=max(hop, 0), query=query)
 
 
-def _same(node: Node, sight: ParsedSpan, other: Node, known: ParsedSpan) -> bool:
+def _same(node: Node, parsed: ParsedSpan, other: Node, known: ParsedSpan) -> bool:
     overlap = node.span.start <= other.span.end and other.span.start <= node.span.end
-    return overlap and sight.dialect != known.dialect and sight.query == known.query
+    return overlap and parsed.dialect != known.dialect and parsed.query == known.query
 
 
-def _best(node: Node, sight: ParsedSpan) -> tuple[Context, ...]:
+def _best(node: Node, parsed: ParsedSpan) -> tuple[Context, ...]:
     """A retrieval's own documents, else those of the retrieval inside it."""
-    inner = [n.sight for n in node.below() if n.sight and n.sight.kind == "retrieval"]
-    having = [s.documents for s in (sight, *inner) if any(document.text for document in s.documents)]
-    return having[0] if having else next((s.documents for s in (sight, *inner) if s.documents), ())
+    inner = [n.parsed for n in node.below() if n.parsed and n.parsed.kind == "retrieval"]
+    having = [s.documents for s in (parsed, *inner) if any(document.text for document in s.documents)]
+    return having[0] if having else next((s.documents for s in (parsed, *inner) if s.documents), ())
 
 
 def _retrieved(turn: Turn, documents: tuple[Context, ...]) -> Found:
@@ -122,27 +120,27 @@ def _retrieved(turn: Turn, documents: tuple[Context, ...]) -> Found:
 
 def _known(turn: Turn) -> Iterator[Context]:
     """Documents that other spans mention: retrievals seen by another instrumentor, payloads of steps."""
-    for _, sight in turn.seen("retrieval", "rerank", "chain", "tool", "agent"):
-        yield from sight.documents
-        for payload in sight.passing:
+    for _, parsed in turn.seen("retrieval", "rerank", "chain", "tool", "agent"):
+        yield from parsed.documents
+        for payload in parsed.passing:
             yield from documents_in(payload)
 
 
 def _stages(turn: Turn) -> tuple[Stage, ...]:
-    outer = {document.text for _, sight in turn.outermost("retrieval") for document in sight.documents}
+    outer = {document.text for _, parsed in turn.outermost("retrieval") for document in parsed.documents}
     return tuple(
-        Stage(name=node.span.name, query=sight.query, contexts=_ranked(sight.documents))
-        for node, sight in turn.seen("retrieval")
+        Stage(name=node.span.name, query=parsed.query, contexts=_ranked(parsed.documents))
+        for node, parsed in turn.seen("retrieval")
         if "retrieval" in turn.above[id(node)]
-        and any(document.text for document in sight.documents)
-        and {document.text for document in sight.documents} != outer
+        and any(document.text for document in parsed.documents)
+        and {document.text for document in parsed.documents} != outer
     )
 
 
 def _passing(turn: Turn, told: Sequence[Context]) -> Found:
     """A step that returned a list of documents, where no retriever was seen."""
-    for _, sight in turn.seen("chain"):
-        for payload in reversed(sight.passing):
+    for _, parsed in turn.seen("chain"):
+        for payload in reversed(parsed.passing):
             documents = unique(document for document in documents_in(payload) if document.text)
             if documents:
                 return Found(contexts=_ranked(documents), note="documents taken from the payload of a step")
@@ -150,8 +148,8 @@ def _passing(turn: Turn, told: Sequence[Context]) -> Found:
 
 
 def _variables(turn: Turn, told: Sequence[Context]) -> Found:
-    for _, sight in turn.seen("llm", "prompt", "chain"):
-        for name, text in sight.variables.items():
+    for _, parsed in turn.seen("llm", "prompt", "chain"):
+        for name, text in parsed.variables.items():
             if _VARIABLE.match(name) and text.strip():
                 return _split(text, told, note=f"documents taken from the prompt variable {name!r}")
     return Found()
@@ -160,8 +158,8 @@ def _variables(turn: Turn, told: Sequence[Context]) -> Found:
 def _artifacts(turn: Turn, told: Sequence[Context]) -> Found:
     """Tools that returned documents as such."""
     contexts: list[Context] = []
-    for hop, (_, sight) in enumerate(turn.outermost("tool")):
-        documents = [document for document in documents_in(sight.result) if document.text]
+    for hop, (_, parsed) in enumerate(turn.outermost("tool")):
+        documents = [document for document in documents_in(parsed.result) if document.text]
         contexts.extend(_ranked(documents, hop=hop))
     note = "documents taken from the results of tools"
     return Found(contexts=unique(contexts), source="tool", note=note) if contexts else Found()
@@ -170,13 +168,13 @@ def _artifacts(turn: Turn, told: Sequence[Context]) -> Found:
 def _results(turn: Turn, told: Sequence[Context]) -> Found:
     """Texts that tools returned which look like retrieval: with one inside, or by name."""
     contexts: list[Context] = []
-    for hop, (node, sight) in enumerate(turn.outermost("tool")):
+    for hop, (node, parsed) in enumerate(turn.outermost("tool")):
         documents: list[Context] = []
-        inside = [n.sight for n in node.below() if n.sight and n.sight.kind == "retrieval"]
-        if inside or _RETRIEVING.search(sight.tool):
+        inside = [n.parsed for n in node.below() if n.parsed and n.parsed.kind == "retrieval"]
+        if inside or _RETRIEVING.search(parsed.tool):
             count = sum(len(retrieval.documents) for retrieval in inside)
             known = [document for retrieval in inside for document in retrieval.documents]
-            documents = list(_split(result_in(sight.result), known, count=count).contexts)
+            documents = list(_split(result_in(parsed.result), known, count=count).contexts)
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
         contexts.extend(_ranked(_identified(documents, told), hop=hop, query=query))
     note = "documents taken from the results of tools"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
 from steelyard_opentelemetry._contexts import Found, find_contexts
-from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
-
-__all__ = ["ADVICE", "Cause", "Diagnosis", "diagnose"]
+from steelyard_opentelemetry.dialects import OpenInference, content_switch
 
 Cause = Literal[
     "content_off",
@@ -25,23 +22,8 @@ Cause = Literal[
     "orphan",
 ]
 
-_OPENLLMETRY = re.compile(r"opentelemetry\.instrumentation\.(?!genai\b)\w+(?<!_v2)$")
-_CAPTURE = (
-    "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (older releases of the official "
-    "instrumentors also need OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental); where content must "
-    "not be exported, OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=steelyard hands it to this process alone"
-)
-_SWITCHES = {
-    "genai": _CAPTURE,
-    "openinference": (
-        "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS, OPENINFERENCE_HIDE_INPUT_TEXT and "
-        "OPENINFERENCE_HIDE_OUTPUT_TEXT, or the same fields of TraceConfig"
-    ),
-    "openllmetry": "set TRACELOOP_TRACE_CONTENT=true",
-}
-
 ADVICE: dict[Cause, str] = {
-    "content_off": _CAPTURE,
+    "content_off": "turn on the instrumentor's switch for content",
     "attributes_dropped": "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (the default is 128; the oldest go first)",
     "unreadable": (
         "JSON was cut or is not JSON: raise or unset OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT and "
@@ -63,7 +45,7 @@ ADVICE: dict[Cause, str] = {
     ),
     "no_question": "no question is in the trace; set steelyard.question on a span of the turn",
     "no_retrieval": (
-        "this is no RAG turn; where something was retrieved, instrument the retriever or set "
+        "this is not a RAG turn; where something was retrieved, instrument the retriever or set "
         "steelyard.contexts on a span of the turn"
     ),
     "no_llm_spans": (
@@ -114,10 +96,10 @@ class Diagnosis:
 
 
 def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
-    """Say why a candidate is no turn that can be judged."""
-    cause, dialect = _cause(turn, find_contexts(turn) if found is None else found)
+    """Say why a candidate is not a turn that can be judged."""
+    cause, switch = _cause(turn, find_contexts(turn) if found is None else found)
     span = turn.root.span
-    advice = _SWITCHES.get(dialect, ADVICE[cause]) if cause == "content_off" else ADVICE[cause]
+    advice = (switch if cause == "content_off" else "") or ADVICE[cause]
     return Diagnosis(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -129,30 +111,25 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
 
 
 def _cause(turn: Turn, found: Found) -> tuple[Cause, str]:
-    sights = [node.sight for node in turn.nodes if node.sight]
-    if not sights:
+    spoken = [node.parsed for node in turn.nodes if node.parsed]
+    if not spoken:
         return "no_llm_spans", ""
     missing = not (found.contexts and turn.question and turn.answer)
-    hidden = [_switch(node) for node in turn.nodes if node.sight and node.sight.hidden]
+    left_out = [(node.span, node.parsed) for node in turn.nodes if node.parsed and node.parsed.hidden]
+    hidden = [content_switch(parsed.dialect, span.scope) for span, parsed in left_out]
     # OpenInference says what it hid; the others just leave it out, which may have another reason.
-    if missing and hidden and ("openinference" in hidden or not _told(turn, found)):
-        return "content_off", "openinference" if "openinference" in hidden else hidden[0]
-    if missing and any(node.span.dropped for node in turn.nodes if node.sight):
+    told = next((switch for dialect, switch in hidden if dialect == OpenInference.name), None)
+    if missing and hidden and (told or not _told(turn, found)):
+        return "content_off", told or hidden[0][1]
+    if missing and any(node.span.dropped for node in turn.nodes if node.parsed):
         return "attributes_dropped", ""
-    if missing and any(sight.broken for sight in sights):
+    if missing and any(parsed.broken for parsed in spoken):
         return "unreadable", ""
     return _lack(turn, found), ""
 
 
-def _switch(node: Node) -> str:
-    """Whose switch a span obeys: OpenLLMetry writes `gen_ai.*` too, but has a switch of its own."""
-    assert node.sight is not None
-    own = node.sight.dialect == "genai" and _OPENLLMETRY.match(node.span.scope)
-    return "openllmetry" if own else node.sight.dialect
-
-
 def _told(turn: Turn, found: Found) -> bool:
-    """Whether at least the other half of the content is there, so that it was not switched off as a whole."""
+    """Whether at least the other part of the content is there, so that it was not switched off as a whole."""
     return bool(found.contexts or found.bare or (turn.answer and turn.prompts))
 
 

@@ -7,23 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import distributions
 
-from steelyard_opentelemetry._instrumentor import SWITCH, switched_on
+from steelyard.recording import SWITCH, is_switched_on
+from steelyard_opentelemetry._instrumentor import WORDS
+from steelyard_opentelemetry.dialects import DIALECTS
+from steelyard_opentelemetry.dialects._dialect import is_on
 
-__all__ = ["Check", "check_environment"]
-
-_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_OPENLLMETRY = (
-    *("langchain", "llamaindex", "openai", "anthropic", "bedrock", "cohere", "mistralai", "ollama"),
-    *("chromadb", "pinecone", "qdrant", "weaviate", "milvus", "lancedb", "haystack", "vertexai"),
-)
-_HIDING = (
-    *("OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_INPUT_MESSAGES"),
-    *(
-        "OPENINFERENCE_HIDE_OUTPUT_MESSAGES",
-        "OPENINFERENCE_HIDE_INPUT_TEXT",
-        "OPENINFERENCE_HIDE_OUTPUT_TEXT",
-    ),
-)
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 _DEFAULT_COUNT = 128
 
@@ -56,17 +44,13 @@ def _installed() -> dict[str, str]:
     return {name.lower().replace("_", "-"): version for name, version in found}
 
 
-def _on(value: str) -> bool:
-    return value.strip().lower() in ("1", "true", "yes", "on")
-
-
 def _sdk(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
     version = installed.get("opentelemetry-sdk")
     if version is None:
         yield Check(ok=False, what="opentelemetry-sdk is missing: pip install 'steelyard[opentelemetry]'")
     else:
         yield Check(ok=True, what=f"opentelemetry-sdk {version}")
-    if _on(variables.get("OTEL_SDK_DISABLED", "")):
+    if is_on(variables.get("OTEL_SDK_DISABLED", "")):
         yield Check(ok=False, what="OTEL_SDK_DISABLED is set, so there are no spans: unset it")
     sampler = variables.get("OTEL_TRACES_SAMPLER", "")
     if sampler.endswith("always_off"):
@@ -96,31 +80,13 @@ def _instrumentors(installed: Mapping[str, str], variables: Mapping[str, str]) -
 
 
 def _dialect(name: str) -> str:
-    if name.startswith("openinference-instrumentation-"):
-        return "openinference"
-    if name.startswith("opentelemetry-instrumentation-genai-") or name.endswith("instrumentation-openai-v2"):
-        return "genai"
-    if name == "llama-index-observability-otel":
-        return "llamaindex"
-    stem = name.removeprefix("opentelemetry-instrumentation-")
-    return "openllmetry" if stem != name and stem in _OPENLLMETRY else ""
+    return next((dialect.name for dialect in DIALECTS if dialect.is_instrumentor(name)), "")
 
 
 def _content(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
-    dialects = {_dialect(name) for name in installed}
-    capture = variables.get(_CAPTURE, "").strip().upper()
-    hooked = variables.get("OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK") == "steelyard"
-    if "genai" in dialects and not hooked and capture not in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"):
-        shown = f"{_CAPTURE}={capture}" if capture else f"{_CAPTURE} is not set"
-        yield Check(
-            ok=False, what=f"{shown}, so the official instrumentors leave content out: set it to SPAN_ONLY"
-        )
-    traced = variables.get("TRACELOOP_TRACE_CONTENT", "true")
-    if "openllmetry" in dialects and not _on(traced):
-        yield Check(ok=False, what=f"TRACELOOP_TRACE_CONTENT={traced} leaves content out: set it to true")
-    for name in _HIDING:
-        if "openinference" in dialects and _on(variables.get(name, "")):
-            yield Check(ok=False, what=f"{name} is set, so OpenInference leaves content out: unset it")
+    for dialect in DIALECTS:
+        if any(map(dialect.is_instrumentor, installed)):
+            yield from (Check(ok=False, what=what) for what in dialect.hiding(variables))
 
 
 def _limits(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
@@ -140,7 +106,7 @@ def _limits(installed: Mapping[str, str], variables: Mapping[str, str]) -> Itera
 
 
 def _zero_code(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
-    if switched_on(variables):
+    if is_switched_on(WORDS, variables):
         yield Check(ok=True, what=f"{SWITCH} is set: opentelemetry-instrument adds the processor")
     else:
         yield Check(

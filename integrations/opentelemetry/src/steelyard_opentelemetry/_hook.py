@@ -14,8 +14,6 @@ from typing import Any
 
 from steelyard.recording import is_unrecorded
 
-__all__ = ["SteelyardCompletionHook", "content_of"]
-
 _MOST = 2000
 _order: deque[int] = deque()
 _held: dict[int, tuple[Sequence[Any], Sequence[Any], Sequence[Any]]] = {}

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from steelyard_opentelemetry._messages import Message
-from steelyard_opentelemetry._prompt import question_of_prompt
-from steelyard_opentelemetry._tree import Node
-from steelyard_opentelemetry.dialects import Kind, ParsedSpan
-
-__all__ = ["Turn"]
+from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._prompt import question_of_prompt
+from steelyard_opentelemetry.spans._tree import Node
 
 _ASKED = re.compile(r"^(?:user_?)?(?:question|query|query_str|input|q)$", re.IGNORECASE)
 
@@ -52,19 +50,21 @@ class Turn:
         while waiting:
             node, kinds = waiting.pop()
             found[id(node)] = kinds
-            inner = kinds | {node.sight.kind} if node.sight else kinds
+            inner = kinds | {node.parsed.kind} if node.parsed else kinds
             waiting.extend((child, inner) for child in node.children)
         return found
 
     def seen(self, *kinds: Kind) -> list[tuple[Node, ParsedSpan]]:
         """The spans of some kinds."""
         return [
-            (node, node.sight) for node in self.nodes if node.sight is not None and node.sight.kind in kinds
+            (node, node.parsed)
+            for node in self.nodes
+            if node.parsed is not None and node.parsed.kind in kinds
         ]
 
     def outermost(self, kind: Kind) -> list[tuple[Node, ParsedSpan]]:
         """The spans of a kind that stand in no other of the same kind."""
-        return [(node, sight) for node, sight in self.seen(kind) if kind not in self.above[id(node)]]
+        return [(node, parsed) for node, parsed in self.seen(kind) if kind not in self.above[id(node)]]
 
     @cached_property
     def agentic(self) -> bool:
@@ -75,13 +75,13 @@ class Turn:
     def retrieves(self) -> bool:
         """Whether anything was retrieved, whatever is told of it."""
         return bool(self.seen("retrieval", "rerank")) or any(
-            sight.documents for _, sight in self.seen("turn")
+            parsed.documents for _, parsed in self.seen("turn")
         )
 
     @cached_property
     def messages(self) -> list[Message]:
         """Everything that models were sent."""
-        return [message for _, sight in self.seen("llm") for message in sight.messages]
+        return [message for _, parsed in self.seen("llm") for message in parsed.messages]
 
     @cached_property
     def prompts(self) -> list[str]:
@@ -91,21 +91,21 @@ class Turn:
     @cached_property
     def answer(self) -> str:
         """What the turn came to: the user's mark, the root's output, else the last model's last words."""
-        marked = [sight.answer for _, sight in self.seen("turn") if sight.answer]
+        marked = [parsed.answer for _, parsed in self.seen("turn") if parsed.answer]
         if marked:
             return marked[0]
-        own = self.root.sight.answer if self.root.sight else ""
+        own = self.root.parsed.answer if self.root.parsed else ""
         if own:
             return own
-        models = [(node, sight) for node, sight in self.seen("llm") if sight.answer]
-        outside = [(node, sight) for node, sight in models if "tool" not in self.above[id(node)]]
+        models = [(node, parsed) for node, parsed in self.seen("llm") if parsed.answer]
+        outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
         last = max(outside or models, key=lambda found: found[0].span.end, default=None)
         return last[1].answer if last else ""
 
     @cached_property
     def question(self) -> str:
         """The user's own words, as near to the root as they are told."""
-        marked = [sight.question for _, sight in self.seen("turn") if sight.question]
+        marked = [parsed.question for _, parsed in self.seen("turn") if parsed.question]
         outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
         found = [*marked, *filter(None, outer)]
         if found:
@@ -119,8 +119,8 @@ class Turn:
 
     def _asked(self) -> str:
         """The user's last words in the first prompt; in a prompt that names a question, that one."""
-        for _, sight in self.seen("llm"):
-            said = [message.text for message in sight.messages if message.role == "user" and message.text]
+        for _, parsed in self.seen("llm"):
+            said = [message.text for message in parsed.messages if message.role == "user" and message.text]
             if said:
                 return question_of_prompt(said[-1]) or said[-1]
         return ""
@@ -128,19 +128,19 @@ class Turn:
     def _variable(self) -> str:
         variables = [
             text
-            for node, sight in self.seen("llm", "prompt", "chain")
-            for name, text in sight.variables.items()
+            for node, parsed in self.seen("llm", "prompt", "chain")
+            for name, text in parsed.variables.items()
             if _ASKED.match(name) and text.strip() and "tool" not in self.above[id(node)]
         ]
         return variables[0].strip() if variables else ""
 
     def _query(self) -> str:
-        return next((sight.query for _, sight in self.outermost("retrieval") if sight.query), "")
+        return next((parsed.query for _, parsed in self.outermost("retrieval") if parsed.query), "")
 
     @cached_property
     def standalone(self) -> str:
         """The question as a retriever was asked it, where that is a rewritten one."""
         if self.agentic:
             return ""
-        queries = {sight.query for _, sight in self.outermost("retrieval") if sight.query}
+        queries = {parsed.query for _, parsed in self.outermost("retrieval") if parsed.query}
         return next(iter(queries)) if len(queries) == 1 and self.question not in queries else ""

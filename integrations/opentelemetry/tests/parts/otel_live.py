@@ -28,6 +28,8 @@ from steelyard.record import record_to_dict
 from steelyard.recording import unrecorded
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
+TTL = 600.0
+"""Seconds; so long that no machine is too busy: the end of a turn is asked for, not waited for."""
 QUESTIONS = ("Which city is the capital of France?", QUESTION, "Where is the government of France?")
 
 
@@ -68,7 +70,7 @@ def main(dialect: str, *only: str) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     exporter, receiver, provider = InMemorySpanExporter(), Receiver(), TracerProvider()
-    processor = EvaluationSpanProcessor(receiver, quiet=0.1, ttl=2.0)
+    processor = EvaluationSpanProcessor(receiver, quiet=TTL, ttl=TTL)
     provider.add_span_processor(processor)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     for _ in instrumented(dialect, provider):
@@ -84,9 +86,6 @@ def main(dialect: str, *only: str) -> None:
             except ValueError as error:
                 assert str(error) == "broken"
             processor.force_flush()
-            if name == "llamaindex_leak":
-                # What stands below a root that never ends comes when it is given up.
-                wait_for(lambda: len(receiver.records) >= len(QUESTIONS) or not processor.counts.open_traces)
             settle(processor)
             causes = [diagnosis.cause for diagnosis in processor.diagnoses[before:]]
             records = [record_to_dict(record) for record in receiver.records]
@@ -104,15 +103,10 @@ def tell(**what: object) -> None:
 
 
 def settle(processor: EvaluationSpanProcessor) -> None:
-    """Do now what time would bring: give up what waits for the rest of its turn."""
+    """Do now what time would bring: give up roots that never end, and what waits for the rest of its turn."""
     with processor._lock:
-        processor._hand_over(processor._reader.close())
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
-    while not done() and time.monotonic() < until:
-        time.sleep(0.05)
+        processor._hand_over(processor._extractor.extract(processor._turns.ripe(time.monotonic() + 2 * TTL)))
+        processor._hand_over(processor._extractor.close())
 
 
 def applications(provider: TracerProvider, url: str) -> dict[str, Callable[[], object]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.record import Record
+from steelyard.recording import Draft
 from steelyard_opentelemetry import Event, Span
 
 QUESTION = "What is the capital of France?"
@@ -32,8 +33,9 @@ class Receiver:
 
     records: list[Record] = field(default_factory=list)
 
-    def submit(self, record: Record) -> None:
-        self.records.append(record)
+    def submit(self, turn: Record | Draft, /) -> None:
+        assert isinstance(turn, Record)
+        self.records.append(turn)
 
 
 def is_right(record: Record, *, answer: str = ANSWER) -> bool:

@@ -1,47 +1,71 @@
-"""The dialects: how instrumentors write LLM work on spans, one file each."""
+"""The dialects: how instrumentors write LLM work on spans, one file each.
 
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Dialect, Kind, ParsedSpan, fused
+A new dialect is one file with a `Dialect` in it and one entry in `DIALECTS`: its scopes, the marks of its
+retrievals, its switches and its instrumentors are found from there.
+"""
+
+from typing import Any
+
+from steelyard_opentelemetry.dialects._dialect import Dialect, fused
 from steelyard_opentelemetry.dialects.genai import GenAI
 from steelyard_opentelemetry.dialects.llamaindex import LlamaIndex
 from steelyard_opentelemetry.dialects.manual import Manual
 from steelyard_opentelemetry.dialects.openinference import OpenInference
 from steelyard_opentelemetry.dialects.openllmetry import OpenLLMetry
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = [
     "DIALECTS",
     "Dialect",
     "GenAI",
-    "Kind",
     "LlamaIndex",
     "Manual",
     "OpenInference",
     "OpenLLMetry",
-    "ParsedSpan",
+    "content_switch",
     "known_scope",
-    "see",
+    "parse",
+    "retrieves",
 ]
 
 DIALECTS: tuple[Dialect, ...] = (Manual(), OpenInference(), OpenLLMetry(), GenAI(), LlamaIndex())
 """Every dialect; of several on one span the earlier one has the first word."""
 
+_SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
+_MARKS = [dialect.retrieval_kinds for dialect in DIALECTS if dialect.retrieval_kinds[0]]
+_PREFIXES = tuple(prefix for dialect in DIALECTS for prefix in dialect.retrieval_attributes)
+_EVENTS = frozenset(event for dialect in DIALECTS for event in dialect.retrieval_events)
 
-def see(span: Span) -> ParsedSpan | None:
+
+def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
-    return fused(sight for dialect in DIALECTS if (sight := dialect.see(span)) is not None)
-
-
-_SCOPES = (
-    *("openinference.", "llamaindex.opentelemetry", "traceloop", "opentelemetry.instrumentation.genai"),
-    *("opentelemetry.instrumentation.langchain", "opentelemetry.instrumentation.llamaindex"),
-    *("opentelemetry.instrumentation.llama_index", "opentelemetry.instrumentation.openai"),
-    *("opentelemetry.util.genai", "opentelemetry.instrumentation.haystack"),
-)
+    return fused(parsed for dialect in DIALECTS if (parsed := dialect.parse(span)) is not None)
 
 
 def known_scope(scope: str) -> bool:
-    """Whether spans of an instrumentation scope usually speak one of the dialects.
-
-    For spans that are still open: most instrumentors write what a span says only when it ends.
-    """
+    """Whether spans of an instrumentation scope usually speak one of the dialects."""
     return scope.startswith(_SCOPES)
+
+
+def retrieves(span: Any) -> bool:
+    """Whether an SDK span says, in any dialect, that something was retrieved in it.
+
+    Cheap enough for the application's own thread.
+    """
+    attributes = span.attributes or {}
+    if any(attributes.get(key) in values for key, values in _MARKS):
+        return True
+    if any(key.startswith(_PREFIXES) for key in attributes):
+        return True
+    if "retrieve" in span.name.lower():
+        return True
+    return any(event.name in _EVENTS for event in span.events)
+
+
+def content_switch(name: str, scope: str) -> tuple[str, str]:
+    """Which dialect's switch a span in dialect `name` obeys, and what to do with it."""
+    speaking = next(dialect for dialect in DIALECTS if dialect.name == name)
+    governing = (dialect for dialect in DIALECTS if dialect.governs(name, scope))
+    found = next(governing, speaking)
+    return found.name, found.content_switch

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from steelyard_opentelemetry._documents import retrieved_in
-from steelyard_opentelemetry._messages import Message, messages_in
-from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan, indexed
+from steelyard_opentelemetry.dialects._dialect import Dialect, indexed
+from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["GenAI"]
 
@@ -22,14 +23,37 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("create_agent", "embeddings", "plan"), "chain"),
 }
 _VARIABLE = "gen_ai.prompt.variable."
+_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_HOOK = "OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK"
 
 
-class GenAI:
+class GenAI(Dialect):
     """Operations by `gen_ai.operation.name`; content only where it was asked for."""
 
     name = "genai"
+    scopes = ("opentelemetry.instrumentation.genai", "opentelemetry.util.genai")
+    retrieval_kinds = ("gen_ai.operation.name", frozenset({"retrieval", "rerank"}))
+    retrieval_attributes = ("gen_ai.retrieval.",)
+    content_switch = (
+        f"set {_CAPTURE}=SPAN_ONLY (older releases of the official instrumentors also need "
+        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental); where content must not be exported, "
+        f"{_HOOK}=steelyard hands it to this process alone"
+    )
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution is an official GenAI instrumentor."""
+        official = distribution.startswith("opentelemetry-instrumentation-genai-")
+        return official or distribution.endswith("instrumentation-openai-v2")
+
+    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """Content is off unless a variable turns it on, or a completion hook takes it."""
+        capture = environ.get(_CAPTURE, "").strip().upper()
+        hooked = environ.get(_HOOK) == "steelyard"
+        if not hooked and capture not in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"):
+            shown = f"{_CAPTURE}={capture}" if capture else f"{_CAPTURE} is not set"
+            yield f"{shown}, so the official instrumentors leave content out: set it to SPAN_ONLY"
+
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The span as the conventions describe it."""
         attributes = span.attributes
         kind = _kind(attributes)

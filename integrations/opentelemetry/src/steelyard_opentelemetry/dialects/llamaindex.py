@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard_opentelemetry._documents import retrieved_in
-from steelyard_opentelemetry._messages import Message
-from steelyard_opentelemetry._payload import Broken, answer_in, as_messages, decode, named, question_in
-from steelyard_opentelemetry._span import Event, Span
-from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan
+from steelyard_opentelemetry.dialects._dialect import Dialect
+from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, as_messages, decode, named, question_in
+from steelyard_opentelemetry.spans._span import Event, Span
 
 __all__ = ["LlamaIndex"]
 
@@ -31,12 +32,18 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-class LlamaIndex:
+class LlamaIndex(Dialect):
     """Spans of the scope `llamaindex.opentelemetry.tracer`; everything worth reading is in their events."""
 
     name = "llamaindex"
+    scopes = (_SCOPE,)
+    retrieval_events = frozenset({"RetrievalEndEvent", "ReRankEndEvent"})
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution is LlamaIndex's own integration."""
+        return distribution == "llama-index-observability-otel"
+
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The span as LlamaIndex's events describe it."""
         if not span.scope.startswith(_SCOPE):
             return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steelyard.record import text_of
-from steelyard_opentelemetry._documents import retrieved_in
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import ParsedSpan
+from steelyard_opentelemetry.dialects._dialect import Dialect
+from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["Manual"]
 
@@ -19,15 +20,16 @@ _QUESTION, _CONTEXTS, _ANSWER, _REFERENCE = (
 )
 
 
-class Manual:
+class Manual(Dialect):
     """`steelyard.question`, `.contexts` (a list of texts, or JSON), `.answer` and `.reference`.
 
     What is marked by hand wins over what is found; what is not marked is still looked for below the span.
     """
 
     name = "steelyard"
+    retrieval_attributes = ("steelyard.",)
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The marks on a span, if it has any."""
         attributes: Mapping[str, object] = span.attributes
         if not any(key in attributes for key in (_QUESTION, _CONTEXTS, _ANSWER)):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard_opentelemetry._documents import documents_in, merged, retrieved_in
-from steelyard_opentelemetry._messages import Message, messages_in
-from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
-from steelyard_opentelemetry._span import Span
-from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan, indexed
+from steelyard_opentelemetry.dialects._dialect import Dialect, indexed, is_on
+from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["OpenInference"]
 
@@ -26,14 +27,35 @@ _KINDS: dict[str, Kind] = {
 }
 _DOCUMENTS = {"retrieval": "retrieval.documents", "rerank": "reranker.output_documents"}
 _REDACTED = "__REDACTED__"
+_HIDING = tuple(
+    f"OPENINFERENCE_HIDE_{part}"
+    for part in ("INPUTS", "OUTPUTS", "INPUT_MESSAGES", "OUTPUT_MESSAGES", "INPUT_TEXT", "OUTPUT_TEXT")
+)
 
 
-class OpenInference:
+class OpenInference(Dialect):
     """Spans by `openinference.span.kind`; content is on unless it was hidden, and then it says so."""
 
     name = "openinference"
+    scopes = ("openinference.",)
+    retrieval_kinds = ("openinference.span.kind", frozenset({"RETRIEVER", "RERANKER"}))
+    retrieval_attributes = ("retrieval.",)
+    content_switch = (
+        "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS, OPENINFERENCE_HIDE_INPUT_TEXT and "
+        "OPENINFERENCE_HIDE_OUTPUT_TEXT, or the same fields of TraceConfig"
+    )
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution is one of OpenInference's."""
+        return distribution.startswith("openinference-instrumentation-")
+
+    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """Every variable that hides a part of the content."""
+        for name in _HIDING:
+            if is_on(environ.get(name, "")):
+                yield f"{name} is set, so OpenInference leaves content out: unset it"
+
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The span as OpenInference describes it."""
         attributes = span.attributes
         marked = attributes.get("openinference.span.kind")
@@ -78,8 +100,8 @@ class OpenInference:
         )
 
 
-def _flagged(sight: ParsedSpan, *, hidden: bool, broken: str) -> ParsedSpan:
-    return replace(sight, hidden=hidden, broken=broken) if hidden or broken else sight
+def _flagged(parsed: ParsedSpan, *, hidden: bool, broken: str) -> ParsedSpan:
+    return replace(parsed, hidden=hidden, broken=broken) if hidden or broken else parsed
 
 
 def _shown(attributes: Mapping[str, Any], key: str) -> Any:

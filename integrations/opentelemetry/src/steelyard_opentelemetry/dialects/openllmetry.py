@@ -4,30 +4,62 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
-from steelyard_opentelemetry._documents import documents_in, retrieved_in
-from steelyard_opentelemetry._messages import Message, messages_in
-from steelyard_opentelemetry._payload import Broken, answer_in, decode, question_in
-from steelyard_opentelemetry._span import Event, Span
-from steelyard_opentelemetry.dialects._sight import Kind, ParsedSpan
+from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
+from steelyard_opentelemetry.spans._documents import documents_in, retrieved_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._span import Event, Span
 
 __all__ = ["OpenLLMetry"]
 
 _KINDS: dict[str, Kind] = {"workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool"}
 _QUERIES = ("query", "qb", "str_or_query_bundle", "query_bundle")
 _HIT = "db.query.result"
+_OWN_SCOPE = re.compile(r"opentelemetry\.instrumentation\.(?!genai\b)\w+(?<!_v2)$")
+_LIBRARIES = (
+    *("langchain", "llamaindex", "openai", "anthropic", "bedrock", "cohere", "mistralai", "ollama"),
+    *("chromadb", "pinecone", "qdrant", "weaviate", "milvus", "lancedb", "haystack", "vertexai"),
+)
 
 
-class OpenLLMetry:
+class OpenLLMetry(Dialect):
     """Spans by `traceloop.span.kind`, and by the shape of their payloads where it only says `task`."""
 
     name = "openllmetry"
+    scopes = (
+        "traceloop",
+        "opentelemetry.instrumentation.langchain",
+        "opentelemetry.instrumentation.llamaindex",
+        "opentelemetry.instrumentation.llama_index",
+        "opentelemetry.instrumentation.openai",
+        "opentelemetry.instrumentation.haystack",
+    )
+    retrieval_kinds = ("gen_ai.operation.name", frozenset({"vector_db_retrieve"}))
+    content_switch = "set TRACELOOP_TRACE_CONTENT=true"
 
-    def see(self, span: Span) -> ParsedSpan | None:
+    def governs(self, dialect: str, scope: str) -> bool:
+        """OpenLLMetry's model clients write `gen_ai.*`, but obey Traceloop's switch."""
+        return dialect == "genai" and bool(_OWN_SCOPE.match(scope))
+
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution is one of Traceloop's."""
+        stem = distribution.removeprefix("opentelemetry-instrumentation-")
+        return stem != distribution and stem in _LIBRARIES
+
+    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """The one variable that turns content off."""
+        traced = environ.get("TRACELOOP_TRACE_CONTENT", "true")
+        if not is_on(traced):
+            yield f"TRACELOOP_TRACE_CONTENT={traced} leaves content out: set it to true"
+
+    def parse(self, span: Span) -> ParsedSpan | None:
         """The span as OpenLLMetry writes it."""
         attributes = span.attributes
         hits = _hits(span.events)

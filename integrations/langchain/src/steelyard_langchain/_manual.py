@@ -1,0 +1,85 @@
+"""`with record(...)`: a turn for code that has no single root run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import Token
+from typing import Any
+from uuid import UUID
+
+from steelyard.record import Context
+from steelyard.recording import ManualTurn, TurnTarget, current_trace
+from steelyard_langchain._attach import attached, listen
+from steelyard_langchain._block import Block, block_var
+from steelyard_langchain._extract import contexts_of
+from steelyard_langchain._recorder import CallbackHandler
+from steelyard_langchain._turn import Turn
+
+
+def record(
+    monitor: TurnTarget | CallbackHandler | None = None,
+    *,
+    question: str | None = None,
+    reference: str | None = None,
+    tags: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+) -> ManualTurn:
+    """Record a block of code as one turn; for `with` and for `async with`.
+
+    Every LangChain run in the block belongs to the turn, in whatever tasks and LangChain threads it runs, and
+    without callbacks being passed.
+
+    Args:
+        monitor: Where the turn goes: a Monitor or a CallbackHandler (whose options then apply); what is
+            attached, or the process-wide default Monitor, where none is given.
+        question: The user's own words; the first chain's input where none is given.
+        reference: The expected answer, where somebody knows it.
+        tags: For the record.
+        metadata: For the record.
+
+    Example:
+        >>> with record(question="Who?") as turn:  # doctest: +SKIP
+        ...     documents = retriever.invoke("Who?")
+        ...     turn.answer = model.invoke(prompt.format(documents=documents)).content
+    """
+    return LangChainManualTurn(
+        _handler(monitor), question=question, reference=reference, tags=tags, metadata=metadata
+    )
+
+
+class LangChainManualTurn(ManualTurn):
+    """A turn that takes in every LangChain run of its block."""
+
+    def __init__(self, handler: CallbackHandler, **given: Any) -> None:
+        super().__init__(**given)
+        self._handler = handler
+        self._block: Block | None = None
+        self._token: Token[Block | None] | None = None
+
+    def _open(self, given: Mapping[str, Any]) -> bool:
+        turn = Turn(UUID(self.id), current_trace(run_id=self.id, framework="langchain"))
+        turn.given = given
+        self._block = Block(turn, self._handler)
+        self._handler.open_block(turn)
+        listen()
+        self._token = block_var.set(self._block)
+        return True
+
+    def _close(self, error: BaseException | None) -> None:
+        if self._block is None or self._token is None:
+            return
+        with suppress(ValueError):  # a generator may be closed in another context than it was begun in
+            block_var.reset(self._token)
+        self._handler.close_block(self._block, error)
+
+    def _contexts_of(self, item: Any, rank: int) -> Iterable[Context]:
+        return contexts_of([item], query=None, hop=0, start=rank)
+
+
+def _handler(monitor: TurnTarget | CallbackHandler | None) -> CallbackHandler:
+    if isinstance(monitor, CallbackHandler):
+        return monitor
+    if monitor is None and (handler := attached()) is not None:
+        return handler
+    return CallbackHandler(monitor)

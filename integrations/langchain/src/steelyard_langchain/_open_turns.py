@@ -1,0 +1,215 @@
+"""The open turns of one handler: from a root's start to its end, its interruption or its expiry.
+
+Several threads are in here at once, without a lock: every step is a single operation on a dictionary or a
+list. The one order that matters is that a turn is marked closed before its runs are dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from asyncio import CancelledError
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Literal
+from uuid import UUID
+
+from steelyard._internal.bounded import BoundedDict
+from steelyard.record import Status
+from steelyard.recording import TurnTarget, current_trace, is_unrecorded
+from steelyard_langchain._block import Block, current_block
+from steelyard_langchain._build import LangChainDraft
+from steelyard_langchain._options import Options
+from steelyard_langchain._turn import Turn, inner_turns
+
+INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
+"""Names of the exceptions by which LangGraph stops to wait for somebody."""
+STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+"""What ends a run without anything having gone wrong in it."""
+
+_Cause = Literal["expired", "too_many_open", "not_a_turn", "unreadable_event"]
+_REMEMBERED = 256
+_STRAGGLING = 60.0
+_CARRIED = 1_000
+
+
+class OpenTurns:
+    """What is open, and what was dropped.
+
+    Attributes:
+        runs: The turn of every run that has not ended with its root, by the integer of its id.
+    """
+
+    def __init__(self, target: TurnTarget, options: Options) -> None:
+        self.runs: dict[int, Turn] = {}
+        self._submit = target.submit
+        self._options = options
+        self._nested = options.nested == "all"
+        self._ttl = options.ttl
+        self._max_open = options.max_open
+        self._open: OrderedDict[int, Turn] = OrderedDict()
+        self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
+        self._interrupted: BoundedDict[str, Turn] = BoundedDict(max_items=_CARRIED)
+        self._counts: dict[str, int] = {
+            "expired": 0,
+            "too_many_open": 0,
+            "not_a_turn": 0,
+            "unreadable_event": 0,
+        }
+
+    def stats(self) -> dict[str, int]:
+        """How many are open, and how many were dropped by reason; also drops what has expired."""
+        self._forget(time.perf_counter(), room=0)
+        return {"open": len(self._open), "runs": len(self.runs), **self._counts}
+
+    def count(self, cause: _Cause) -> None:
+        """Count a drop."""
+        self._counts[cause] += 1
+
+    def rate(self, run_id: UUID | str, value: Any) -> bool:
+        """Attach feedback to a turn that is still open; returns whether there is one."""
+        try:
+            turn = self._open.get((run_id if isinstance(run_id, UUID) else UUID(run_id)).int)
+        except ValueError:
+            return False
+        if turn is not None:
+            turn.feedback = value
+        return turn is not None
+
+    def begin(self, run_id: UUID, inputs: Any, about: Mapping[str, Any]) -> None:
+        """A root chain starts: a new turn, or part of the `record` block that it runs in."""
+        if is_unrecorded():
+            return
+        block = current_block()
+        if block is not None:
+            block.adopt(self.runs, run_id, inputs)
+            return
+        metadata = about.get("metadata")
+        turn = Turn(
+            run_id,
+            current_trace(run_id=str(run_id), framework="langchain"),
+            name=about.get("name"),
+            inputs=dict(inputs) if type(inputs) is dict else inputs,
+            tags=about.get("tags"),
+            metadata=metadata,
+        )
+        if self._interrupted and metadata and not isinstance(inputs, (str, dict, list)):
+            turn.before = self._interrupted.pop(str(metadata.get("thread_id")), None)
+        self.runs[turn.key] = turn
+        self.open(turn)
+
+    def begin_below(self, run_id: UUID, parent_run_id: UUID, inputs: Any, about: Mapping[str, Any]) -> None:
+        """A chain below a run never seen is our root (a handler bound to a part, a LangSmith trace outside).
+
+        Unless that run belongs to a turn that has just been closed: a broken stream's runs go on for a while.
+        """
+        parent = parent_run_id.int
+        if not any(parent in runs for _, runs in tuple(self._closed)):
+            self.begin(run_id, inputs, about)
+
+    def open(self, turn: Turn) -> None:
+        """Keep a turn until it is closed or expires."""
+        if self._nested:
+            turn.chains = {}
+        self._forget(turn.started)
+        self._open[turn.key] = turn
+
+    def join(self, run_id: UUID, parent_run_id: UUID | None) -> Turn | None:
+        """The turn that a new run belongs to. Models, retrievers and tools on their own are not a turn."""
+        if parent_run_id is None:
+            block = None if is_unrecorded() else current_block()
+            return None if block is None else block.adopt(self.runs, run_id)
+        turn = self.runs.get(parent_run_id.int)
+        if turn is None:
+            return None
+        key = run_id.int
+        turn.parents[key] = parent_run_id.int
+        self.runs[key] = turn
+        if turn.closed:
+            self.runs.pop(key, None)
+            return None
+        return turn
+
+    def end(self, turn: Turn, outputs: Any, error: BaseException | None, inputs: Any) -> None:
+        """A root ends: close its turn, and hand it over if there is anything in it."""
+        turn.outputs = outputs
+        if inputs is not None:
+            turn.inputs = inputs
+        self._close(turn, error)
+        if turn.status == "interrupted" and turn.metadata:
+            self._carry(turn, turn.metadata.get("thread_id"))
+        if turn.models or turn.retrievals or turn.tools or turn.results or turn.before:
+            self._hand_over(turn)
+        else:
+            self.count("not_a_turn")
+
+    def close_block(self, block: Block, error: BaseException | None) -> None:
+        """A `record` block ends. Its runs may stand in the tables of other handlers too."""
+        turn = block.turn
+        if turn.closed:
+            return  # it has expired
+        self._close(turn, error)
+        for runs in block.maps:
+            for key in list(turn.parents):
+                runs.pop(key, None)
+        self._hand_over(turn)
+
+    def _close(self, turn: Turn, error: BaseException | None) -> None:
+        turn.ended = time.perf_counter()
+        turn.error = error
+        turn.status = _status(turn, error)
+        self._drop(turn)
+        if turn.status != "ok":
+            self._closed.append((turn.ended, turn.parents))
+
+    def _hand_over(self, turn: Turn) -> None:
+        """Submit a turn, and every chain within it that may be a turn of its own."""
+        self._submit(LangChainDraft(turn, self._options))
+        if turn.chains:
+            for chain in inner_turns(turn):
+                self._submit(LangChainDraft(turn, self._options, chain=chain))
+
+    def _carry(self, turn: Turn, thread_id: Any) -> None:
+        """Keep an interrupted turn for the one that resumes its thread."""
+        if thread_id is not None:
+            self._interrupted[str(thread_id)] = turn
+
+    def _drop(self, turn: Turn) -> None:
+        """Let go of a turn. Marked first: a run that starts meanwhile sees the mark and lets go of itself."""
+        turn.closed = True
+        for key in list(turn.parents):
+            self.runs.pop(key, None)
+        self.runs.pop(turn.key, None)
+        self._open.pop(turn.key, None)
+
+    def _forget(self, now: float, *, room: int = 1) -> None:
+        """Drop what has been open for too long, oldest first."""
+        # Another thread may change what is looked at; then the next turn looks again.
+        with suppress(RuntimeError, IndexError, StopIteration):
+            while self._open:
+                turn = next(iter(self._open.values()))
+                full = len(self._open) + room > self._max_open
+                if not full and now - turn.started <= self._ttl:
+                    break
+                self._drop(turn)
+                self.count("too_many_open" if full else "expired")
+            while self._closed and now - self._closed[0][0] > min(self._ttl, _STRAGGLING):
+                self._closed.popleft()
+            while self._interrupted:
+                thread_id, turn = next(iter(self._interrupted.items()))
+                if now - turn.started <= self._ttl:
+                    break
+                self._interrupted.pop(thread_id, None)
+
+
+def _status(turn: Turn, error: BaseException | None) -> Status:
+    if error is not None:
+        if isinstance(error, GeneratorExit):
+            return "truncated"
+        if isinstance(error, STOPS):
+            return "cancelled"
+        return "interrupted" if type(error).__name__ in INTERRUPTS else "error"
+    if turn.interrupted:
+        return "interrupted"
+    # A model that is still at it when the root ends was left: somebody broke off the stream.
+    return "truncated" if turn.last_model is not None and turn.last_model.ended is None else "ok"

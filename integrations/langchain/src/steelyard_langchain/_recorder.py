@@ -1,0 +1,328 @@
+"""The callback handler: run trees become turns, on the host's thread, at a few microseconds per event.
+
+Why it is built as it is: one synchronous handler that runs inline, since an asynchronous one costs a new
+event loop per event; plain attributes instead of the base class's `ignore_*` properties; no lock, since every
+step is a single dictionary or list operation; no extraction, since that is done in the Monitor's thread,
+where Records are built.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.recording import OnRecord, TurnTarget
+from steelyard_langchain._block import Block
+from steelyard_langchain._feedback import remember
+from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
+from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
+from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
+
+_log = logging.getLogger("steelyard.langchain")
+
+
+class CallbackHandler(BaseCallbackHandler):
+    """Records every RAG turn of the chains it is passed to, and hands them to a Monitor.
+
+    One handler serves any number of chains, threads and tasks. A turn is one root run: whatever retrievers,
+    models and tools run below it belongs to it.
+    """
+
+    run_inline = True
+    raise_error = False
+    # The base class answers these with properties, and the framework asks before every event.
+    ignore_llm = False
+    ignore_chat_model = False
+    ignore_chain = False
+    ignore_agent = False
+    ignore_retriever = False
+    ignore_retry = True
+    ignore_custom_event = True
+
+    def __init__(
+        self,
+        monitor: TurnTarget | None = None,
+        *,
+        question_key: Key | None = None,
+        context_key: Key | None = None,
+        answer_key: Key | None = None,
+        reference_key: Key | None = None,
+        nested: Nested = "root_only",
+        tool_contexts: Sequence[str] = (),
+        metadata: Metadata | None = None,
+        on_record: OnRecord | None = None,
+        ttl: float = 3600.0,
+        max_open: int = 10_000,
+    ) -> None:
+        """Configure a handler.
+
+        Args:
+            monitor: Where turns go; the process-wide default Monitor where none is given.
+            question_key: Where the question stands in the root's input: a key, or a function of the input.
+            context_key: Where the contexts stand in the root's output or input; retriever runs do not count.
+            answer_key: Where the answer stands in the root's output: a key, or a function of the output.
+            reference_key: Where the expected answer stands in the root's input or metadata.
+            nested: `root_only` makes one record per root run; `all` adds one for every chain within it that
+                is a RAG turn of its own (retrieves, then asks a model), such as a RAG chain used as a tool.
+            tool_contexts: Names of tools whose text output is context. Tools that return documents as
+                artifact, or that run a retriever, need no naming.
+            metadata: Added to every record: a mapping, or a function of the run's own metadata.
+            on_record: Called with every finished Record in the Monitor's thread; may return a changed one.
+            ttl: Seconds after which a turn whose end was never seen (an abandoned stream) is forgotten.
+            max_open: Open turns to keep; beyond it the oldest is forgotten.
+
+        Raises:
+            ConfigurationError: If an option cannot mean what was given.
+        """
+        super().__init__()
+        self._options = Options(
+            question_key=question_key,
+            context_key=context_key,
+            answer_key=answer_key,
+            reference_key=reference_key,
+            nested=nested,
+            tool_contexts=tool_contexts,
+            metadata=metadata,
+            on_record=on_record,
+            ttl=ttl,
+            max_open=max_open,
+        )
+        self._target = target_or_default(monitor)
+        self._turns = OpenTurns(self._target, self._options)
+        self._warn_once = WarnOnce(_log)
+        self._runs = self._turns.runs
+        remember(self)
+
+    def __repr__(self) -> str:
+        return f"CallbackHandler({self._target!r})"
+
+    @property
+    def monitor(self) -> TurnTarget:
+        """Where its turns go."""
+        return self._target
+
+    def stats(self) -> dict[str, int]:
+        """How many turns are open, and how many were dropped by reason; also drops what has expired."""
+        return self._turns.stats()
+
+    def take_feedback(self, run_id: UUID | str, value: Any) -> bool:
+        """Attach feedback to a turn that is still open; returns whether there is one."""
+        return self._turns.rate(run_id, value)
+
+    def open_block(self, turn: Turn) -> None:
+        """Keep a turn that a `record` block opened, so that it can expire and take feedback."""
+        self._turns.open(turn)
+
+    def close_block(self, block: Block, error: BaseException | None) -> None:
+        """Close a turn that a `record` block opened, and hand it over."""
+        self._turns.close_block(block, error)
+
+    def __copy__(self) -> CallbackHandler:
+        return self
+
+    def __deepcopy__(self, memo: object) -> CallbackHandler:
+        # Frameworks deep-copy configurations; a copy would split the run tree in two.
+        return self
+
+    # -- chains
+
+    def on_chain_start(
+        self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Open a turn at a root; below one, remember whose run this is."""
+        try:
+            if parent_run_id is None:
+                self._turns.begin(run_id, inputs, kwargs)
+                return
+            turn = self._runs.get(parent_run_id.int)
+            if turn is None:
+                self._turns.begin_below(run_id, parent_run_id, inputs, kwargs)
+                return
+            key = run_id.int
+            turn.parents[key] = parent_run_id.int
+            self._runs[key] = turn
+            if turn.closed:
+                self._runs.pop(key, None)
+            elif turn.chains is not None:
+                turn.chains[key] = Chain(key, kwargs.get("name"), inputs)
+        except Exception:  # noqa: BLE001 - the host never sees our errors
+            self._unreadable("on_chain_start")
+
+    def on_chain_end(
+        self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Close the turn at its root; below, keep what may hold documents."""
+        try:
+            key = run_id.int
+            turn = self._runs.get(key)
+            if turn is None:
+                return
+            if turn.key == key:
+                self._turns.end(turn, outputs, None, kwargs.get("inputs"))
+                return
+            if parent_run_id is None:
+                turn.outputs = outputs
+            if not turn.retrievals and isinstance(outputs, (list, dict)):
+                turn.results.append(outputs)
+            if turn.chains is not None:
+                _end_chain(turn, key, outputs, None, kwargs.get("inputs"))
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_chain_end")
+
+    def on_chain_error(
+        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Close the turn at its root; below, notice an interrupt."""
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is None:
+                return
+            if turn.key == run_id.int:
+                self._turns.end(turn, None, error, kwargs.get("inputs"))
+                return
+            if type(error).__name__ in INTERRUPTS:
+                turn.interrupted = True
+            if turn.chains is not None:
+                _end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_chain_error")
+
+    # -- retrievers
+
+    def on_retriever_start(
+        self, serialized: Any, query: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Remember the query."""
+        try:
+            turn = self._turns.join(run_id, parent_run_id)
+            if turn is not None:
+                turn.retrievals[run_id.int] = Retrieval(run_id.int, kwargs.get("name"), query)
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_retriever_start")
+
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Keep the documents, in their order, whatever the chain does to the list."""
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None:
+                retrieval = turn.retrievals[run_id.int]
+                retrieval.ended = time.perf_counter()
+                retrieval.documents = tuple(documents)
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_retriever_end")
+
+    # -- models
+
+    def on_chat_model_start(
+        self,
+        serialized: Any,
+        messages: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Remember what the model is sent."""
+        try:
+            turn = self._turns.join(run_id, parent_run_id)
+            if turn is not None:
+                turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages)
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_chat_model_start")
+
+    def on_llm_start(
+        self,
+        serialized: Any,
+        prompts: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Remember what the model is sent."""
+        self.on_chat_model_start(serialized, prompts, run_id=run_id, parent_run_id=parent_run_id)
+
+    def on_llm_new_token(self, token: Any, *args: Any, **kwargs: Any) -> None:
+        """Tokens are of no interest: the root's output holds the answer."""
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Keep the reply; it tells which prompts the answer came out of."""
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and (model := turn.models.get(run_id.int)) is not None:
+                model.ended = time.perf_counter()
+                model.reply = response
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_llm_end")
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """The run is over, without a reply."""
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and (model := turn.models.get(run_id.int)) is not None:
+                model.ended = time.perf_counter()
+                model.failed = not isinstance(error, STOPS)
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_llm_error")
+
+    # -- tools
+
+    def on_tool_start(
+        self,
+        serialized: Any,
+        input_str: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        inputs: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Remember the call."""
+        try:
+            turn = self._turns.join(run_id, parent_run_id)
+            if turn is not None:
+                name = kwargs.get("name") or (serialized or {}).get("name")
+                turn.tools[run_id.int] = Tool(run_id.int, name, inputs if inputs is not None else input_str)
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_tool_start")
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Keep what the tool returned."""
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and (tool := turn.tools.get(run_id.int)) is not None:
+                tool.output = output
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_tool_end")
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Notice an interrupt that was raised inside a tool."""
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and type(error).__name__ in INTERRUPTS:
+                turn.interrupted = True
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_tool_error")
+
+    def _unreadable(self, event: str) -> None:
+        self._turns.count("unreadable_event")
+        self._warn_once(
+            "unreadable_event",
+            "an event could not be read and was left out (%s); further ones are counted in stats() only",
+            event,
+            exc_info=True,
+        )
+
+
+def _end_chain(turn: Turn, key: int, outputs: Any, error: BaseException | None, inputs: Any) -> None:
+    chain = turn.chains.get(key) if turn.chains else None
+    if chain is not None:
+        chain.ended, chain.outputs, chain.error = time.perf_counter(), outputs, error
+        if inputs is not None:
+            chain.inputs = inputs

@@ -1,0 +1,129 @@
+"""What a turn retrieved, retrieval by retrieval, and what of it the answer rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.record import Context, ContextsSource, Stage, text_of
+from steelyard.recording import Assembled, assemble, mark_in_prompt, unique
+from steelyard_llamaindex._extract import contexts_of, get, nodes_of, prompt_of, question_of, result_of
+from steelyard_llamaindex._options import Options
+from steelyard_llamaindex._turn import Step, Turn, is_inside
+
+_COMPOSED = ("query", "chat", "tool")
+
+
+@dataclass(slots=True)
+class _Hop:
+    """One retrieval of the turn, with what came of it."""
+
+    query: str
+    nodes: list[Any]
+    composed: bool
+    """Whether a query engine answered from it, rather than a bare retriever."""
+
+
+class TurnContexts:
+    """The contexts of one turn.
+
+    Attributes:
+        hops: Its retrievals, each with the nodes that came out at the end of it.
+        retrievals: Its outermost retrieval steps.
+    """
+
+    def __init__(self, turn: Turn, options: Options) -> None:
+        self._turn = turn
+        self._options = options
+        self.retrievals = [s for s in turn.steps if s.kind == "retrieve" and not is_inside(s, "retrieve")]
+        self.hops = self._hops(turn.root) or self._tool_results()
+
+    def passages(self, question: str) -> tuple[list[Context], list[str]]:
+        """The passages the answer rests on, retrieval by retrieval, and notes on what has no text."""
+        hops = self.hops
+        found = [context for n, hop in enumerate(hops) for context in self._passages(hop, n, question)]
+        silent = sum(len(hop.nodes) for hop in hops) - len(found)
+        notes = [f"{silent} retrieved nodes have no text"] if silent else []
+        return found + self._tool_texts(len(hops)), notes
+
+    def _passages(self, hop: _Hop, number: int, question: str) -> list[Context]:
+        query = hop.query if hop.query.strip() != question.strip() else ""
+        return contexts_of(
+            hop.nodes, query=query or None, hop=number, with_metadata=self._options.node_text == "llm"
+        )
+
+    def _hops(self, step: Step) -> list[_Hop]:
+        """The retrievals of a step, each with the nodes that came out at the end of it.
+
+        What a component returns stands for what its parts returned: a fused retriever for those it fuses, an
+        engine with a reranker for its retriever. An engine made of engines is the exception, since it answers
+        from their answers: what they returned is kept, as far as it says so itself.
+        """
+        inner = [hop for child in self._turn.steps if child.parent is step for hop in self._hops(child)]
+        own = nodes_of(result_of(step.result))
+        if not own:
+            return inner
+        asked = question_of(step.asked)
+        if any(hop.composed for hop in inner) and step.kind != "retrieve":
+            return _named(inner, own)
+        query = inner[0].query if len(inner) == 1 and inner[0].query else asked
+        return [_Hop(query, own, step.kind in _COMPOSED)]
+
+    def _tool_results(self) -> list[_Hop]:
+        """Nodes in an agent's own account of its tools, where the tools ran unseen."""
+        calls = get(result_of(self._turn.root.result), "tool_calls")
+        calls = calls if isinstance(calls, (list, tuple)) else ()
+        hops = [_Hop("", nodes_of(get(call, "tool_output")), False) for call in calls]
+        return [hop for hop in hops if hop.nodes]
+
+    def _tool_texts(self, hop: int) -> list[Context]:
+        """The texts of the tools that the user named as evidence."""
+        outputs = [
+            step.result for step in self._turn.steps if step.kind == "tool" and step.result is not None
+        ]
+        named = [each for each in outputs if get(each, "tool_name") in self._options.tool_contexts]
+        texts = [text_of(each.content).strip() for each in named if not nodes_of(each)]
+        return [Context(text=text, hop=hop + number) for number, text in enumerate(texts) if text]
+
+    def assembled(self, contexts: list[Context], question: str) -> tuple[Assembled, tuple[Context, ...]]:
+        """The contexts to judge by, and everything retrieved where that is more."""
+        prompts = [prompt_of(prompt) for prompt in self._turn.prompts]
+        source: ContextsSource = "tool" if self._turn.root.kind == "agent" else "retrieved"
+        assembled = assemble(contexts, prompts=prompts, source=source)
+        everything = self._everything(question)
+        if assembled.contexts_source == "in_prompt":
+            everything = list(mark_in_prompt(everything, prompts))
+        kept = {context.text for context in assembled.contexts}
+        if all(context.text in kept for context in everything):
+            return assembled, assembled.retrieved
+        return assembled, unique(everything)
+
+    def _everything(self, question: str) -> list[Context]:
+        """What the retrievers returned; nothing where all of it is in the hops already."""
+        found = [_Hop(question_of(step.asked), nodes_of(step.result), False) for step in self.retrievals]
+        used = {id(each.node) for hop in self.hops for each in hop.nodes}
+        if all(id(each.node) in used for hop in found for each in hop.nodes):
+            return []
+        return [context for n, hop in enumerate(found) for context in self._passages(hop, n, question)]
+
+    def stages(self) -> Iterable[Stage]:
+        """Retrievals inside others: the parts of a fused retriever, the queries of a rewriting one."""
+        for step in self._turn.steps:
+            if step.kind == "retrieve" and is_inside(step, "retrieve"):
+                query = question_of(step.asked)
+                nodes = nodes_of(step.result)
+                contexts = contexts_of(
+                    nodes, query=None, hop=0, with_metadata=self._options.node_text == "llm"
+                )
+                yield Stage(name=step.name, query=query, contexts=tuple(contexts))
+
+
+def _named(hops: Sequence[_Hop], nodes: Iterable[Any]) -> list[_Hop]:
+    """The hops, without the nodes that their engine does not name among its sources."""
+    names = {each.node.node_id for each in nodes}
+    kept = [
+        _Hop(hop.query, [each for each in hop.nodes if each.node.node_id in names], hop.composed)
+        for hop in hops
+    ]
+    return [hop for hop in kept if hop.nodes] or list(hops)

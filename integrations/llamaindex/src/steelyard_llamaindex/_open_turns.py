@@ -1,0 +1,240 @@
+"""The turns that are under way: which span belongs to which turn, and when a turn is over.
+
+This is the hot path. Every span and event costs a few dictionary operations and keeps references only; the
+Record is built later, from the steps, by `steelyard_llamaindex._build`. Whatever never ends is evicted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
+from time import perf_counter
+from typing import Any
+
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.record import text_of
+from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
+from steelyard_llamaindex._kinds import Kind, stream_of
+from steelyard_llamaindex._turn import Place, Step, Turn, current_place
+
+_logger = logging.getLogger("steelyard.llamaindex")
+
+_ROOTS = frozenset({"query", "chat", "agent", "workflow"})
+_RUNS = frozenset({"agent", "workflow"})
+_MOST_STEPS = 1000
+
+
+class OpenTurns:
+    """Follows spans into turns and hands over each turn when it ends.
+
+    Args:
+        target: Takes the finished turns.
+        draft: Makes what is handed over.
+        defer: Told of the result of a root; says whether its answer is still to come, as a stream.
+        ttl: Seconds after which an open turn is given up, as `interrupted`.
+        most: How many turns may be open before the oldest is given up.
+    """
+
+    def __init__(
+        self,
+        target: TurnTarget,
+        *,
+        draft: Callable[[Turn], Draft],
+        defer: Callable[[OpenTurns, Turn, Any], bool],
+        ttl: float,
+        most: int,
+    ) -> None:
+        self._submit = target.submit
+        self._draft = draft
+        self._defer = defer
+        self._ttl = ttl
+        self._most = most
+        self.places: dict[str, Place] = {}
+        """Where each open span belongs; a span of no interest has the place of its parent."""
+        self._open: dict[str, Turn] = {}
+        self._lock = threading.Lock()
+        self._warn_once = WarnOnce(_logger)
+
+    @property
+    def left(self) -> list[str]:
+        """Ids of the spans and turns that are being held; none when nothing runs."""
+        return [*self.places, *self._open]
+
+    def enter(self, id_: str, parent_id: str | None, kind: Kind, asked: Any, name: str, tags: Any) -> None:
+        """A span began that may matter to a record."""
+        if is_unrecorded():
+            return
+        place = self.places.get(parent_id) if parent_id is not None else None
+        if place is None:
+            place = current_place.get()
+        if place is None or place[0].done:
+            if kind in _ROOTS:
+                self.open(id_, kind, asked=asked, name=name, tags=tags)
+            return
+        turn, parent = place
+        # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
+        if kind not in _RUNS and not (kind == "llm" == parent.kind):
+            place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
+        self.places[id_] = place
+        turn.open.add(id_)
+
+    def _step(self, turn: Turn, step: Step) -> Step:
+        if len(turn.steps) < _MOST_STEPS:
+            turn.steps.append(step)
+        if step.kind == "writer":
+            turn.streaming = True
+            turn.root.result = step.asked
+        return step
+
+    def open(self, id_: str, kind: Kind, *, asked: Any, name: str, tags: Any) -> Turn:
+        """Begin a turn."""
+        self._evict()
+        step = Step(id_, kind, None, name, asked, began=perf_counter())
+        trace = current_trace(run_id=id_, framework="llamaindex")
+        turn = Turn(id_, step, trace, tags or {}, time.time())
+        turn.steps.append(step)
+        turn.open.add(id_)
+        self.places[id_] = (turn, step)
+        self._open[id_] = turn
+        return turn
+
+    def follow(self, id_: str, parent_id: str | None) -> None:
+        """A span of no interest began."""
+        place = self.places.get(parent_id)  # type: ignore[arg-type]
+        if place is not None:
+            self.places[id_] = place
+            place[0].open.add(id_)
+
+    def leave(self, id_: str, result: Any) -> None:
+        """A span ended well."""
+        place = self.places.pop(id_, None)
+        if place is None:
+            return
+        turn, step = place
+        turn.open.discard(id_)
+        if step.id == id_:
+            self._leave(turn, step, result)
+
+    def _leave(self, turn: Turn, step: Step, result: Any) -> None:
+        step.seconds = perf_counter() - step.began
+        if step is turn.root:
+            self._leave_root(turn, result)
+        elif step.kind == "llm":
+            turn.generation += 0.0 if turn.streaming else step.seconds
+            if not isinstance(result, (Generator, AsyncGenerator)):
+                turn.said = result
+        elif step.kind == "writer":
+            turn.generation += step.seconds
+            turn.written = True
+            if turn.returned:
+                self.finish(turn)
+        else:
+            # A response may carry the very stream that will hold this turn: keep its nodes, not itself.
+            step.result = getattr(result, "source_nodes", None) if step.kind in _ROOTS else result
+            cls: Any = type(result)
+            if turn.root.kind == "manual" and step.kind in _ROOTS and stream_of(cls) is None:
+                turn.said = result
+
+    def _leave_root(self, turn: Turn, result: Any) -> None:
+        try:
+            if self._defer(self, turn, result):
+                return
+            turn.root.result = result
+        except Exception as error:  # noqa: BLE001 - a response may be an object of the application's own
+            self.complain("stream", error)
+        self.finish(turn)
+
+    def keep(self, turn: Turn) -> None:
+        """Let the writer of a streamed chat find its turn, whose root has returned."""
+        turn.open.add(turn.id)
+        self.places[turn.id] = (turn, turn.root)
+        turn.returned = True
+        if turn.written:
+            self.finish(turn)
+
+    def release(self, turn: Turn) -> None:
+        """Forget a turn; from now on it lives as long as the stream that holds it."""
+        self._open.pop(turn.id, None)
+        for id_ in list(turn.open):
+            self.places.pop(id_, None)
+
+    def drop(self, id_: str, error: BaseException | None) -> None:
+        """A span ended with an exception."""
+        place = self.places.pop(id_, None)
+        if place is None:
+            return
+        turn, step = place
+        turn.open.discard(id_)
+        if turn.failure is None and error is not None:
+            turn.failure = _shown(error)
+        if step.id != id_:
+            return
+        if step is turn.root or step.kind == "writer":
+            self.fail(turn, error)
+
+    def fail(self, turn: Turn, error: BaseException | None) -> None:
+        """End a turn that an exception ended."""
+        if isinstance(error, Exception):
+            turn.status, turn.error = "error", _shown(error)
+        elif error is None and turn.failure is not None:
+            turn.status, turn.error = "error", turn.failure
+        else:
+            turn.status = "cancelled"
+        self.finish(turn)
+
+    def cancel(self, span_id: str | None) -> None:
+        """A workflow was cancelled; its span will end as if all were well."""
+        place = self.places.get(span_id) if span_id is not None else None
+        if place is not None and place[1] is place[0].root:
+            place[0].status = "cancelled"
+
+    def place(self, span_id: str | None) -> Place | None:
+        """Where an event of this span belongs."""
+        place = self.places.get(span_id) if span_id is not None else None
+        if place is not None or is_unrecorded():
+            return place
+        return current_place.get()
+
+    def finish(self, turn: Turn) -> None:
+        """End a turn, once, and hand it over."""
+        with self._lock:
+            if turn.done:
+                return
+            turn.done = True
+        self.release(turn)
+        if turn.root.seconds is None or turn.streaming:
+            turn.root.seconds = perf_counter() - turn.root.began
+        try:
+            self._submit(self._draft(turn))
+        except Exception as error:  # noqa: BLE001 - whatever receives turns, the application goes on
+            self.complain("submit", error)
+
+    def _evict(self) -> None:
+        """Give up turns that are too old or too many; they are the first in order of beginning."""
+        horizon = time.time() - self._ttl
+        while self._open:
+            try:
+                turn = next(iter(self._open.values()))
+            except (StopIteration, RuntimeError):  # another thread was quicker
+                return
+            if turn.started > horizon and len(self._open) < self._most:
+                return
+            turn.status = "interrupted"
+            self.finish(turn)
+
+    def complain(self, doing: str, error: BaseException) -> None:
+        """Log that recording failed, once for each kind: the dispatcher swallows what handlers raise."""
+        self._warn_once(
+            (doing, type(error)),
+            "recording a LlamaIndex turn failed at %s with %s; the application is not affected, but the turn "
+            "may be missing or incomplete; more failures of this kind are not logged",
+            doing,
+            type(error).__name__,
+            exc_info=error if _logger.isEnabledFor(logging.DEBUG) else None,
+        )
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {text_of(error)}"

@@ -1,0 +1,174 @@
+"""The two handlers on LlamaIndex's root dispatcher: spans give the structure of a turn, events the rest.
+
+`BaseSpanHandler` would build a span object for each call and keep it; overriding its three methods directly
+is far cheaper. The dispatcher swallows whatever a handler raises, so each says it itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from llama_index_instrumentation.base import BaseEvent
+from llama_index_instrumentation.dispatcher import active_instrument_tags
+from llama_index_instrumentation.event_handlers import BaseEventHandler
+from llama_index_instrumentation.span import BaseSpan
+from llama_index_instrumentation.span_handlers import BaseSpanHandler
+
+from steelyard_llamaindex._kinds import kind_of
+from steelyard_llamaindex._open_turns import OpenTurns
+
+_MOST_PROMPTS = 1000
+
+
+class Spans(BaseSpanHandler[BaseSpan]):
+    """Follows the spans of the root dispatcher."""
+
+    turns: Any = None
+    """The `OpenTurns` under way. A declared field, since pydantic's private attributes are slow to read."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name of the class."""
+        return "SteelyardSpans"
+
+    def span_enter(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
+        parent_id: str | None = None,
+        tags: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A span began."""
+        try:
+            cls: Any = type(instance)
+            kind = kind_of(id_, cls)
+            if kind is None:
+                self.turns.follow(id_, parent_id)
+                return
+            asked = _asked(kind, instance, bound_args.arguments)
+            # A workflow's span comes without the tags that are in force.
+            given = active_instrument_tags.get() if tags is None else tags
+            self.turns.enter(id_, parent_id, kind, asked, cls.__name__, given)
+        except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it unheard
+            self.turns.complain("span_enter", error)
+
+    def span_exit(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
+        result: Any | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A span ended."""
+        try:
+            self.turns.leave(id_, result)
+        except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it unheard
+            self.turns.complain("span_exit", error)
+
+    def span_drop(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
+        err: BaseException | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A span was ended by an exception."""
+        try:
+            self.turns.drop(id_, err)
+        except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it unheard
+            self.turns.complain("span_drop", error)
+
+    def new_span(self, *args: Any, **kwargs: Any) -> None:
+        """Not used: no span objects are made."""
+
+    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
+        """Not used: no span objects are made."""
+
+    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
+        """Not used: no span objects are made."""
+
+
+def _asked(kind: str, instance: Any, arguments: dict[str, Any]) -> Any:
+    """What a call is about: its first argument, with the exceptions that frameworks grow."""
+    if kind in ("agent", "workflow"):
+        return arguments.get("start_event")
+    if kind == "writer":
+        return instance.source_nodes
+    if kind in ("llm", "tool"):
+        return None
+    return next(iter(arguments.values()), None)
+
+
+class Events(BaseEventHandler):
+    """Listens to the few events that say more than spans do."""
+
+    turns: Any = None
+    """The `OpenTurns` under way."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name of the class."""
+        return "SteelyardEvents"
+
+    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
+        """Take an event; most are of no interest, and those cost one look-up."""
+        take = _TAKEN.get(type(event).__name__)
+        if take is None:
+            return
+        try:
+            take(self.turns, event)
+        except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it unheard
+            self.turns.complain(type(event).__name__, error)
+
+
+def _chat(turns: OpenTurns, event: Any) -> None:
+    _prompt(turns, event.span_id, event.messages)
+
+
+def _completion(turns: OpenTurns, event: Any) -> None:
+    _prompt(turns, event.span_id, event.prompt)
+
+
+def _prompt(turns: OpenTurns, span_id: str | None, prompt: Any) -> None:
+    place = turns.place(span_id)
+    if place is None or len(place[0].prompts) >= _MOST_PROMPTS:
+        return
+    turn, step = place
+    # The synchronous method that an asynchronous one calls is the same step, and sends the same prompt.
+    if step.kind == "llm":
+        if step.asked is not None:
+            return
+        step.asked = prompt
+    turn.prompts.append(prompt)
+
+
+def _reply(turns: OpenTurns, event: Any) -> None:
+    place = turns.place(event.span_id)
+    if place is not None and place[0].root.kind == "manual":
+        place[0].said = event.response
+
+
+def _piece(turns: OpenTurns, event: Any) -> None:
+    place = turns.place(event.span_id)
+    if place is not None:
+        place[0].pieces.append(event.delta)
+
+
+def _cancelled(turns: OpenTurns, event: Any) -> None:
+    turns.cancel(event.span_id)
+
+
+_TAKEN: dict[str, Callable[[OpenTurns, Any], None]] = {
+    "LLMChatStartEvent": _chat,
+    "LLMCompletionStartEvent": _completion,
+    "LLMChatEndEvent": _reply,
+    "LLMCompletionEndEvent": _reply,
+    "StreamChatDeltaReceivedEvent": _piece,
+    "SpanCancelledEvent": _cancelled,
+}

@@ -1,0 +1,93 @@
+"""One turn of LlamaIndex under way: its steps, and the place where a span or an event belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.record import Status, TraceRef
+from steelyard_llamaindex._kinds import Kind
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One part of a turn that matters for its record."""
+
+    id: str
+    """The id of its span."""
+    kind: Kind
+    """What it is."""
+    parent: Step | None
+    """The step it was called from; None for the root."""
+    name: str
+    """The class of what was called."""
+    asked: Any = None
+    """What it was called with: a string, a QueryBundle, a message, a start event, a prompt."""
+    result: Any = None
+    """What it returned; of engines inside a turn, only the nodes."""
+    began: float = 0.0
+    """When it began, by the performance counter."""
+    seconds: float | None = None
+    """How long it took."""
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """One RAG turn under way, or over and waiting to become a Record."""
+
+    id: str
+    """The id of its root span."""
+    root: Step
+    """Its first step."""
+    trace: TraceRef | None
+    """The span of the application that was current when it began."""
+    tags: Mapping[str, Any]
+    """What the user set with `instrument_tags`."""
+    started: float
+    """When it began, in Unix time."""
+    steps: list[Step] = field(default_factory=list)
+    """Its steps, in order of beginning."""
+    prompts: list[Any] = field(default_factory=list)
+    """What language models were sent."""
+    pieces: list[str] = field(default_factory=list)
+    """Pieces of a streamed answer."""
+    said: Any = None
+    """What a language model replied last; the answer of a turn that has no result of its own."""
+    failure: str | None = None
+    """The first step that raised, whether or not the run went on."""
+    status: Status = "ok"
+    """How it ended, or will if nothing happens."""
+    error: str | None = None
+    """What ended it, where that was an error."""
+    generation: float = 0.0
+    """Seconds spent in language models."""
+    streaming: bool = False
+    """Whether the answer comes after the root has returned."""
+    returned: bool = False
+    """Whether the root of a streamed chat has returned; the turn ends with the later of root and writer."""
+    written: bool = False
+    """Whether the writer of a streamed chat has ended."""
+    done: bool = False
+    """Whether it is over and handed over."""
+    open: set[str] = field(default_factory=set)
+    """Ids of its spans that have not ended."""
+    given: Mapping[str, Any] | None = None
+    """Record fields that a `record` block was given; they win over what was seen."""
+
+
+Place = tuple[Turn, Step]
+
+current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place", default=None)
+"""Where spans without a parent of their own belong: a `record` block, or a stream that is being read."""
+
+
+def is_inside(step: Step, kind: str) -> bool:
+    """Whether a step was called from one of a kind, at whatever depth."""
+    parent = step.parent
+    while parent is not None:
+        if parent.kind == kind:
+            return True
+        parent = parent.parent
+    return False

@@ -1,0 +1,164 @@
+"""From a turn to its Record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from steelyard.record import Context, Record, Status, Timings, TraceRef
+from steelyard.recording import assemble, unique
+from steelyard_opentelemetry._contexts import Found
+from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.spans._span import Span
+from steelyard_opentelemetry.spans._tree import Node
+
+_CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b")
+_INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
+_EMPTY = "Empty Response"
+_NANO = 1e9
+_SESSION = ("session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id")
+_USER = ("user.id", "enduser.id", "traceloop.association.properties.user_id")
+
+
+def record_of(turn: Turn, found: Found) -> Record:
+    """The Record of a turn whose documents were found.
+
+    The same spans give the same id again, so that what is read twice is scored once.
+    """
+    span = turn.root.span
+    status, error = _status(turn)
+    prompts = () if found.given else turn.prompts
+    assembled = assemble((*found.reranked, *found.contexts), prompts=prompts, source=found.source)
+    contexts, retrieved = assembled.contexts, assembled.retrieved
+    if found.reranked and assembled.contexts_source != "in_prompt":
+        contexts, retrieved = found.reranked, unique(found.contexts)
+    dropped = sum(node.span.dropped for node in turn.nodes if node.parsed)
+    reference = next((parsed.reference for _, parsed in turn.seen("turn") if parsed.reference), None)
+    return Record(
+        id=f"{span.trace_id}-{span.span_id}",
+        question=turn.question,
+        standalone_question=turn.standalone or None,
+        contexts=contexts,
+        contexts_source=assembled.contexts_source,
+        retrieved=retrieved,
+        stages=found.stages,
+        answer="" if status == "error" else turn.answer,
+        reference=reference,
+        status=status,
+        error=error,
+        trace=TraceRef(
+            trace_id=span.trace_id, span_id=span.span_id, sampled=span.sampled, framework="opentelemetry"
+        ),
+        timings=_timings(turn),
+        tags=_tags(span),
+        metadata=_metadata(turn, contexts),
+        notes=tuple(_notes(turn, found, dropped)),
+        truncated=("contexts",) if dropped else (),
+    )
+
+
+def failure(turn: Turn) -> str:
+    """What went wrong in a turn as a whole, as `Type: message`; nothing where it went well."""
+    if turn.root.span.failed:
+        return _error(turn.root.span)
+    if turn.answer == _EMPTY:
+        # LlamaIndex swallows an error of the model and answers with this text.
+        return next((_error(node.span) for node in turn.nodes if node.span.failed), "")
+    return ""
+
+
+def _status(turn: Turn) -> tuple[Status, str | None]:
+    error = failure(turn)
+    if not error:
+        interrupted = any(_INTERRUPTED.search(_error(n.span)) for n in turn.nodes if n.span.failed)
+        return ("interrupted", None) if interrupted and not turn.answer else ("ok", None)
+    if _CANCELLED.search(error):
+        return "cancelled", None
+    return ("interrupted", None) if _INTERRUPTED.search(error) else ("error", error)
+
+
+def _error(span: Span) -> str:
+    for event in reversed(span.events):
+        if event.name == "exception":
+            kind = str(event.attributes.get("exception.type") or "Error").rpartition(".")[2]
+            message = str(event.attributes.get("exception.message") or span.error).strip()
+            return f"{kind}: {message}" if message else kind
+    return span.error or str(span.attributes.get("error.type") or "Error")
+
+
+def _timings(turn: Turn) -> Timings:
+    span = turn.root.span
+    start = min(node.span.start for node in turn.nodes) if turn.joined else span.start
+    end = max(span.end, *(node.span.end for node, _ in turn.seen("llm")), span.start)
+    return Timings(
+        started_at=start / _NANO,
+        total=(end - start) / _NANO,
+        retrieval=_covered(node for node, _ in turn.seen("retrieval")),
+        generation=_covered(node for node, _ in turn.seen("llm")),
+    )
+
+
+def _covered(nodes: Iterable[Node]) -> float | None:
+    """Seconds in which at least one of the spans ran: nested and doubly instrumented ones count once."""
+    total = reached = 0
+    found = False
+    for node in sorted(nodes, key=lambda node: node.span.start):
+        found = True
+        total += max(0, node.span.end - max(node.span.start, reached))
+        reached = max(reached, node.span.end)
+    return total / _NANO if found else None
+
+
+def _tags(span: Span) -> tuple[str, ...]:
+    tags = span.attributes.get("tag.tags")
+    return tuple(str(tag) for tag in tags) if isinstance(tags, (list, tuple)) else ()
+
+
+def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:
+    """What helps to find and to group turns later; no content."""
+    attributes = [node.span.attributes for node in turn.nodes]
+    found = {
+        "dialects": sorted({node.parsed.dialect for node in turn.nodes if node.parsed}),
+        "span": turn.root.span.name,
+        "service": turn.root.span.service,
+        "session": _first(attributes, _SESSION),
+        "user": _first(attributes, _USER),
+        "traces": list(turn.joined),
+        "retrieval_span": _retrieval_span(turn, contexts),
+        "model": _first(attributes, ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _retrieval_span(turn: Turn, contexts: Sequence[Context]) -> str:
+    """The one span whose documents the contexts are, by text and position, so that each can be annotated."""
+    found = turn.outermost("retrieval")
+    if len(found) != 1 or not contexts:
+        return ""
+    node, parsed = found[0]
+    texts = dict(enumerate(document.text for document in parsed.documents))
+    same = all(context.rank is not None and texts.get(context.rank) == context.text for context in contexts)
+    return node.span.span_id if same else ""
+
+
+def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
+    values = (found.get(key) for found in attributes for key in keys)
+    return next((value for value in values if isinstance(value, str) and value), "")
+
+
+def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
+    if found.note:
+        yield found.note
+    if turn.joined:
+        yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"
+    if dropped:
+        yield (
+            f"the SDK dropped {dropped} attributes or events, so documents may be missing; "
+            "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
+        )
+    broken = sorted({parsed.broken for node in turn.nodes if (parsed := node.parsed) and parsed.broken})
+    if broken:
+        yield f"some attributes could not be read: {', '.join(broken)}"
+    if turn.root.span.parent_id and turn.root.parsed and turn.root.parsed.kind == "llm":
+        yield "the span above this turn never ended or was not seen"

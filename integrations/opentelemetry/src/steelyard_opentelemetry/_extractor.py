@@ -1,0 +1,283 @@
+"""Finding the RAG turns in the spans of some traces.
+
+Two things make it harder than reading each trace by itself. Where a root never ended, or an instrumentor
+starts a new trace halfway, the pieces of one turn have no root in common: they are joined by content, a
+retrieval with the model call whose prompt holds its documents or its query. And two instrumentors that watch
+the same application tell the same turn twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.record import Record
+from steelyard.recording import mark_in_prompt
+from steelyard_opentelemetry._build import record_of
+from steelyard_opentelemetry._candidates import (
+    Candidates,
+    candidates_in,
+    is_judgeable,
+    is_made_by,
+    with_calls,
+)
+from steelyard_opentelemetry._contexts import find_contexts
+from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
+from steelyard_opentelemetry._fingerprint import TurnFingerprint
+from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.spans._span import Span
+from steelyard_opentelemetry.spans._tree import Node
+
+_log = logging.getLogger("steelyard.opentelemetry")
+_NANO = 1_000_000_000
+_FEWEST_WORDS = 2
+_REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
+_MOST_TWINS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What came of some spans."""
+
+    records: list[Record] = field(default_factory=list)
+    """One for each RAG turn."""
+    diagnoses: list[Diagnosis] = field(default_factory=list)
+    """Why the rest gave none."""
+    duplicates: int = 0
+    """Turns told a second time, by another instrumentor."""
+
+
+def read(spans: Iterable[Span]) -> Extraction:
+    """Every turn in some spans, all at once."""
+    reader = TurnExtractor()
+    first = reader.read(spans)
+    last = reader.close()
+    records = sorted([*first.records, *last.records], key=_started)
+    return Extraction(records, [*first.diagnoses, *last.diagnoses], first.duplicates)
+
+
+def _started(record: Record) -> float:
+    return (record.timings.started_at if record.timings else None) or 0.0
+
+
+class TurnExtractor:
+    """Reads traces as they complete, and keeps the pieces that may still belong to a turn.
+
+    Args:
+        patience: Seconds after which a retrieval without a model call is given up. A model call without a
+            retrieval waits for an eighth of that: it may turn out to be part of a turn that ends later.
+        most: How many pieces of each kind are kept; the oldest goes first.
+    """
+
+    def __init__(self, *, patience: float = 240.0, most: int = 256) -> None:
+        self._patience = int(patience * _NANO)
+        self._most = most
+        self._retrieval_parts: deque[Turn] = deque()
+        self._calls: deque[Turn] = deque()
+        self._recent: BoundedDict[bytes, list[TurnFingerprint]] = BoundedDict(max_items=most)
+        self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
+        self._warn_once = WarnOnce(_log)
+        self.errors = 0
+        """Traces and turns that could not be read."""
+        self.late = 0
+        """Spans that came after their turn had been recorded, and tell nothing new."""
+
+    @contextmanager
+    def _harmless(self) -> Iterator[None]:
+        """One trace that cannot be read must not cost the others."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - whatever an instrumentor wrote
+            self.errors += 1
+            self._warn_once("unreadable", "a trace could not be read; more are only counted", exc_info=True)
+
+    @property
+    def waiting(self) -> int:
+        """How many pieces still wait for what they belong to."""
+        return len(self._retrieval_parts) + len(self._calls)
+
+    def read(self, spans: Iterable[Span]) -> Extraction:
+        """The turns in the spans of some complete traces."""
+        return self.extract([self.candidates(group) for group in _by_trace(spans)])
+
+    def candidates(self, spans: Iterable[Span]) -> Candidates:
+        """What some spans of one trace hold; nothing where they cannot be read."""
+        with self._harmless():
+            return candidates_in(spans)
+        return Candidates()
+
+    def extract(self, candidates: Iterable[Candidates]) -> Extraction:
+        """The turns in some traces that were read, joined with what has waited for them."""
+        found: list[Turn] = []
+        lone: list[Turn] = []
+        for each in candidates:
+            found.extend(each.whole)
+            lone.extend(each.pieces)
+        joined, left = self._join(lone)
+        reading = Extraction()
+        for piece in left:
+            if piece.messages and piece.answer and not self._is_late(piece):
+                self._calls.append(piece)
+            else:
+                self._leftover(piece, reading)
+        kept = self._once([*found, *joined])
+        for turn in sorted(kept, key=lambda turn: turn.root.span.start):
+            with self._harmless():
+                self._settle(self._with_calls(turn), reading)
+        return Extraction(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept))
+
+    def overdue(self, now: int) -> Extraction:
+        """What has waited long enough.
+
+        Args:
+            now: Unix time in nanoseconds.
+        """
+        reading = Extraction()
+        for waiting, patience in (
+            (self._retrieval_parts, self._patience),
+            (self._calls, self._patience // 8),
+        ):
+            while waiting and (len(waiting) > self._most or now - waiting[0].root.span.end > patience):
+                self._leftover(waiting.popleft(), reading)
+        return reading
+
+    def close(self) -> Extraction:
+        """Give up what is still waiting."""
+        reading = Extraction()
+        for waiting in (self._retrieval_parts, self._calls):
+            while waiting:
+                self._leftover(waiting.popleft(), reading)
+        return reading
+
+    def _with_calls(self, turn: Turn) -> Turn:
+        """The turn with the model calls that were made on its behalf, but stand in traces of their own."""
+        merged = with_calls(turn, self._calls)
+        for call in [call for call in self._calls if is_made_by(call, turn)]:
+            self._calls.remove(call)
+        return merged
+
+    def _is_late(self, piece: Turn) -> bool:
+        """Whether a piece only repeats, in another trace, what a recorded turn has told."""
+        span = piece.root.span
+        return any(
+            fingerprint.holds(span.service, span.start)
+            and any(fingerprint.question in text for text in piece.prompts)
+            for fingerprints in self._recent.values()
+            for fingerprint in fingerprints
+        )
+
+    def _settle(self, turn: Turn, reading: Extraction) -> None:
+        """A record, or the reason why there is none."""
+        found = find_contexts(turn)
+        if is_judgeable(turn, found):
+            reading.records.append(record_of(turn, found))
+            self._remember(turn)
+        else:
+            reading.diagnoses.append(diagnose(turn, found))
+
+    def _leftover(self, turn: Turn, reading: Extraction) -> None:
+        """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
+        span = turn.root.span
+        told = self._told.get(span.trace_id) or ()
+        if span.parent_id in told or (turn.answer and not turn.retrieves and self._is_late(turn)):
+            self.late += len(turn.nodes)
+        elif turn.answer or turn.retrieves or not told:
+            self._settle(turn, reading)
+        else:
+            self.late += len(turn.nodes)
+
+    def _remember(self, turn: Turn) -> None:
+        for node in turn.nodes:
+            # One of these for every trace: a plain dict takes less memory than a BoundedDict.
+            told = self._told[node.span.trace_id] = self._told.get(node.span.trace_id, {})
+            told[node.span.span_id] = None
+            while len(told) > _REMEMBERED_SPANS:
+                del told[next(iter(told))]
+
+    def _join(self, pieces: Sequence[Turn]) -> tuple[list[Turn], list[Turn]]:
+        """Join retrievals with the model calls that used them; returns those turns and what is left over."""
+        joined: list[Turn] = []
+        left: list[Turn] = []
+        for piece in sorted(pieces, key=lambda piece: piece.root.span.start):
+            if piece.retrieves:
+                self._retrieval_parts.append(piece)
+                continue
+            parts = self._retrieval_parts_of(piece) if piece.messages else []
+            if parts:
+                for part in parts:
+                    self._retrieval_parts.remove(part)
+                joined.append(Turn.of(_root(piece, parts), [*parts, piece]))
+            else:
+                left.append(piece)
+        return joined, left
+
+    def _retrieval_parts_of(self, piece: Turn) -> list[Turn]:
+        """The retrievals whose documents or query stand in a model call's prompt, one for each query."""
+        found: dict[str, Turn] = {}
+        for part in self._retrieval_parts:
+            if _fits(part, piece, self._patience):
+                found[part.question] = part
+        return list(found.values())
+
+    def _once(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Each turn once, told by whoever tells most, where several dialects tell the same one."""
+        kept: list[Turn] = []
+        for turn in sorted(turns, key=_telling, reverse=True):
+            fingerprint = TurnFingerprint.of(turn)
+            if turn.question and turn.answer:
+                text = f"{turn.question}\0{turn.answer}".encode(errors="surrogatepass")
+                key = blake2b(text, digest_size=16).digest()
+                others = self._recent[key] = self._recent.get(key, [])
+                if any(fingerprint.is_twin(other) for other in others):
+                    continue
+                others.append(fingerprint)
+                del others[:-_MOST_TWINS]
+            kept.append(turn)
+        return kept
+
+
+def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """The spans of each trace, every span once."""
+    by_trace: dict[str, dict[str, Span]] = {}
+    for span in spans:
+        by_trace.setdefault(span.trace_id, {}).setdefault(span.span_id, span)
+    for found in by_trace.values():
+        yield list(found.values())
+
+
+def _fits(part: Turn, piece: Turn, patience: int) -> bool:
+    """Whether a model call used what was retrieved: its prompt holds the documents, or at least the query."""
+    span, after = part.root.span, piece.root.span
+    if span.service != after.service or not 0 <= after.end - span.start <= patience + after.end - after.start:
+        return False
+    if after.end < span.end and span.trace_id != after.trace_id:
+        return False
+    found = find_contexts(part)
+    if found.contexts:
+        return any(context.in_prompt for context in mark_in_prompt(found.contexts, piece.prompts))
+    query = " ".join(part.question.split())
+    prompts = " ".join(" ".join(piece.prompts).split())
+    return len(query.split()) >= _FEWEST_WORDS and query in prompts
+
+
+def _root(piece: Turn, parts: Sequence[Turn]) -> Node:
+    """The span that stands for a joined turn: a chain's if one has it, else the model call that answered."""
+    chained = [
+        h.root
+        for h in parts
+        if h.root.parsed and h.root.parsed.kind in ("chain", "agent") and h.root.parsed.question
+    ]
+    return chained[0] if chained else piece.root
+
+
+def _telling(turn: Turn) -> tuple[int, int]:
+    found = find_contexts(turn)
+    return sum(c.id is not None for c in found.contexts) + sum(
+        c.score is not None for c in found.contexts
+    ), len(found.contexts)

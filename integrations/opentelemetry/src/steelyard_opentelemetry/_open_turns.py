@@ -1,0 +1,246 @@
+"""Traces on their way: which spans are open, which have ended, and when a turn is complete.
+
+"The root has ended" is not "the trace is complete": a streamed answer's model call may start later, and a
+root may never end. What counts is that the turn's own spans have ended, none of them is open, and a short
+quiet period has passed. A span that no dialect knows (an HTTP server's) holds nothing up: a turn below it is
+complete by itself. A span that is open while nothing happens below it for `ttl` seconds is taken for one that
+never ends.
+
+Pure bookkeeping: the caller tells the time, and brings its own lock.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from steelyard_opentelemetry._candidates import Candidates
+from steelyard_opentelemetry.dialects import known_scope
+from steelyard_opentelemetry.spans._span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A span that has begun."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    scope: str
+    start: int = 0
+
+
+@dataclass(slots=True)
+class _Open:
+    """A span that has not ended yet."""
+
+    started: Started
+    touched: float
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What is known of one trace so far."""
+
+    touched: float
+    open: dict[str, _Open] = field(default_factory=dict)
+    ended: dict[str, Span] = field(default_factory=dict)
+    arrived: dict[str, float] = field(default_factory=dict)
+    look: float = 0.0
+    read: dict[str, tuple[list[str], Candidates]] = field(default_factory=dict)
+
+
+class OpenTurns:
+    """A bounded table of traces.
+
+    Args:
+        quiet: Seconds without news after which spans count as complete.
+        ttl: Seconds after which an open span below which nothing happens counts as never ending.
+        max_traces: How many traces are kept; beyond, the one without news for longest is evicted.
+        max_spans: How many ended spans are kept, over all traces; beyond, traces are evicted likewise.
+        read: Reads some spans of one trace. What it returns is kept while they are unchanged, and handed on:
+            nothing is read twice.
+    """
+
+    def __init__(
+        self,
+        *,
+        quiet: float,
+        ttl: float,
+        max_traces: int,
+        max_spans: int,
+        read: Callable[[list[Span]], Candidates],
+    ) -> None:
+        self._quiet, self._ttl = quiet, ttl
+        self._max_traces, self._max_spans = max_traces, max_spans
+        self._read = read
+        self._traces: OrderedDict[str, _Trace] = OrderedDict()
+        self.spans = 0
+        """Ended spans in the table."""
+        self.evicted = 0
+        """Traces that had to make room."""
+        self.never_ended = 0
+        """Spans that were given up."""
+        self.repeated = 0
+        """Spans that ended twice."""
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    def start(self, span: Started, now: float) -> None:
+        """Note that a span has begun."""
+        trace = self._trace(span.trace_id, now)
+        trace.open[span.span_id] = _Open(span, now)
+        self._touch(trace, span.parent_id, now)
+
+    def end(self, span: Span, now: float) -> None:
+        """Note that a span has ended."""
+        trace = self._trace(span.trace_id, now)
+        trace.open.pop(span.span_id, None)
+        if span.span_id in trace.ended:
+            self.repeated += 1
+            return
+        trace.ended[span.span_id] = span
+        trace.arrived[span.span_id] = now
+        trace.look = min(trace.look, now + self._quiet)
+        self.spans += 1
+        self._touch(trace, span.parent_id, now)
+        while self.spans > self._max_spans and len(self._traces) > 1:
+            self._evict()
+
+    def ripe(self, now: float, *, force: bool = False) -> list[Candidates]:
+        """Take out every turn that is complete.
+
+        Args:
+            now: The time, on the same clock as ever.
+            force: Do not wait for the quiet period.
+        """
+        found: list[Candidates] = []
+        quiet = 0.0 if force else self._quiet
+        for trace_id, trace in list(self._traces.items()):
+            self._give_up(trace, now)
+            if not trace.open and now - trace.touched >= quiet:
+                if trace.ended:
+                    found.append(self._take(trace_id, trace, list(trace.ended)))
+                else:
+                    del self._traces[trace_id]
+            elif trace.ended and (force or now >= trace.look):
+                found.extend(self._ready(trace_id, trace, now, quiet))
+        return found
+
+    def rest(self) -> list[Candidates]:
+        """Take out everything, complete or not."""
+        traces = [trace for trace in self._traces.values() if trace.ended]
+        found = [self._candidates(trace, list(trace.ended)) for trace in traces]
+        self._traces.clear()
+        self.spans = 0
+        return found
+
+    def _trace(self, trace_id: str, now: float) -> _Trace:
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._traces[trace_id] = _Trace(now)
+            while len(self._traces) > self._max_traces:
+                self._evict()
+        trace.touched = now
+        self._traces.move_to_end(trace_id)
+        return trace
+
+    def _evict(self) -> None:
+        _, trace = self._traces.popitem(last=False)
+        self.spans -= len(trace.ended)
+        self.evicted += 1
+
+    def _touch(self, trace: _Trace, parent_id: str | None, now: float) -> None:
+        """Everything open above has news."""
+        above = trace.open.get(parent_id or "")
+        while above is not None and above.touched < now:
+            above.touched = now
+            above = trace.open.get(above.started.parent_id or "")
+
+    def _give_up(self, trace: _Trace, now: float) -> None:
+        stale = [key for key, span in trace.open.items() if now - span.touched >= self._ttl]
+        for key in stale:
+            del trace.open[key]
+        self.never_ended += len(stale)
+        if stale:
+            trace.look = now
+
+    def _candidates(self, trace: _Trace, keys: list[str]) -> Candidates:
+        """What some of a trace's ended spans hold, read once."""
+        known = trace.read.get(keys[0])
+        if known is not None and known[0] == keys:
+            return known[1]
+        found = self._read([trace.ended[key] for key in keys])
+        trace.read[keys[0]] = (keys, found)
+        return found
+
+    def _take(self, trace_id: str, trace: _Trace, keys: list[str]) -> Candidates:
+        found = self._candidates(trace, keys)
+        for key in keys:
+            del trace.ended[key], trace.arrived[key]
+            trace.read.pop(key, None)
+        self.spans -= len(keys)
+        if not trace.ended and not trace.open:
+            del self._traces[trace_id]
+        return found
+
+    def _ready(self, trace_id: str, trace: _Trace, now: float, quiet: float) -> list[Candidates]:
+        """Turns that are complete although spans above them, or elsewhere in the trace, are open.
+
+        What waits longer than `ttl` below a span that does not end is not held up by it any more: some
+        instrumentors never end a root, and every later turn then seems to stand below it.
+        """
+        found: list[Candidates] = []
+        trace.look = now + self._ttl
+        busy = {self._top(trace, span.started.parent_id, span.started.start) for span in trace.open.values()}
+        for top, keys in self._fragments(trace).items():
+            if top in busy:
+                continue
+            age = now - max(trace.arrived[key] for key in keys)
+            holders = self._holders(trace, trace.ended[top].parent_id)
+            if age < quiet:
+                trace.look = min(trace.look, now + quiet - age)
+            elif (age < self._ttl and holders) or not self._candidates(trace, keys).is_complete:
+                if age >= self._ttl and not holders:
+                    found.append(self._take(trace_id, trace, keys))
+                else:
+                    trace.look = min(trace.look, now + max(quiet, self._ttl - age))
+            else:
+                for holder in holders:
+                    del trace.open[holder]
+                self.never_ended += len(holders)
+                found.append(self._take(trace_id, trace, keys))
+        return found
+
+    def _fragments(self, trace: _Trace) -> dict[str, list[str]]:
+        fragments: dict[str, list[str]] = {}
+        for key in trace.ended:
+            top = self._top(trace, key)
+            if top is not None:
+                fragments.setdefault(top, []).append(key)
+        return fragments
+
+    def _top(self, trace: _Trace, key: str | None, begun: int = 0) -> str | None:
+        """The uppermost ended span above one, over ended spans only; None where it is not ended itself.
+
+        A span that began after its supposed parent had ended stands by itself: a context has leaked.
+        """
+        top: str | None = None
+        seen: set[str] = set()
+        while key is not None and key in trace.ended and key not in seen:
+            span = trace.ended[key]
+            if begun > span.end:
+                break
+            seen.add(key)
+            top, begun, key = key, span.start, span.parent_id
+        return top
+
+    def _holders(self, trace: _Trace, key: str | None) -> list[str]:
+        """The open spans above that may stand for the turn."""
+        seen: list[str] = []
+        while key is not None and key in trace.open and key not in seen:
+            seen.append(key)
+            key = trace.open[key].started.parent_id
+        return [key for key in seen if known_scope(trace.open[key].started.scope)]

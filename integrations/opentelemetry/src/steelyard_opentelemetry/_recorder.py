@@ -1,0 +1,335 @@
+"""The span processor: it takes references on the application's thread and does the rest on one of its own."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.recording import TurnTarget, check_positive, checked_target, is_unrecorded
+from steelyard_opentelemetry._diagnosis import Diagnosis
+from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
+from steelyard_opentelemetry._hook import content_of
+from steelyard_opentelemetry._open_turns import OpenTurns, Started
+from steelyard_opentelemetry.spans._span import from_sdk, is_own
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace import Span as SdkSpan
+
+
+_log = logging.getLogger("steelyard.opentelemetry")
+
+_KEPT_DIAGNOSES = 100
+_LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
+_EXIT_SECONDS = 5.0
+_EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanCounts:
+    """What has become of every span and trace so far."""
+
+    spans: int = 0
+    """Ended spans that were looked at."""
+    own: int = 0
+    """Spans of Steelyard's own and of judges; never recorded."""
+    records: int = 0
+    """Turns handed to the Monitor."""
+    duplicates: int = 0
+    """Turns that a second instrumentor told again."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Candidates that gave no Record, by cause; see `diagnoses`."""
+    evicted_traces: int = 0
+    """Traces that had to make room before they were complete (`max_traces`, `max_spans`)."""
+    dropped_spans: int = 0
+    """Spans that came faster than they could be looked at."""
+    late_spans: int = 0
+    """Spans that came after their turn had been recorded."""
+    repeated_spans: int = 0
+    """Spans that ended twice."""
+    never_ended: int = 0
+    """Spans that were given up after `ttl`."""
+    errors: int = 0
+    """Times that reading or handing over failed; the first is logged."""
+    open_traces: int = 0
+    """Traces that are not complete yet."""
+
+
+class EvaluationSpanProcessor(SpanProcessor):
+    """Records the RAG turns in the spans that pass by.
+
+    Add it to a `TracerProvider` beside the exporters. `on_start` and `on_end` append a reference to a queue
+    and return; traces are put together on a daemon thread of the processor, and complete turns go to the
+    Monitor.
+
+    Args:
+        monitor: Where the Records go; without one, `steelyard.online.default_monitor()`.
+        quiet: Seconds without a new span after which a turn whose spans have all ended is complete.
+        ttl: Seconds after which an open span below which nothing happens counts as never ending, and a
+            retrieval whose model call is missing is given up.
+        max_traces: How many traces may be incomplete at once; beyond, the one without news for longest is
+            evicted, and counted.
+        max_spans: How many ended spans are kept at most.
+
+    Raises:
+        ConfigurationError: If a limit is not positive or the monitor cannot take Records.
+    """
+
+    def __init__(
+        self,
+        monitor: TurnTarget | None = None,
+        *,
+        quiet: float = 1.0,
+        max_traces: int = 1000,
+        ttl: float = 120.0,
+        max_spans: int = 100_000,
+    ) -> None:
+        limits = {"quiet": quiet, "ttl": ttl, "max_traces": max_traces, "max_spans": max_spans}
+        for name, value in limits.items():
+            check_positive(name, value)
+        self._monitor = _default_monitor() if monitor is None else checked_target(monitor)
+        self._warn_once = WarnOnce(_log)
+        self._limits = {"quiet": quiet, "ttl": ttl, "max_traces": max_traces, "max_spans": max_spans}
+        self._max_spans = max_spans
+        self._tick = min(_LONGEST_TICK, max(_SHORTEST_TICK, quiet / 4))
+        self._closed = False
+        self._at_exit = _WeakCall(weakref.WeakMethod(self._exit))
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_WeakCall(weakref.WeakMethod(self._begin)))
+
+    def _begin(self) -> None:
+        """A fresh start, also in a forked child: what the parent had open is the parent's to record."""
+        self._inbox: deque[tuple[Any, bool]] = deque()
+        self._ignored: set[int] = set()
+        self._wake = threading.Event()
+        self._idle = False
+        self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._extractor = TurnExtractor(patience=2 * float(self._limits["ttl"]))
+        self._turns = OpenTurns(read=self._extractor.candidates, **self._limits)  # type: ignore[arg-type]
+        self._tally: Counter[str] = Counter()
+        self._skipped: Counter[str] = Counter()
+        self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)
+        self._dropped = 0
+        self._errors = 0
+
+    # The hot path.
+
+    def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
+        """Note that a span has begun."""
+        if is_unrecorded():
+            self._ignored.add(span.context.span_id)
+            return
+        self._put(span, True)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Note that a span has ended."""
+        if self._ignored and span.context.span_id in self._ignored:
+            self._ignored.discard(span.context.span_id)
+            return
+        self._put(span, False)
+
+    def _put(self, span: ReadableSpan, begun: bool) -> None:
+        if self._closed:
+            return
+        if len(self._inbox) >= self._max_spans:
+            self._dropped += 1
+            return
+        self._inbox.append((span, begun))
+        if self._thread is None:
+            self._start()
+        elif self._idle:
+            self._wake.set()
+
+    # Everything below is for the processor's own thread, or for whoever holds its lock.
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is not None or self._closed:
+                return
+            thread = threading.Thread(target=self._run, name="steelyard-spans", daemon=True)
+            try:
+                self._start_monitor()
+                thread.start()
+            except RuntimeError:
+                # The interpreter is shutting down; force_flush and shutdown still do the work.
+                return
+            self._thread = thread
+            self._go_first_at_exit()
+
+    def _start_monitor(self) -> None:
+        """With the first span, as an exiting interpreter may start no thread for the first turn."""
+        start = getattr(self._monitor, "start", None)
+        if callable(start):
+            with contextlib.suppress(Exception):
+                start()
+
+    def _go_first_at_exit(self) -> None:
+        """Exit functions run last in, first out: turns have to be handed over before Monitors close."""
+        atexit.unregister(self._at_exit)
+        atexit.register(self._at_exit)
+
+    def _exit(self) -> None:
+        """The program ends: hand over what there is, and give a Monitor that only now gets it some time.
+
+        One that begins with it is closed too: exit functions that are registered now are not called any more.
+        """
+        before = self._tally["records"]
+        self.shutdown()
+        finish = getattr(self._monitor, "flush" if before else "close", None)
+        if self._tally["records"] > before and callable(finish):
+            with contextlib.suppress(Exception):
+                finish(_EXIT_SECONDS)
+
+    def _run(self) -> None:
+        wake, lock = self._wake, self._lock
+        while not self._closed and lock is self._lock:
+            self._idle = not (len(self._turns) or self._extractor.waiting or self._inbox)
+            wake.wait(None if self._idle and not self._inbox else self._tick)
+            wake.clear()
+            self._idle = False
+            with lock:
+                self._work()
+
+    def _work(self, *, force: bool = False, everything: bool = False) -> None:
+        """Look at what has come, and hand over what is complete."""
+        try:
+            now = time.monotonic()
+            self._sort(now)
+            found = self._turns.rest() if everything else self._turns.ripe(now, force=force)
+            if found:
+                self._hand_over(self._extractor.extract(found))
+            if self._extractor.waiting:
+                self._hand_over(self._extractor.overdue(time.time_ns()))
+            if everything:
+                self._hand_over(self._extractor.close())
+        except Exception:  # noqa: BLE001 - nothing of ours may end the thread or reach the application
+            self._failed()
+
+    def _sort(self, now: float) -> None:
+        for _ in range(len(self._inbox)):
+            span, begun = self._inbox.popleft()
+            try:
+                self._take(span, begun, now)
+            except Exception:  # noqa: BLE001 - one odd span must not cost the others
+                self._failed()
+
+    def _take(self, span: ReadableSpan, begun: bool, now: float) -> None:
+        context, scope = span.context, span.instrumentation_scope
+        name = scope.name if scope is not None else ""
+        if is_own(name, context.trace_id):
+            self._tally["own"] += not begun
+        elif begun:
+            parent = f"{span.parent.span_id:016x}" if span.parent is not None else None
+            trace_id, span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
+            self._turns.start(Started(trace_id, span_id, parent, name, span.start_time or 0), now)
+        else:
+            self._tally["spans"] += 1
+            self._turns.end(from_sdk(span, content=content_of(context.span_id)), now)
+
+    def _hand_over(self, reading: Extraction) -> None:
+        self._tally["duplicates"] += reading.duplicates
+        for diagnosis in reading.diagnoses:
+            self._skipped[diagnosis.cause] += 1
+            self._diagnoses.append(diagnosis)
+            if diagnosis.cause not in _EXPECTED:
+                self._warn_once(
+                    diagnosis.cause,
+                    "a trace gives no record; more with the same cause are only counted: %s",
+                    diagnosis,
+                )
+        for record in reading.records:
+            try:
+                self._monitor.submit(record)
+                self._tally["records"] += 1
+                if self._tally["records"] == 1:
+                    # The Monitor has begun with this one, and registered after us.
+                    self._go_first_at_exit()
+            except Exception:  # noqa: BLE001 - a Monitor never raises, but a stand-in for one might
+                self._failed()
+
+    def _failed(self) -> None:
+        self._errors += 1
+        self._warn_once("failed", "reading spans failed; more failures are only counted", exc_info=True)
+
+    # What the application may call.
+
+    @property
+    def counts(self) -> SpanCounts:
+        """What has become of every span and trace so far."""
+        turns, tally = self._turns, self._tally
+        return SpanCounts(
+            spans=tally["spans"],
+            own=tally["own"],
+            records=tally["records"],
+            duplicates=tally["duplicates"],
+            skipped=dict(self._skipped),
+            evicted_traces=turns.evicted,
+            dropped_spans=self._dropped,
+            late_spans=self._extractor.late,
+            repeated_spans=turns.repeated,
+            never_ended=turns.never_ended,
+            errors=self._errors + self._extractor.errors,
+            open_traces=len(turns),
+        )
+
+    @property
+    def diagnoses(self) -> tuple[Diagnosis, ...]:
+        """Why the latest candidates gave no Record, and which switch to turn."""
+        return tuple(self._diagnoses)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Hand over every turn whose spans have all ended, without waiting for the quiet period.
+
+        Returns:
+            Whether there was time for it.
+        """
+        if not self._lock.acquire(timeout=max(timeout_millis, 0) / 1000):
+            return False
+        try:
+            self._work(force=True)
+        finally:
+            self._lock.release()
+        return True
+
+    def shutdown(self) -> None:
+        """Hand over what there is, complete or not, and stop."""
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self._at_exit)
+        self._wake.set()
+        with self._lock:
+            self._work(everything=True)
+
+
+class _WeakCall:
+    """Calls a method of an object that may be gone: `os.register_at_fork` never lets go of its argument."""
+
+    def __init__(self, method: weakref.WeakMethod[Any]) -> None:
+        self._method = method
+
+    def __call__(self) -> None:
+        method = self._method()
+        if method is not None:
+            method()
+
+
+def _default_monitor() -> TurnTarget:
+    from steelyard.online import default_monitor
+
+    return default_monitor()

@@ -1,0 +1,310 @@
+"""Scores on the RAG span itself: a processor that holds the root span back until they are there.
+
+A span cannot be changed after it has ended, and judging takes longer than answering. So the root, and only
+the root, waits here for a bounded time; it goes out once, with its scores or without.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from opentelemetry.attributes import BoundedAttributes
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.recording import check_positive
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks import span_attributes
+from steelyard_opentelemetry.delayed._pending import PendingSpans
+from steelyard_opentelemetry.dialects import retrieves
+from steelyard_opentelemetry.spans._span import is_own
+
+_log = logging.getLogger("steelyard.opentelemetry")
+
+
+class Reports(Protocol):
+    """Who reports finished Evaluations: a `steelyard.Monitor`."""
+
+    def on_evaluation(self, callback: Callable[[Evaluation], object], /) -> object:
+        """Have every finished Evaluation passed to a function."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HoldingCounts:
+    """What has become of the roots and the scores so far."""
+
+    holding: int = 0
+    """Roots held back at this moment."""
+    bytes: int = 0
+    """Roughly how many bytes of attributes they keep alive."""
+    released: Mapping[str, int] = field(default_factory=dict)
+    """Roots that went out, by reason: `scored`, `timeout`, `full`, `flush`, `shutdown`."""
+    late: int = 0
+    """Evaluations whose span was not here, or not any more; the event on the trace still has their scores."""
+    errors: int = 0
+    """Spans on which the wrapped processor raised."""
+
+
+class HoldingSpanProcessor(SpanProcessor):
+    """Wraps the processor that exports, and writes scores onto root spans before they reach it.
+
+    Spans other than roots go to the wrapped processor at once, and so do roots of traces in which nothing
+    was retrieved. The root of a RAG turn waits for its Evaluation, at most `max_hold` seconds. Nothing is
+    lost and nothing goes out twice: a root leaves on its scores, when its time is up, when there are too
+    many, and on flush and shutdown, whichever is first. Scores that come while the root is still open are on
+    it when it ends; scores that come too late are counted and stand in the `gen_ai.evaluation.result` event
+    only.
+
+    Example:
+        ```python
+        provider.add_span_processor(EvaluationSpanProcessor(monitor))
+        provider.add_span_processor(HoldingSpanProcessor(OTLPSpanExporter(), monitor=monitor))
+        ```
+    """
+
+    def __init__(
+        self,
+        wrapped: SpanProcessor | SpanExporter,
+        *,
+        monitor: Reports | None = None,
+        max_hold: float = 30.0,
+        max_held: int = 10_000,
+        max_bytes: int = 64 * 1024 * 1024,
+        select: Callable[[ReadableSpan], bool] | None = None,
+        explanations: bool = True,
+    ) -> None:
+        """Nothing runs until the first root is held; then one daemon thread watches the time.
+
+        Args:
+            wrapped: The processor that exports, or an exporter, for which a batch processor is made.
+            monitor: Whose Evaluations to write; without one, pass them to `attach`.
+            max_hold: Seconds a root is held at most.
+            max_held: Roots held at the same time; the oldest leaves where there are more.
+            max_bytes: Roughly how many bytes of attributes the held roots may keep alive.
+            select: Which local roots to hold; by default those of traces in which something was retrieved.
+            explanations: Whether to write the judges' words.
+
+        Raises:
+            ConfigurationError: If a limit is not positive.
+        """
+        for name, limit in (("max_hold", max_hold), ("max_held", max_held), ("max_bytes", max_bytes)):
+            check_positive(name, limit)
+        self._wrapped = BatchSpanProcessor(wrapped) if isinstance(wrapped, SpanExporter) else wrapped
+        self._max_hold, self._max_held, self._max_bytes = max_hold, max_held, max_bytes
+        self._select = select
+        self._explanations = explanations
+        self._late = self._errors = 0
+        self._warn_once = WarnOnce(_log)
+        self._closed = False
+        self._watcher: threading.Thread | None = None
+        self._begin()
+        if monitor is not None:
+            monitor.on_evaluation(self.attach)
+
+    @property
+    def counts(self) -> HoldingCounts:
+        """What has become of the roots and the scores so far."""
+        with self._change:
+            return HoldingCounts(
+                holding=len(self._pending),
+                bytes=self._pending.bytes,
+                released=dict(self._pending.released),
+                late=self._late,
+                errors=self._errors,
+            )
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Remember open roots, so that scores may come before the end."""
+        self._check_process()
+        self._guarded(lambda: self._wrapped.on_start(span, parent_context))
+        if _is_local_root(span) and span.context is not None:
+            with self._change:
+                self._pending.begin(span)
+
+    def _on_ending(self, span: Span) -> None:
+        self._guarded(lambda: self._wrapped._on_ending(span))
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Hold a RAG root back; pass everything else on."""
+        try:
+            out = self._sort(span)
+        except Exception as error:  # noqa: BLE001 - a user's `select` may raise anything, and the span must go out
+            self._complain(error)
+            out = [span]
+        for one in out:
+            self._pass_on(one)
+
+    def _sort(self, span: ReadableSpan) -> list[ReadableSpan]:
+        """What may go out now."""
+        self._check_process()
+        context = span.context
+        if context is None or is_own(_scope(span), context.trace_id):
+            return [span]
+        if not _is_local_root(span):
+            self._note(span, context.trace_id)
+            return [span]
+        hinted = self._pending.is_retrieving(context.trace_id)
+        wanted = self._select(span) if self._select else hinted or retrieves(span)
+        with self._change:
+            early = self._pending.end(span)
+            if early is not None:
+                return [_with_scores(span, early, explanations=self._explanations)]
+            if not wanted or self._closed:
+                return [span]
+            self._start_watching()  # first: where no thread can be started any more, nothing may be held
+            out = self._pending.hold(span, until=time.monotonic() + self._max_hold)
+            self._change.notify_all()
+            return out
+
+    def _start_watching(self) -> None:
+        if self._watcher is None:
+            watcher = threading.Thread(target=self._watch, name="steelyard-holding", daemon=True)
+            watcher.start()
+            self._watcher = watcher
+
+    def _note(self, span: ReadableSpan, trace_id: int) -> None:
+        if self._select is None and not self._pending.is_retrieving(trace_id) and retrieves(span):
+            with self._change:
+                self._pending.mark_retrieving(trace_id)
+
+    def attach(self, evaluation: Evaluation) -> bool:
+        """Write an Evaluation's scores onto its root span.
+
+        The scored span itself is meant, or where that is not held, the root of its trace.
+
+        Returns:
+            Whether the span was still here.
+        """
+        try:
+            return self._attach(evaluation)
+        except Exception as error:  # noqa: BLE001 - may be called from the application
+            self._complain(error)
+            return False
+
+    def _attach(self, evaluation: Evaluation) -> bool:
+        self._check_process()
+        with self._change:
+            span = self._pending.score(evaluation.trace, evaluation.scores)
+            if isinstance(span, bool):
+                self._late += 0 if span else 1
+                return span
+            self._leaving += 1
+        try:
+            scored = self._guarded(
+                lambda: _with_scores(span, evaluation.scores, explanations=self._explanations)
+            )
+            self._pass_on(scored or span)
+        finally:
+            with self._change:
+                self._leaving -= 1
+                self._change.notify_all()
+        return True
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Let all held roots go, scored or not, and flush the wrapped processor."""
+        deadline = time.monotonic() + timeout_millis / 1000
+        self._release_all("flush")
+        self._wait_for_leaving(deadline)
+        left = max(0, round((deadline - time.monotonic()) * 1000))
+        return bool(self._guarded(lambda: self._wrapped.force_flush(left)))
+
+    def shutdown(self) -> None:
+        """Let all held roots go and shut the wrapped processor down; from now on nothing is held."""
+        self._check_process()
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+        self._release_all("shutdown")
+        self._wait_for_leaving(time.monotonic() + 5)
+        self._guarded(self._wrapped.shutdown)
+
+    def _release_all(self, reason: str) -> None:
+        self._check_process()
+        with self._change:
+            out = self._pending.take_all(reason)
+        for span in out:
+            self._pass_on(span)
+
+    def _wait_for_leaving(self, deadline: float) -> None:
+        """A root that another thread has just taken must not miss the flush."""
+        with self._change:
+            self._change.wait_for(lambda: self._leaving == 0, max(0.0, deadline - time.monotonic()))
+
+    def _watch(self) -> None:
+        while not self._closed:
+            with self._change:
+                now = time.monotonic()
+                out = self._pending.take_due(now)
+                self._leaving += len(out)
+                if not out:
+                    deadline = self._pending.next_deadline
+                    self._change.wait(None if deadline is None else deadline - now)
+            for span in out:
+                self._pass_on(span)
+            with self._change:
+                self._leaving -= len(out)
+                self._change.notify_all()
+
+    def _pass_on(self, span: ReadableSpan) -> None:
+        self._guarded(lambda: self._wrapped.on_end(span))
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - the host's processor may raise anything
+            self._complain(error)
+            return None
+
+    def _complain(self, error: Exception) -> None:
+        with self._change:
+            self._errors += 1
+        self._warn_once(
+            "raised",
+            "the wrapped span processor raised %r; more errors are counted, and not logged",
+            error,
+        )
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._change = threading.Condition(threading.Lock())
+        self._pending = PendingSpans(most=self._max_held, most_bytes=self._max_bytes)
+        self._leaving = 0
+        self._watcher = None
+
+    def _check_process(self) -> None:
+        """In a forked child, begin anew: what was held is the parent's to export."""
+        if self._pid != os.getpid():
+            self._begin()
+
+
+def _is_local_root(span: Any) -> bool:
+    """Whether a span has no parent in this process."""
+    return span.parent is None or span.parent.is_remote
+
+
+def _scope(span: ReadableSpan) -> str:
+    return span.instrumentation_scope.name if span.instrumentation_scope else ""
+
+
+def _with_scores(span: ReadableSpan, scores: Sequence[Score], *, explanations: bool) -> ReadableSpan:
+    """The same span with more attributes, and the counts of what the SDK dropped from it."""
+    old = dict(span.attributes or {})
+    numbers = [key.split(".")[1] for key in old if key.startswith("evaluations.")]
+    first = max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
+    merged = BoundedAttributes(
+        attributes={**old, **span_attributes(scores, explanations=explanations, first=first)}
+    )
+    merged.dropped = span.dropped_attributes
+    scored = copy.copy(span)
+    scored._attributes = merged
+    return scored

@@ -1,0 +1,82 @@
+"""What a dialect is: how its spans are known, how they are read, and which switch decides their content."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import ClassVar
+
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._span import Span
+
+_MOST_TELLING: tuple[Kind, ...] = ("turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain")
+
+
+class Dialect(ABC):
+    """One convention for writing LLM work on spans; everything that is known of it stands in its file."""
+
+    name: ClassVar[str]
+    """The dialect's name, as it stands in a Record's metadata."""
+    scopes: ClassVar[tuple[str, ...]] = ()
+    """How the instrumentation scopes of its spans begin.
+
+    For spans that are still open: most instrumentors write what a span says only when it ends.
+    """
+    retrieval_kinds: ClassVar[tuple[str, frozenset[str]]] = ("", frozenset())
+    """The attribute that says what a span is, and its values for a retrieval or a reranking."""
+    retrieval_attributes: ClassVar[tuple[str, ...]] = ()
+    """How attributes begin that only a retrieval has."""
+    retrieval_events: ClassVar[frozenset[str]] = frozenset()
+    """Names of the span events of a retrieval."""
+    content_switch: ClassVar[str] = ""
+    """What to do where content was left out."""
+
+    @abstractmethod
+    def parse(self, span: Span) -> ParsedSpan | None:
+        """What the span says in this dialect; None where it speaks another."""
+
+    def governs(self, dialect: str, scope: str) -> bool:
+        """Whether spans of a scope obey this dialect's switch although they are written in another."""
+        return False
+
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution writes this dialect; its name in lower case, with hyphens."""
+        return False
+
+    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """The environment variables that keep content off its spans, each with what to do about it."""
+        return iter(())
+
+
+def is_on(value: str) -> bool:
+    """Whether an environment variable says yes."""
+    return value.strip().lower() in ("1", "true", "yes", "on")
+
+
+def fused(spoken: Iterable[ParsedSpan]) -> ParsedSpan | None:
+    """What several dialects say on one span: the most telling kind, and the first of each part."""
+    found = sorted(spoken, key=lambda parsed: _MOST_TELLING.index(parsed.kind))
+    if len(found) < 2:
+        return found[0] if found else None
+    best, *others = found
+    missing: dict[str, object] = {}
+    for part in fields(ParsedSpan):
+        if not getattr(best, part.name):
+            missing[part.name] = next((v for other in others if (v := getattr(other, part.name))), None)
+    filled = replace(best, **{name: value for name, value in missing.items() if value})  # type: ignore[arg-type]
+    if any(parsed.documents for parsed in found) or any(parsed.messages for parsed in found):
+        filled = replace(filled, hidden=False)
+    return filled
+
+
+def indexed(attributes: Mapping[str, object], prefix: str) -> Iterator[tuple[int, dict[str, object]]]:
+    """The entries of a list that is flattened into attributes: `prefix.0.a.b` becomes `(0, {"a.b": ...})`."""
+    found: dict[int, dict[str, object]] = {}
+    for key, value in attributes.items():
+        if not key.startswith(prefix):
+            continue
+        number, _, rest = key[len(prefix) :].lstrip(".").partition(".")
+        if number.isdecimal() and rest:
+            found.setdefault(int(number), {})[rest] = value
+    yield from sorted(found.items())

@@ -1,0 +1,126 @@
+"""Retrieved documents, in the shapes that frameworks write them on spans."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from steelyard.record import Context
+from steelyard_opentelemetry.spans._payload import Broken, decode
+
+_DEPTH = 6
+_LISTS = (
+    *("documents", "docs", "nodes", "source_nodes", "source_documents", "context", "contexts", "results"),
+    *("outputs", "output", "inputs", "raw_output", "matches", "chunks", "artifact", "data", "kwargs"),
+)
+_TEXTS = ("page_content", "content", "text", "document", "chunk", "passage", "body")
+_IDS = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id", "_id")
+_SCORES = ("score", "relevance_score", "similarity_score", "similarity", "_score", "distance")
+
+
+def documents_in(value: object, depth: int = _DEPTH) -> tuple[Context, ...]:
+    """The LangChain Documents or LlamaIndex nodes in a payload, in order; nothing where it holds none.
+
+    Only those two shapes count here, since any object may have a `text`.
+    """
+    value = decode(value)
+    if depth <= 0 or isinstance(value, (str, bytes, Broken)):
+        return ()
+    if isinstance(value, Mapping):
+        document = _framework(value)
+        if document:
+            return (document,)
+        for key in _LISTS:
+            if key in value and (found := documents_in(value[key], depth - 1)):
+                return found
+        return ()
+    if not isinstance(value, Sequence):
+        return ()
+    items = [documents_in(item, depth - 1) for item in value]
+    return tuple(document for found in items for document in found) if items and all(items) else ()
+
+
+def retrieved_in(value: object) -> tuple[Context, ...]:
+    """The documents in what is known to be a retrieval's result: any shape with a text or an id."""
+    known = documents_in(value)
+    if known:
+        return known
+    value = decode(value)
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), value)
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return tuple(document for item in items if (document := _any(decode(item))))
+
+
+def merged(documents: Iterable[Context], known: Iterable[Context]) -> tuple[Context, ...]:
+    """The documents, each with the id and score that another place knew for the same text."""
+    by_text: dict[str, Context] = {}
+    for item in known:
+        before = by_text.get(item.text)
+        by_text[item.text] = _filled(before, item) if before else item
+    return tuple(_filled(item, by_text.get(item.text)) for item in documents)
+
+
+def _filled(document: Context, other: Context | None) -> Context:
+    if other is None or (document.id is not None and document.score is not None):
+        return document
+    return replace(
+        document,
+        id=document.id if document.id is not None else other.id,
+        score=document.score if document.score is not None else other.score,
+    )
+
+
+def _framework(value: Mapping[str, Any]) -> Context | None:
+    inner = value.get("kwargs")
+    if isinstance(inner, Mapping) and isinstance(inner.get("page_content"), str):
+        value = inner
+    if isinstance(value.get("page_content"), str):
+        return _context(value["page_content"], value, score=value.get("score"))
+    node = decode(value.get("node"))
+    if isinstance(node, Mapping):
+        text = _node_text(node)
+        return _context(text, node, score=value.get("score")) if text else None
+    return None
+
+
+def _node_text(node: Mapping[str, Any]) -> str:
+    text = node.get("text")
+    if isinstance(text, str):
+        return text
+    resource = node.get("text_resource")
+    text = resource.get("text") if isinstance(resource, Mapping) else None
+    return text if isinstance(text, str) else ""
+
+
+def _any(value: object) -> Context | None:
+    if isinstance(value, str):
+        return Context(text=value.strip()) if value.strip() else None
+    if not isinstance(value, Mapping):
+        return None
+    text = next((value[key] for key in _TEXTS if isinstance(value.get(key), str)), "")
+    found = _context(text, value, score=None)
+    return found if found.text or found.id is not None else None
+
+
+def _context(text: str, fields: Mapping[str, Any], *, score: object) -> Context:
+    """A context whose id and score may hide in the metadata, where vector stores like to put them."""
+    metadata = decode(fields.get("metadata"))
+    places = [fields, metadata] if isinstance(metadata, Mapping) else [fields]
+    ids = (place.get(key) for place in places for key in _IDS)
+    scores = (place.get(key) for place in places for key in _SCORES)
+    identity = next((found for found in ids if isinstance(found, (str, int)) and found != ""), None)
+    number = next((found for value in (score, *scores) if (found := _number(value)) is not None), None)
+    return Context(text=text, id=None if identity is None else str(identity), score=number)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

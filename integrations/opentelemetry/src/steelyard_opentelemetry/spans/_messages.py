@@ -1,0 +1,87 @@
+"""Chat messages, in the many shapes that frameworks and conventions give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("system", "developer", "systemmessage"), "system"),
+    **dict.fromkeys(("user", "human", "humanmessage", "humanmessagechunk"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model", "chatbot", "aimessage", "aimessagechunk"), "assistant"),
+    **dict.fromkeys(("tool", "function", "toolmessage", "functionmessage", "tool_result"), "tool"),
+}
+_TEXTS = ("text", "content", "response", "result")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    """Who said it."""
+    text: str
+    """What was said, without tool calls and media."""
+
+
+def messages_in(value: object) -> tuple[Message, ...]:
+    """The messages of a conversation: a list of them, or an object that holds one under `messages`.
+
+    An empty tuple means that the value is not a conversation.
+    """
+    if isinstance(value, Mapping):
+        if "messages" in value:
+            return messages_in(value["messages"])
+        message = _message(value)
+        return (message,) if message else ()
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        return ()
+    if len(value) == 1 and isinstance(value[0], list) and _pair(value[0]) is None:
+        return messages_in(value[0])
+    found = [_message(item) for item in value]
+    return tuple(message for message in found if message) if all(found) else ()
+
+
+def _message(value: object) -> Message | None:
+    if isinstance(value, (list, tuple)):
+        return _pair(value)
+    if not isinstance(value, Mapping):
+        return None
+    inner = value.get("kwargs", value.get("data"))
+    if isinstance(inner, Mapping) and "content" in inner:
+        # LangChain's two serialised forms: {"lc": 1, "kwargs": {...}} and {"type": "ai", "data": {...}}.
+        return _message({"type": value.get("type"), **inner})
+    role = _role(value.get("role")) or _role(value.get("type"))
+    if role is None:
+        return None
+    for key in ("content", "parts", "blocks"):
+        if key in value:
+            return Message(role, text_in(value[key]))
+    return Message(role, "")
+
+
+def _pair(value: Sequence[Any]) -> Message | None:
+    if len(value) != 2 or not isinstance(value[1], str):
+        return None
+    role = _role(value[0])
+    return Message(role, value[1]) if role else None
+
+
+def _role(value: object) -> Role | None:
+    return _ROLES.get(value.lower()) if isinstance(value, str) else None
+
+
+def text_in(content: object) -> str:
+    """The text of a message's content: a string, or the texts among its parts."""
+    if isinstance(content, str):
+        return content.strip()
+    if isinstance(content, Mapping):
+        if str(content.get("type") or content.get("block_type") or "").endswith(("tool_call", "tool_use")):
+            return ""
+        return next((text for key in _TEXTS if (text := text_in(content.get(key)))), "")
+    if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
+        return "\n".join(filter(None, map(text_in, content)))
+    return ""

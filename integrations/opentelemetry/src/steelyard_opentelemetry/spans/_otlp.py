@@ -1,0 +1,193 @@
+"""Reading OTLP/JSON, as a Collector's file exporter writes it: spans, and the log events that belong to them.
+
+Nothing here raises on odd input: what cannot be read is told as a problem, with its line.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from steelyard_opentelemetry.spans._logs import add_content, content_of_log
+from steelyard_opentelemetry.spans._span import Event, Span, is_own, service_of
+
+_DEPTH = 40
+_SAMPLED = 1
+_FLAGS_KNOWN = 0x300
+
+
+@dataclass(frozen=True, slots=True)
+class Otlp:
+    """What some OTLP/JSON holds."""
+
+    spans: list[Span] = field(default_factory=list)
+    """Every span once, without Steelyard's own."""
+    problems: list[str] = field(default_factory=list)
+    """What could not be read, each with its line."""
+    repeated: int = 0
+    """How many spans came more than once; the first of each counts."""
+
+
+def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
+    """Read OTLP/JSON, one export request a line, or a single one that is spread over many.
+
+    Log events that carry the content of a model call (`gen_ai.client.inference.operation.details` and the
+    older `gen_ai.*.message`) are put on the span they belong to.
+    """
+    found: dict[tuple[str, str], Span] = {}
+    logs: dict[tuple[str, str], dict[str, Any]] = {}
+    problems: list[str] = []
+    repeated = 0
+    for number, line in _requests(lines):
+        data = _loaded(line, number, problems)
+        for span in _spans(data, number, problems):
+            key = (span.trace_id, span.span_id)
+            repeated += key in found
+            found.setdefault(key, span)
+        for key, content in _logs(data):
+            add_content(logs.setdefault(key, {}), content)
+    spans = [_with_content(span, logs.get(key)) for key, span in found.items()]
+    return Otlp([span for span in spans if not is_own(span.scope, span.trace_id)], problems, repeated)
+
+
+def _requests(lines: Iterable[str | bytes]) -> Iterator[tuple[int, str | bytes]]:
+    """Each line that has something on it, with its number; one indented object is one piece."""
+    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    first = next(numbered, None)
+    if first is None:
+        return
+    if first[1].strip() not in ("{", b"{"):
+        yield first
+        yield from numbered
+        return
+    rest = [first, *numbered]
+    if rest[-1][1].strip() in ("}", b"}"):
+        pieces = (
+            line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for _, line in rest
+        )
+        yield first[0], b"".join(pieces)
+    else:
+        yield from rest
+
+
+def _with_content(span: Span, content: Mapping[str, Any] | None) -> Span:
+    return replace(span, attributes={**content, **span.attributes}) if content else span
+
+
+def _loaded(line: str | bytes, number: int, problems: list[str]) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        problems.append(f"line {number}: not JSON ({type(error).__name__}: {error})")
+        return {}
+    if not isinstance(data, dict) or not ({"resourceSpans", "resourceLogs", "resourceMetrics"} & data.keys()):
+        problems.append(f"line {number}: no OTLP export request (no 'resourceSpans')")
+        return {}
+    return data
+
+
+def _items(value: object) -> Iterator[dict[str, Any]]:
+    """The objects of what should be a list of objects."""
+    if isinstance(value, list):
+        yield from (item for item in value if isinstance(item, dict))
+
+
+def _spans(data: Mapping[str, Any], number: int, problems: list[str]) -> Iterator[Span]:
+    for block in _items(data.get("resourceSpans")):
+        resource = block.get("resource")
+        service = service_of(_attributes(resource.get("attributes")) if isinstance(resource, dict) else {})
+        for scoped in _items(block.get("scopeSpans")):
+            scope = scoped.get("scope")
+            name = scope.get("name") if isinstance(scope, dict) else ""
+            for item in _items(scoped.get("spans")):
+                span = _span(item, scope=name if isinstance(name, str) else "", service=service)
+                if span is None:
+                    problems.append(f"line {number}: a span without a trace id and a span id was left out")
+                else:
+                    yield span
+
+
+def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
+    trace_id, span_id = _id(item.get("traceId"), 16), _id(item.get("spanId"), 8)
+    if not trace_id or not span_id:
+        return None
+    status = item.get("status")
+    status = status if isinstance(status, dict) else {}
+    start = _integer(item.get("startTimeUnixNano"))
+    flags = _integer(item.get("flags"))
+    return Span(
+        trace_id=trace_id,
+        span_id=span_id,
+        parent_id=_id(item.get("parentSpanId"), 8) or None,
+        name=str(item.get("name") or ""),
+        scope=scope,
+        service=service,
+        start=start,
+        end=max(_integer(item.get("endTimeUnixNano")), start),
+        failed=status.get("code") in (2, "2", "STATUS_CODE_ERROR"),
+        error=str(status.get("message") or ""),
+        attributes=_attributes(item.get("attributes")),
+        events=tuple(
+            Event(name=str(event.get("name") or ""), attributes=_attributes(event.get("attributes")))
+            for event in _items(item.get("events"))
+        ),
+        dropped=_integer(item.get("droppedAttributesCount")) + _integer(item.get("droppedEventsCount")),
+        # An exporter that does not know the flags leaves them out; one that does sets at least these bits.
+        sampled=not flags & _FLAGS_KNOWN or bool(flags & _SAMPLED),
+    )
+
+
+def _logs(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    for block in _items(data.get("resourceLogs")):
+        for scoped in _items(block.get("scopeLogs")):
+            for item in _items(scoped.get("logRecords")):
+                attributes = _attributes(item.get("attributes"))
+                name = item.get("eventName") or attributes.get("event.name") or ""
+                content = content_of_log(str(name), attributes, _value(item.get("body"), _DEPTH))
+                if content:
+                    yield (_id(item.get("traceId"), 16), _id(item.get("spanId"), 8)), content
+
+
+def _attributes(value: object) -> dict[str, Any]:
+    return {str(item["key"]): _value(item.get("value"), _DEPTH) for item in _items(value) if "key" in item}
+
+
+def _value(value: object, depth: int) -> Any:
+    """The Python form of an OTLP AnyValue; what is none becomes None."""
+    if not isinstance(value, dict) or depth <= 0:
+        return None
+    if "stringValue" in value:
+        return value["stringValue"] if isinstance(value["stringValue"], str) else None
+    if "arrayValue" in value:
+        inner = value["arrayValue"]
+        items = _items(inner.get("values")) if isinstance(inner, dict) else ()
+        return [_value(item, depth - 1) for item in items]
+    if "kvlistValue" in value:
+        inner = value["kvlistValue"]
+        pairs = _items(inner.get("values")) if isinstance(inner, dict) else ()
+        return {str(item.get("key")): _value(item.get("value"), depth - 1) for item in pairs}
+    if "intValue" in value:
+        return _integer(value["intValue"])
+    return next((value[kind] for kind in ("boolValue", "doubleValue", "bytesValue") if kind in value), None)
+
+
+def _integer(value: object) -> int:
+    try:
+        return int(value) if isinstance(value, (int, str)) else 0
+    except ValueError:
+        return 0
+
+
+def _id(value: object, size: int) -> str:
+    """An id as lower-case hex; OTLP/JSON says hex, some writers use the base64 of plain protobuf JSON."""
+    if not isinstance(value, str) or not value:
+        return ""
+    try:
+        raw = bytes.fromhex(value) if len(value) == 2 * size else base64.b64decode(value, validate=True)
+    except (ValueError, binascii.Error):
+        return ""
+    return raw.hex() if len(raw) == size and any(raw) else ""

@@ -1,0 +1,100 @@
+"""The one shape of a span that everything here reads, whether it came from an SDK or out of OTLP/JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.recording import SILENT_TRACE
+
+OWN_SCOPE = "steelyard"
+"""Instrumentation scope of the spans Steelyard writes itself; they are never recorded."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """Something that happened within a span."""
+
+    name: str
+    """Its name, such as `exception` or `RetrievalEndEvent`."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """What was noted with it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """A span that has ended."""
+
+    trace_id: str
+    """32 lower-case hex digits."""
+    span_id: str
+    """16 lower-case hex digits."""
+    parent_id: str | None = None
+    """The parent's span id, or None for the first span of a trace."""
+    name: str = ""
+    """What the instrumentor called it."""
+    scope: str = ""
+    """Name of the instrumentation scope."""
+    service: str = ""
+    """Which process it comes from: `service.instance.id`, else `service.name`."""
+    start: int = 0
+    """Unix time in nanoseconds."""
+    end: int = 0
+    """Unix time in nanoseconds."""
+    failed: bool = False
+    """Whether its status is an error."""
+    error: str = ""
+    """The status description."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """What the instrumentor wrote on it."""
+    events: tuple[Event, ...] = ()
+    """What happened within it, in order."""
+    dropped: int = 0
+    """How many attributes and events the SDK had to drop."""
+    sampled: bool = True
+    """The W3C sampled flag."""
+
+    def text(self, key: str) -> str:
+        """An attribute that is a text, else nothing."""
+        value = self.attributes.get(key)
+        return value if isinstance(value, str) else ""
+
+
+def is_own(scope: str, trace_id: int | str = 0) -> bool:
+    """Whether a span is Steelyard's own, or a judge's."""
+    silent = int(trace_id, 16) if isinstance(trace_id, str) else trace_id
+    return scope == OWN_SCOPE or scope.startswith(OWN_SCOPE + ".") or silent == SILENT_TRACE
+
+
+def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:
+    """A span of the OpenTelemetry SDK (a `ReadableSpan`), without importing the SDK.
+
+    Args:
+        span: The span.
+        content: Attributes that are not on the span, but known all the same.
+    """
+    context, parent, status = span.context, span.parent, span.status
+    resource = span.resource.attributes if span.resource is not None else {}
+    scope = span.instrumentation_scope
+    return Span(
+        trace_id=f"{context.trace_id:032x}",
+        span_id=f"{context.span_id:016x}",
+        parent_id=f"{parent.span_id:016x}" if parent is not None else None,
+        name=span.name,
+        scope=scope.name if scope is not None else "",
+        service=service_of(resource),
+        start=span.start_time or 0,
+        end=span.end_time or span.start_time or 0,
+        failed=status.status_code.name == "ERROR",
+        error=status.description or "",
+        attributes={**content, **(span.attributes or {})} if content else span.attributes or {},
+        events=tuple(Event(name=e.name, attributes=e.attributes or {}) for e in span.events),
+        dropped=span.dropped_attributes + span.dropped_events,
+        sampled=bool(context.trace_flags & 1),
+    )
+
+
+def service_of(resource: Mapping[str, Any]) -> str:
+    """The name of the process a resource stands for."""
+    return str(resource.get("service.instance.id") or resource.get("service.name") or "")
