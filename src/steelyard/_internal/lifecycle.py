@@ -1,4 +1,4 @@
-"""Life and death of processes: what happens to running Monitors at exit and in a forked child."""
+"""What happens to running Monitors when the interpreter exits and in a forked child."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import os
 import threading
 from typing import Protocol
 from weakref import WeakSet
-
-__all__ = ["at_exit", "forget", "on_fork"]
 
 
 class _Closes(Protocol):

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from steelyard._internal.executor import DaemonExecutor, in_executor
+from steelyard._internal.threads import DaemonExecutor
 from steelyard.record import Record
 from steelyard.scores import Evaluation, Evidence, Score, Verdict
 
@@ -31,7 +31,8 @@ class Masker:
     def start(self) -> None:
         """Start the threads; not earlier, since a fork would leave them behind, and not at exit."""
         if self._mask is not None and self._executor is None:
-            self._executor = DaemonExecutor(2, name="steelyard-mask")
+            self._executor = DaemonExecutor(2, name="steelyard-mask", spares=8)
+            self._executor.start()
 
     async def apply(self, record: Record) -> Record | None:
         """The masked Record; None where the mask failed, and then nothing of the content may be used."""
@@ -39,7 +40,7 @@ class Masker:
             return record
         try:
             async with asyncio.timeout(self._timeout):
-                masked = await in_executor(self._executor, self._mask, record)
+                masked = await self._executor.run(self._mask, record)
             if isinstance(masked, Record):
                 return masked.replace(id=record.id, trace=record.trace)
             problem = f"returned {type(masked).__name__} instead of a Record"

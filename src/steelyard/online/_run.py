@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from steelyard.online._thread import LoopThread
+from steelyard._internal.threads import LoopThread
 from steelyard.online._worker import Worker
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._callbacks import Notifier

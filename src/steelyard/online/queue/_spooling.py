@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from steelyard._internal.executor import DaemonExecutor, in_executor
+from steelyard._internal.threads import DaemonExecutor
 from steelyard.online._scoring import Listening, score, worth_waiting
 from steelyard.online._turn_states import Selected
 from steelyard.online.config._options import MonitorOptions
@@ -73,12 +73,13 @@ class Spooling:
         """Start the thread that calls SQLite."""
         if self._executor is None:
             self._executor = DaemonExecutor(1, name="steelyard-spool")
+            self._executor.start()
 
     async def run(self, fill: Callable[[], Awaitable[None]]) -> None:
         """Work until the spool has failed and `fill`, which stores turns, has noticed and returned."""
         assert self._executor is not None
         try:
-            self._spool = await in_executor(self._executor, self._open)
+            self._spool = await self._executor.run(self._open)
         except (sqlite3.Error, OSError) as error:
             self._set_aside(error)
             return
@@ -212,7 +213,7 @@ class Spooling:
         deadline = time.monotonic() + _LOCKED_FOR
         while self._spool is not None and self._executor is not None:
             try:
-                return await in_executor(self._executor, method, self._spool, *args, **kwargs)  # type: ignore[arg-type]
+                return await self._executor.run(method, self._spool, *args, **kwargs)  # type: ignore[arg-type]
             except sqlite3.Error as error:
                 if not _is_locked(error) or time.monotonic() > deadline:
                     self._set_aside(error)
@@ -226,7 +227,7 @@ class Spooling:
                 await self._call(Spool.prune)
         spool, self._spool = self._spool, None
         if spool is not None and self._executor is not None:
-            await in_executor(self._executor, spool.close)
+            await self._executor.run(spool.close)
         if self._executor is not None:
             self._executor.shutdown()
 

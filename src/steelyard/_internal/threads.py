@@ -1,0 +1,241 @@
+"""Threads for blocking work and for an event loop: the one place that starts threads.
+
+The standard ThreadPoolExecutor refuses work as soon as the main thread has ended, before any `atexit`
+function runs, and the interpreter waits for its threads at exit, for ever where one hangs. The event loop
+resolves host names in its executor, so with the standard one no judge that has a host name could be reached
+during the last flush. The threads here are daemons, and work until the process is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
+
+_Args = ParamSpec("_Args")
+_Result = TypeVar("_Result")
+_Jobs = SimpleQueue[Callable[[], None] | None]
+
+_log = logging.getLogger("steelyard")
+
+
+class ThreadHangs(RuntimeError):
+    """All threads are held by calls that somebody has given up waiting for."""
+
+
+class ExitInThread(RuntimeError):
+    """A call raised SystemExit, KeyboardInterrupt or the like, which must not end the loop that awaits it."""
+
+
+class DaemonExecutor(ThreadPoolExecutor):
+    """A fixed number of daemon threads; a forked child starts its own at its first call.
+
+    Args:
+        workers: How many threads.
+        name: What they are called.
+        spares: How many threads that hang may be replaced. A thread hangs when the task that awaits its call
+            is cancelled, by a timeout say, and the call goes on. One whose call returns after all is used
+            again. Without spares, or when they are used up, `run` raises `ThreadHangs`.
+    """
+
+    def __init__(self, workers: int = 1, *, name: str, spares: int = 0) -> None:
+        super().__init__(max_workers=workers, thread_name_prefix=name)
+        self._workers = workers
+        self._name = name
+        self._spares = spares
+        self._numbers = itertools.count()
+        self._pid = 0
+        self._jobs: _Jobs = SimpleQueue()
+        self._hanging: set[Future[Any]] = set()
+        self._replaced = 0
+
+    def start(self) -> None:
+        """Start the threads now rather than with the first call: at exit no thread can be started any more.
+
+        Raises:
+            RuntimeError: If the interpreter refuses new threads.
+        """
+        if self._pid == os.getpid():
+            return
+        self._jobs, self._hanging, self._replaced = SimpleQueue(), set(), 0
+        try:
+            for _ in range(self._workers):
+                self._add_thread()
+        except RuntimeError:
+            self._jobs.put(None)
+            raise
+        self._pid = os.getpid()
+
+    def submit(
+        self, fn: Callable[_Args, _Result], /, *args: _Args.args, **kwargs: _Args.kwargs
+    ) -> Future[_Result]:
+        """Call a function in one of the threads.
+
+        Raises:
+            RuntimeError: If the interpreter refuses new threads.
+        """
+        self.start()
+        future: Future[_Result] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001 - belongs to whoever awaits the future
+                future.set_exception(error)
+            except BaseException as error:  # noqa: BLE001 - would end the loop of whoever awaits the future
+                problem = ExitInThread(f"a call raised {type(error).__name__}")
+                problem.__cause__ = error
+                future.set_exception(problem)
+
+        self._jobs.put(job)
+        return future
+
+    async def run(
+        self, function: Callable[_Args, _Result], /, *args: _Args.args, **kwargs: _Args.kwargs
+    ) -> _Result:
+        """The result of a call in one of the threads, under the caller's context variables.
+
+        Raises:
+            ThreadHangs: If every thread is held by a call that nobody waits for any more.
+        """
+        call = partial(copy_context().run, function, *args, **kwargs)
+        if self._pid == os.getpid() and len(self._hanging) >= self._workers + self._replaced:
+            raise ThreadHangs(f"{self._name}: an earlier call still hangs")
+        try:
+            future = self.submit(call)
+        except RuntimeError:
+            # From Python 3.12 on an exiting interpreter may refuse threads; nobody else is held up then.
+            return call()
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if future.running():
+                self._given_up(future)
+            raise
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the threads end after what is queued; a later call starts others. Never waits: one may hang."""
+        if self._pid == os.getpid():
+            for _ in range(self._workers + self._replaced):
+                self._jobs.put(None)
+        self._pid = 0
+
+    def _given_up(self, future: Future[_Result]) -> None:
+        hanging = self._hanging
+        hanging.add(future)
+        future.add_done_callback(hanging.discard)
+        if len(hanging) > self._replaced and self._replaced < self._spares:
+            with contextlib.suppress(RuntimeError):
+                self._add_thread()
+                self._replaced += 1
+
+    def _add_thread(self) -> None:
+        number = next(self._numbers)
+        name = f"{self._name}-{number}" if number else self._name
+        threading.Thread(target=_work, args=(self._jobs,), name=name, daemon=True).start()
+
+
+def _work(jobs: _Jobs) -> None:
+    while (job := jobs.get()) is not None:
+        job()
+        del job  # a job must not live until the next one comes
+
+
+class LoopThread:
+    """Runs one coroutine in a daemon thread with an event loop of its own.
+
+    The loop is always asyncio's own selector loop, whatever policy the host has set. The host's loop, if it
+    has one, is never touched, so it may be of any kind, and may close.
+
+    Args:
+        main: The coroutine function to run.
+        name: What the thread is called; its two helpers for blocking calls are `NAME-io`.
+    """
+
+    def __init__(self, main: Callable[[], Awaitable[None]], *, name: str = "steelyard") -> None:
+        self._main = main
+        self._loop = asyncio.SelectorEventLoop()
+        self._thread = DaemonExecutor(1, name=name)
+        self._helpers = DaemonExecutor(2, name=f"{name}-io")
+        self._ended: Future[None] | None = None
+        self._ident: int | None = None
+        self._task: asyncio.Future[None] | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Start the thread and its helpers, all from here: the program may end before the thread gets to it.
+
+        Raises:
+            RuntimeError: If the interpreter refuses new threads.
+        """
+        self._helpers.start()
+        try:
+            self._ended = self._thread.submit(self._run)
+        except RuntimeError:
+            self._helpers.shutdown()
+            raise
+
+    @property
+    def current(self) -> bool:
+        """Whether the caller runs in this thread."""
+        return threading.get_ident() == self._ident
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function in the loop, soon; nothing happens where the loop has already closed."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function)
+
+    def join(self, timeout: float) -> bool:
+        """Cancel the coroutine and wait for the thread to end; False where it does not within the time."""
+        self.call(self._cancel)
+        if self._ended is None:
+            return True
+        if not self.current:
+            wait([self._ended], timeout)
+        return self._ended.done()
+
+    def _cancel(self) -> None:
+        # The loop may hear of this before the coroutine has begun.
+        self._stopped = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def _run(self) -> None:
+        self._ident = threading.get_ident()
+        asyncio.set_event_loop(self._loop)
+        self._loop.set_default_executor(self._helpers)
+        try:
+            self._loop.run_until_complete(self._supervise())
+        except BaseException:  # noqa: BLE001 - the last line of defence; there is nobody to raise to
+            _log.exception("the background thread ended unexpectedly; turns are no longer evaluated")
+        finally:
+            self._helpers.shutdown()
+            self._thread.shutdown()
+            with contextlib.suppress(Exception):
+                self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+            self._ident = None
+
+    async def _supervise(self) -> None:
+        if self._stopped:
+            return
+        self._task = asyncio.ensure_future(self._main())
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        # What users' judges and sinks have started and forgotten would otherwise complain on stderr.
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=1)

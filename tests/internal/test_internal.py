@@ -1,0 +1,212 @@
+"""The primitives that all rooms share."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import ParamSpec
+
+import pytest
+
+from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.lazy import lazy_exports
+from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
+from steelyard._internal.threads import DaemonExecutor, ExitInThread, LoopThread, ThreadHangs
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.errors import ConfigurationError, MissingDependency
+
+Args = ParamSpec("Args")
+
+
+def in_a_loop(test: Callable[Args, Coroutine[object, object, None]]) -> Callable[Args, None]:
+    @wraps(test)
+    def run(*args: Args.args, **kwargs: Args.kwargs) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+def test_the_oldest_entries_go_first() -> None:
+    gone: list[str] = []
+    kept: BoundedDict[str, int] = BoundedDict(max_items=2, forgotten=lambda key, _: gone.append(key))
+    kept["a"], kept["b"], kept["a"], kept["c"] = 1, 2, 3, 4
+    assert dict(kept) == {"a": 3, "c": 4}
+    assert gone == ["b"]
+
+
+def test_the_weight_is_bounded_and_follows_every_change() -> None:
+    kept: BoundedDict[str, str] = BoundedDict(max_items=9, max_weight=5, weigh=len)
+    kept["a"], kept["b"] = "xxx", "yy"
+    assert kept.weight == 5
+    kept["a"] = "x"
+    assert kept.weight == 3
+    kept["c"] = "zzzz"
+    assert dict(kept) == {"a": "x", "c": "zzzz"}
+    del kept["c"]
+    assert (kept.pop("a"), kept.weight, len(kept)) == ("x", 0, 0)
+    kept["d"] = "too heavy"
+    assert len(kept) == kept.weight == 0
+
+
+def test_a_bounded_dict_can_be_filled_from_several_threads() -> None:
+    kept: BoundedDict[int, None] = BoundedDict(max_items=10)
+
+    def fill(start: int) -> None:
+        for number in range(start, start + 5000):
+            kept[number] = None
+
+    threads = [threading.Thread(target=fill, args=(start,)) for start in (0, 10_000, 20_000, 30_000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(kept) == 10
+
+
+def test_a_problem_is_logged_once_for_each_kind_and_owner(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = (
+        WarnOnce(logging.getLogger("steelyard.test")),
+        WarnOnce(logging.getLogger("steelyard.test")),
+    )
+    assert first("full", "the %s is full", "disk")
+    assert not first("full", "the %s is full", "disk")
+    assert first("slow", "slow", level=logging.ERROR)
+    assert second("full", "the %s is full", "tape")
+    assert caplog.messages == ["the disk is full", "slow", "the tape is full"]
+    assert [line.levelno for line in caplog.records] == [logging.WARNING, logging.ERROR, logging.WARNING]
+
+
+def test_each_loop_has_an_object_of_its_own_which_goes_with_the_loop() -> None:
+    class Thing:
+        pass
+
+    things = PerLoop(Thing)
+
+    async def same() -> weakref.ref[Thing]:
+        assert things.here() is things.here()
+        return weakref.ref(things.here())
+
+    first, second = asyncio.run(same()), asyncio.run(same())
+    gc.collect()
+    assert first() is None
+    assert second() is None
+
+
+def test_a_semaphore_works_in_one_loop_after_another() -> None:
+    semaphore = PerLoopSemaphore(1)
+
+    async def contend() -> None:
+        async def hold() -> None:
+            async with semaphore.here():
+                await asyncio.sleep(0)
+
+        await asyncio.gather(hold(), hold(), hold())
+
+    asyncio.run(contend())
+    asyncio.run(contend())
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        PerLoopSemaphore(0)
+
+
+def test_a_lazy_name_is_imported_when_it_is_used() -> None:
+    getattribute, directory = lazy_exports(
+        __name__,
+        {"OrderedDict": "collections", "Thing": "a_package.thing"},
+        extras={"a_package": ("dist", "extra")},
+    )
+    assert getattribute("OrderedDict").__name__ == "OrderedDict"
+    assert {"OrderedDict", "Thing", "lazy_exports"} <= set(directory())
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        getattribute("other")
+    with pytest.raises(MissingDependency, match=r"steelyard\[extra\]"):
+        getattribute("Thing")
+
+
+async def hang(executor: DaemonExecutor, release: threading.Event) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await executor.run(release.wait)
+
+
+@in_a_loop
+async def test_until_hung_calls_return_no_thread_is_left() -> None:
+    executor, release = DaemonExecutor(1, name="test"), threading.Event()
+    await hang(executor, release)
+    with pytest.raises(ThreadHangs):
+        await executor.run(int)
+    release.set()
+    while True:
+        try:
+            assert await executor.run(int) == 0
+            break
+        except ThreadHangs:
+            await asyncio.sleep(0.01)
+    executor.shutdown()
+
+
+@in_a_loop
+async def test_a_thread_that_hangs_is_replaced_while_there_are_spares() -> None:
+    executor, release = DaemonExecutor(1, name="test", spares=2), threading.Event()
+    await hang(executor, release)
+    await hang(executor, release)
+    assert await executor.run(int) == 0
+    await hang(executor, release)
+    with pytest.raises(ThreadHangs):
+        await executor.run(int)
+    release.set()
+    executor.shutdown()
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+@in_a_loop
+async def test_a_call_that_wants_to_exit_does_not_end_the_loop(kind: type[BaseException]) -> None:
+    def leave() -> None:
+        raise kind
+
+    executor = DaemonExecutor(1, name="test")
+    with pytest.raises(ExitInThread, match=kind.__name__):
+        await executor.run(leave)
+    assert await executor.run(int) == 0
+    executor.shutdown()
+
+
+def test_a_loop_thread_runs_until_it_is_joined() -> None:
+    began, ended = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    thread = LoopThread(main, name="test-loop")
+    thread.start()
+    assert began.wait(5)
+    assert not thread.current
+    assert thread.join(5)
+    assert ended.is_set()
+    thread.call(lambda: None)
+
+
+def test_a_loop_thread_that_hangs_is_not_waited_for() -> None:
+    began, release = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        began.set()
+        release.wait()
+
+    thread = LoopThread(main, name="test-loop")
+    thread.start()
+    assert began.wait(5)
+    started = time.monotonic()
+    assert not thread.join(0.05)
+    assert time.monotonic() - started < 2
+    release.set()
+    assert thread.join(5)
