@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextvars import ContextVar
-from typing import ClassVar
+from dataclasses import dataclass
 
 from steelyard.engine import evaluate_one
 from steelyard.errors import JudgeUnavailable
@@ -14,46 +13,56 @@ from steelyard.questions import Reply, Request
 from steelyard.record import Record, clean
 from steelyard.scores import Evaluation
 
-__all__ = ["Listening", "score", "worth_waiting"]
-
 _MAY_PASS = frozenset({"breaker_open", "rate_limited", "server_error", "timeout", "unreachable"})
 
 
-async def score(plan: MonitorOptions, record: Record, *, place: float, rate: float) -> Evaluation:
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What came of judging a turn."""
+
+    evaluation: Evaluation
+    retry_after: float = 0.0
+    """The longest time, in seconds, that the judge's server asked to be left alone."""
+
+
+async def score(options: MonitorOptions, record: Record, *, sampling_position: float, rate: float) -> Scored:
     """Score a turn with the metrics whose own rates pick it, each with its inclusion probability."""
-    names = [metric.instance for metric in plan.metrics]
-    inclusion = plan.selection.metrics_for(place, rate, names)
-    metrics = [metric for metric in plan.metrics if metric.instance in inclusion]
-    # Plan has seen to it that a metric without a judge of its own finds one here.
-    judge = plan.judge or next((metric.judge for metric in metrics if metric.judge), None)
+    names = [metric.instance for metric in options.metrics]
+    inclusion = options.selection.metrics_for(sampling_position, rate, names)
+    metrics = [metric for metric in options.metrics if metric.instance in inclusion]
+    # MonitorOptions has seen to it that a metric without a judge of its own finds one here.
+    judge = options.judge or next((metric.judge for metric in metrics if metric.judge), None)
     if judge is None:
         record = clean(record)
-        return Evaluation(
-            record_id=record.id, scores=(), record=record, trace=record.trace, evaluated_at=time.time()
+        return Scored(
+            Evaluation(
+                record_id=record.id, scores=(), record=record, trace=record.trace, evaluated_at=time.time()
+            )
         )
-    return await evaluate_one(
+    listening = _RetryAfter(judge)
+    evaluation = await evaluate_one(
         record,
         metrics,
-        judge=Listening(judge),
-        embedder=plan.embedder,
-        fuse=plan.fuse,
-        deadline=time.monotonic() + plan.deadline,
+        judge=listening,
+        embedder=options.embedder,
+        fuse=options.fuse,
+        deadline=time.monotonic() + options.deadline,
         inclusion=inclusion,
     )
+    return Scored(evaluation, listening.longest)
 
 
-class Listening(Wrapper):
-    """Remembers how long servers have asked to be left alone, for the turn that is being scored."""
+class _RetryAfter(Wrapper):
+    """Remembers how long the server has asked to be left alone while one turn was scored."""
 
-    longest: ClassVar[ContextVar[list[float]]] = ContextVar("steelyard_retry_after")
+    longest = 0.0
 
     async def answer(self, request: Request) -> Reply:
         """Pass on, and listen."""
         try:
             return await self.judge.answer(request)
         except JudgeUnavailable as error:
-            if error.retry_after and (heard := self.longest.get(None)) is not None:
-                heard.append(error.retry_after)
+            self.longest = max(self.longest, error.retry_after or 0.0)
             raise
 
 

@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from steelyard._internal.lifecycle import at_exit, forget, on_fork
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
 from steelyard.online._run import Run
 from steelyard.online._stats import Stats, breakers_of, cache_hits_of
 from steelyard.online.config._defaults import choose_budget, choose_parts, choose_selection, choose_spool
-from steelyard.online.config._options import MonitorOptions, SpoolSettings
+from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._settings import load
 from steelyard.online.delivery._callbacks import Callback, Notifier
-from steelyard.online.queue._memory import Queued, size_of
+from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._turns import Queued, size_of
 from steelyard.online.selection._budget import Budget
-from steelyard.online.selection._sampling import key_of, place
+from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
@@ -113,7 +115,7 @@ class Monitor:
         """
         settings = load().settings
         parts = choose_parts(settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
-        self._plan = MonitorOptions(
+        self._options = MonitorOptions(
             metrics=parts.metrics,
             judge=parts.judge,
             embedder=parts.embedder,
@@ -133,9 +135,9 @@ class Monitor:
             budget=_given(budget, choose_budget(settings)),
             spool=choose_spool(settings, spool),
         )
-        self._ceiling = self._plan.selection.ceiling
+        self._ceiling = self._options.selection.ceiling
         self._notifier = Notifier()
-        self._said = False
+        self._warn = WarnOnce(_log)
         self._inherited: list[Run] = []
         self._begin()
         on_fork(self)
@@ -158,19 +160,18 @@ class Monitor:
         if run.pid != os.getpid():
             self.after_fork()
             run = self._run
-        where = None
+        position = None
         if self._ceiling < 1:
-            where = place(key_of(turn))
-            if where >= self._ceiling:
-                run.intake.put("sampled_out")
+            position = sampling_position(key_of(turn))
+            if position >= self._ceiling:
+                run.inbox.put("sampled_out")
                 return
-        run.intake.put("closed" if run.closed else Queued(turn, where, size_of(turn)))
+        run.inbox.put("closed" if run.inbox.closed else Queued(turn, position, size_of(turn)))
 
     def _complain(self, turn: object, error: Exception) -> None:
-        self._run.intake.put("unreadable")
-        if not self._said:
-            self._said = True
-            _log.warning("%r is no turn: %r; such are skipped, said once", type(turn).__name__, error)
+        self._run.inbox.put("unreadable")
+        kind = type(turn).__name__
+        self._warn("unreadable", "%r is not a turn: %r; it is skipped, as later ones are", kind, error)
 
     def start(self) -> None:
         """Begin at once rather than with the first turn: on what an earlier process left in the spool."""
@@ -185,10 +186,7 @@ class Monitor:
         carries the right probability. That reaches back a thousand turns, and not into a spool. Never raises.
         """
         try:
-            run = self._run
-            kept = run.feedback.say(record_id, value)
-            if kept is not None and not run.closed:
-                run.intake.revive(kept.item, kept.settled)
+            self._run.inbox.take_feedback(record_id, value)
         except Exception:  # noqa: BLE001 - nothing may reach the application
             _log.debug("feedback was not taken", exc_info=True)
 
@@ -212,12 +210,12 @@ class Monitor:
             How many turns were given up (`abandoned`).
         """
         forget(self)
-        return self._run.close(self._plan.exit_timeout if timeout is None else timeout)
+        return self._run.close(self._options.exit_timeout if timeout is None else timeout)
 
     def stats(self) -> Stats:
         """Where all turns have got to, at this moment."""
         run = self._run
-        counts, (queued, queued_bytes) = run.intake.counts(), run.intake.waiting
+        counts, (queued, queued_bytes) = run.inbox.counts(), run.inbox.waiting
         return Stats(
             seen=counts.seen,
             accepted=counts.accepted,
@@ -232,7 +230,7 @@ class Monitor:
             sinks=run.delivery.sinks,
             callbacks_missed=self._notifier.missed,
             usage=run.delivery.usage,
-            spool=run.worker.spooling.counts() if run.worker.spooling else None,
+            spool=run.worker.spool.counts() if run.worker.spool else None,
             breakers=breakers_of(self._judges()),
             cache_hits=cache_hits_of(self._judges()),
         )
@@ -255,10 +253,10 @@ class Monitor:
         self._begin()
 
     def _begin(self) -> None:
-        self._run = Run(self._plan, self._notifier, on_start=lambda: at_exit(self))
+        self._run = Run(self._options, self._notifier, on_start=lambda: at_exit(self))
 
     def _introduce(self) -> None:
-        for sink in self._plan.sinks:
+        for sink in self._options.sinks:
             if isinstance(sink, Observing):
                 try:
                     sink.observe(self)
@@ -266,7 +264,7 @@ class Monitor:
                     _log.warning("the sink %r does not observe its Monitor: %r", sink.name, error)
 
     def _judges(self) -> list[Judge]:
-        judges = [self._plan.judge, *(metric.judge for metric in self._plan.metrics)]
+        judges = [self._options.judge, *(metric.judge for metric in self._options.metrics)]
         return [judge for judge in judges if judge is not None]
 
 

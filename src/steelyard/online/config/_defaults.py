@@ -15,8 +15,8 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, metrics_named
-from steelyard.online.config._options import SpoolSettings
 from steelyard.online.config._settings import Settings
+from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._price import Price
 from steelyard.online.selection._rules import Rule
@@ -28,8 +28,6 @@ from steelyard.sinks import JSONLSink, Sink, SQLiteSink
 
 if TYPE_CHECKING:
     from steelyard.online.monitor import Monitor
-
-__all__ = ["Parts", "choose_budget", "choose_parts", "choose_selection", "choose_spool", "default_monitor"]
 
 _log = logging.getLogger("steelyard.online")
 _SHARE = 0.2

@@ -1,48 +1,20 @@
-"""The plan: what a Monitor was asked to do, checked once."""
+"""What a Monitor was asked to do, checked once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import get_args
 
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
-from steelyard.online.queue._spool_schema import Durability
-from steelyard.online.selection._budget import Budget, BudgetControl
+from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._selection import Selection
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.sinks import Sink
-
-__all__ = ["MonitorOptions", "SpoolSettings"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpoolSettings:
-    """A spool file and how it is used."""
-
-    path: str | Path
-    """The file; made if it is not there."""
-    max_bytes: int = 1024**3
-    """Size of what may be pending in it; more is skipped as `spool_full`."""
-    durability: Durability = "normal"
-    """`normal` survives a crash of the process, `full` also one of the machine."""
-    lease_seconds: float = 60.0
-    """Seconds after which a turn is taken over whose process has died."""
-    evaluate: bool = True
-    """Whether this process judges what is in it; False leaves that to `steelyard worker`."""
-
-    def __post_init__(self) -> None:
-        folder = Path(self.path).absolute().parent
-        if not folder.is_dir():
-            raise ConfigurationError(f"the spool's folder {str(folder)!r} does not exist; create it first")
-        if self.durability not in get_args(Durability):
-            raise ConfigurationError(f"durability must be 'normal' or 'full', not {self.durability!r}")
-        if not self.max_bytes > 0 or not self.lease_seconds > 0:
-            raise ConfigurationError("max_bytes and lease_seconds of a spool must be more than 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +64,6 @@ class MonitorOptions:
         unknown = set(self.selection.metric_rates) - {metric.instance for metric in self.metrics}
         if unknown:
             raise ConfigurationError(f"metric_rates names {min(unknown)!r}, which is not among the metrics")
-
-    def pace(self) -> BudgetControl:
-        """Throttle and budget, with nothing used yet."""
-        return BudgetControl(turns_per_minute=self.throttle, budget=self.budget)
 
     def _check_limits(self) -> None:
         if self.throttle is not None and (isinstance(self.throttle, bool) or not self.throttle > 0):

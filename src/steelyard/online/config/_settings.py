@@ -22,8 +22,6 @@ from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from steelyard.errors import ConfigurationError
 
-__all__ = ["Loaded", "Settings", "load"]
-
 _PREFIX = "STEELYARD_"
 _FILE = "steelyard.toml"
 _RESERVED = frozenset({"STEELYARD_CONFIG", "STEELYARD_INSTRUMENT"})

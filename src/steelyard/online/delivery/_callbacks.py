@@ -10,10 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
-
-__all__ = ["Callback", "Notifier"]
 
 Callback = Callable[[Evaluation], object]
 """Takes one finished Evaluation."""
@@ -28,7 +27,7 @@ class Notifier:
     def __init__(self) -> None:
         self._numbers = itertools.count()
         self._callbacks: dict[int, Callback] = {}
-        self._said: set[int] = set()
+        self._warn = WarnOnce(_log)
         self._waiting: deque[Evaluation] = deque()
         self._news = threading.Condition()
         self._busy = False
@@ -106,9 +105,6 @@ class Notifier:
         try:
             callback(evaluation)
         except Exception:  # noqa: BLE001 - the user's function may raise anything
-            if number not in self._said:
-                self._said.add(number)
-                _log.warning("an on_evaluation callback raised; said once", exc_info=True)
-        if (seconds := time.monotonic() - started) > 1 and number not in self._said:
-            self._said.add(number)
-            _log.warning("an on_evaluation callback took %.1f s; said once", seconds)
+            self._warn(number, "an on_evaluation callback raised", exc_info=True)
+        if (seconds := time.monotonic() - started) > 1:
+            self._warn(number, "an on_evaluation callback took %.1f s", seconds)
