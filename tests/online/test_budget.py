@@ -138,7 +138,7 @@ def test_the_budget_of_a_monitor() -> None:
         lambda: Budget(cost_per_day=0),
         lambda: Budget(tokens_per_hour=-5),
         lambda: Price(input=-1, output=2),
-        lambda: Monitor(metrics=[], sinks=[], throttle=0),
+        lambda: Monitor(metrics=[], sinks=[], throttle=-1),
     ],
 )
 def test_wrong_limits_are_refused(make: object) -> None:

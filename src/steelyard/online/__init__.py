@@ -1,7 +1,8 @@
 """The online room: turns are taken from the running application, picked, queued, judged and delivered."""
 
+from steelyard.online._default import default_monitor
 from steelyard.online._stats import Stats
-from steelyard.online.config._defaults import default_monitor
+from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._settings import Settings
 from steelyard.online.config._settings import load as load_settings
 from steelyard.online.delivery._sink_writer import SinkCounts
@@ -21,6 +22,7 @@ __all__ = [
     "Budget",
     "Decision",
     "Monitor",
+    "MonitorOptions",
     "Price",
     "QueueCounts",
     "Rule",

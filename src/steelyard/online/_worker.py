@@ -38,7 +38,7 @@ class Worker:
     ) -> None:
         self._options = options
         self._delivery = delivery
-        self._budget = BudgetControl(turns_per_minute=options.throttle, budget=options.budget)
+        self._budget = BudgetControl(turns_per_minute=options.throttle or None, budget=options.budget)
         self._memory = MemoryQueue(inbox, capacity=options.concurrency)
         self._warn = WarnOnce(_log)
         self.spool = SQLiteQueue(options.spool) if options.spool else None
