@@ -172,7 +172,9 @@ def test_a_postponed_turn_waits_or_stays_leased(run: Runner) -> None:
 
 def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> None:
     async def test(queue: TurnQueue) -> None:
-        assert await queue.room(0) >= 1
+        places = await queue.room(3)
+        assert 1 <= places <= 3
+        queue.give_back(places)
 
         async def first() -> list[Leased]:
             while not (found := await lease(queue)):
@@ -188,11 +190,26 @@ def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> Non
     run(test)
 
 
+def test_places_in_memory_are_held_until_they_are_given_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        queue = memory(tmp_path)
+        assert await queue.room(5) == 5
+        assert await queue.room(5) == 3
+        waiting = asyncio.create_task(queue.room(5))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        queue.give_back(2)
+        async with asyncio.timeout(5):
+            assert await waiting == 2
+
+    asyncio.run(test())
+
+
 def test_a_full_queue_in_memory_has_room_as_soon_as_a_result_is_delivered(tmp_path: Path) -> None:
     async def test() -> None:
         queue = memory(tmp_path)
         await queue.put([selected(str(number)) for number in range(8)])
-        waiting = asyncio.create_task(queue.room(0))
+        waiting = asyncio.create_task(queue.room(5))
         leased = (await lease(queue))[0]
         done = await queue.finish(leased, result(leased))
         await asyncio.sleep(0)

@@ -64,7 +64,6 @@ class Intake:
         self._lanes = 1 if options.mask is None else options.concurrency
         self._turnstile = asyncio.Lock()
         self._news = asyncio.Event()
-        self._under_way = 0
         self._warn = WarnOnce(_log)
 
     def nudge(self) -> None:
@@ -89,23 +88,23 @@ class Intake:
     async def _work(self) -> None:
         while True:
             async with self._turnstile:
-                room = await self._room()
-                batch = await self._next(min(room, _BATCH))
-                self._under_way += len(batch)
+                queue, places = await self._room()
+                batch = await self._next(places)
+                queue.give_back(places - len(batch))
             try:
                 turns = await self._prepare_all(batch)
                 selected = [turn for turn in turns if isinstance(turn, Selected)]
                 if selected:
                     await self._put(selected)
             finally:
-                self._under_way -= len(batch)
+                queue.give_back(len(batch))
 
-    async def _room(self) -> int:
+    async def _room(self) -> tuple[TurnQueue, int]:
         try:
-            return await self._queue.room(self._under_way)
+            return self._queue, await self._queue.room(_BATCH)
         except QueueFailed:
             self._queue = self._fallback
-            return await self._queue.room(self._under_way)
+            return self._queue, await self._queue.room(_BATCH)
 
     async def _next(self, most: int) -> list[Queued]:
         """The next turns. Looks in every 20 ms for some seconds, then sleeps until it is woken."""

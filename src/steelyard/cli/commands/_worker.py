@@ -16,8 +16,6 @@ from steelyard.errors import ConfigurationError
 if TYPE_CHECKING:
     from steelyard.online import Monitor
 
-__all__ = ["worker"]
-
 _LOOK = 0.2
 
 

@@ -38,18 +38,26 @@ class MemoryQueue:
         self._held: dict[int, Leased] = {}
         self._finished: dict[int, Selected] = {}
         self._leases = itertools.count()
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
+        self._places = 0
         self._accepted = self._evaluated = 0
         self._dead: Counter[str] = Counter()
 
     async def open(self) -> None:
         """Nothing to open."""
 
-    async def room(self, under_way: int) -> int:
-        """Wait until more turns fit than those under way; returns how many more."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._room(under_way) > 0)
-        return self._room(under_way)
+    async def room(self, most: int) -> int:
+        """Wait until turns fit, and hold places for them; returns how many."""
+        while (room := self._capacity - self._places - self._in_work()) < 1:
+            await self._change()
+        places = min(room, most)
+        self._places += places
+        return places
+
+    def give_back(self, places: int) -> None:
+        """Some places are not held any more."""
+        self._places -= places
+        self._changed.set()
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Put turns in."""
@@ -63,13 +71,13 @@ class MemoryQueue:
             self._accepted += 1
             self._waiting.append(Leased(self._accepted, "", turn))
             stored.append("new")
-        await self._tell()
+        self._changed.set()
         return stored
 
     async def lease(self, most: int) -> list[Leased | Undelivered]:
         """Lease the oldest turns; waits until there is one."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._waiting)
+        while not self._waiting:
+            await self._change()
         lease = str(next(self._leases))
         taken = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
         leased = [replace(one, lease=lease) for one in taken]
@@ -97,7 +105,7 @@ class MemoryQueue:
             return False
         self._dead[cause] += 1
         self._inbox.close_turn(Closed("dead", cause))
-        await self._tell()
+        self._changed.set()
         return True
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
@@ -105,13 +113,13 @@ class MemoryQueue:
         for result in results:
             if (turn := self._finished.pop(result.seq, None)) is not None:
                 self._inbox.close_turn(Closed("evaluated", requeue=turn.requeue))
-        await self._tell()
+        self._changed.set()
 
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give turns back, to the front; results stay undelivered."""
         back = [one for one in held if isinstance(one, Leased) and self._give_up(one)]
         self._waiting.extendleft(sorted(back, key=lambda one: -one.seq))
-        await self._tell()
+        self._changed.set()
 
     def counts(self) -> QueueCounts:
         """The ledger now."""
@@ -135,9 +143,9 @@ class MemoryQueue:
         del self._held[leased.seq]
         return True
 
-    def _room(self, under_way: int) -> int:
-        return self._capacity - len(self._waiting) - len(self._held) - len(self._finished) - under_way
+    def _in_work(self) -> int:
+        return len(self._waiting) + len(self._held) + len(self._finished)
 
-    async def _tell(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()

@@ -69,8 +69,12 @@ class TurnQueue(Protocol):
         """Connect, or open the file. Called once, first."""
         ...
 
-    async def room(self, under_way: int) -> int:
-        """Wait until more turns fit than those that are under way; returns how many more."""
+    async def room(self, most: int) -> int:
+        """Wait until turns fit, and hold places for them, at most so many; returns how many."""
+        ...
+
+    def give_back(self, places: int) -> None:
+        """Some places are not held any more: the turns are put in, or do not come."""
         ...
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:

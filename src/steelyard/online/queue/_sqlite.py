@@ -23,7 +23,6 @@ from steelyard.scores import Evaluation
 _log = logging.getLogger("steelyard.online")
 _LOOK = 0.25
 _LOCKED_FOR = 30.0
-_TRANSACTION = 256
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -77,9 +76,12 @@ class SQLiteQueue:
             self._set_aside(error)
             raise QueueFailed(str(error)) from None
 
-    async def room(self, under_way: int) -> int:
-        """As many as go into one transaction: the file's bound is bytes, which `put` holds turns against."""
-        return _TRANSACTION
+    async def room(self, most: int) -> int:
+        """All of them: the file's bound is bytes, which `put` holds turns against."""
+        return most
+
+    def give_back(self, places: int) -> None:
+        """Places are not counted."""
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Store turns in one transaction."""
