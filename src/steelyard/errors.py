@@ -26,6 +26,7 @@ __all__ = [
     "TRANSIENT_CAUSES",
     "Cause",
     "ConfigurationError",
+    "DeadCause",
     "InvalidRecord",
     "JudgeError",
     "JudgeRejected",
@@ -34,6 +35,7 @@ __all__ = [
     "MissingDependency",
     "RateLimited",
     "SinkError",
+    "SkipReason",
     "SteelyardError",
     "TransientCause",
     "Unanswerable",
@@ -162,3 +164,27 @@ class SinkError(SteelyardError):
     def __init__(self, message: str, *, cause: str) -> None:
         super().__init__(message)
         self.cause = cause
+
+
+SkipReason = Literal[
+    "closed",
+    "duplicate",
+    "mask_failed",
+    "missing_input",
+    "never",
+    "not_rag",
+    "over_budget",
+    "queue_full",
+    "sampled_out",
+    "spool_full",
+    "status_cancelled",
+    "status_error",
+    "status_interrupted",
+    "throttled",
+    "unreadable",
+]
+"""Why a turn that a Monitor saw is not judged; docs/production.md says what each means."""
+
+DeadCause = Literal["poison", "unreadable", "unstorable"]
+"""Why a picked turn cannot be evaluated, where no exception says it: it was leased again and again without
+any outcome, its stored form cannot be read, or it cannot be written. Other causes are names of exceptions."""

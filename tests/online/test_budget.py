@@ -9,7 +9,7 @@ import pytest
 from online.helpers import FAITHFUL, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.online import Budget, Monitor, Price, Rule, Selection
-from steelyard.online.selection._budget import BudgetControl, Reservation
+from steelyard.online.selection._budget import BudgetControl
 from steelyard.questions import Reply, Request
 from steelyard.scores import Usage
 from steelyard.testing import MemorySink, ScriptedJudge
@@ -24,29 +24,27 @@ class Clock:
 
 
 def day(
-    pace: BudgetControl, clock: Clock, *, arrivals: int, seconds: float, usage: Usage
+    control: BudgetControl, clock: Clock, *, arrivals: int, seconds: float, usage: Usage
 ) -> list[tuple[float, str]]:
     """Send turns evenly through some time: for each its share, and what became of it."""
     rng = random.Random(3)
     seen = []
     for _ in range(arrivals):
         clock.now += seconds / arrivals
-        share = pace.share()
+        share = control.share()
         outcome = "sampled_out"
         if rng.random() < share:
-            reservation = pace.reserve()
-            outcome = reservation if isinstance(reservation, str) else "judged"
-            if isinstance(reservation, Reservation):
-                pace.correct(reservation, usage)
+            outcome = control.reserve("turn") or "judged"
+            control.correct("turn", usage)
         seen.append((share, outcome))
     return seen
 
 
 def test_a_budget_thins_evenly_and_keeps_its_limit() -> None:
     clock = Clock()
-    pace = BudgetControl(budget=Budget(tokens_per_hour=100_000), clock=clock)
+    control = BudgetControl(budget=Budget(tokens_per_hour=100_000), clock=clock)
     usage = Usage(requests=2, prompt_tokens=900, completion_tokens=100)
-    seen = day(pace, clock, arrivals=1000, seconds=3590, usage=usage)
+    seen = day(control, clock, arrivals=1000, seconds=3590, usage=usage)
     judged = [number for number, (_, outcome) in enumerate(seen) if outcome == "judged"]
     assert 90 <= len(judged) <= 100
     # Spread over the whole hour rather than used up at its beginning.
@@ -57,27 +55,24 @@ def test_a_budget_thins_evenly_and_keeps_its_limit() -> None:
 
 def test_the_next_window_begins_anew() -> None:
     clock = Clock()
-    pace = BudgetControl(budget=Budget(requests_per_hour=5), clock=clock)
+    control = BudgetControl(budget=Budget(requests_per_hour=5), clock=clock)
     for _ in range(5):
-        reservation = pace.reserve()
-        assert isinstance(reservation, Reservation)
-        pace.correct(reservation, Usage(requests=1))
-    assert pace.reserve() == "over_budget"
+        assert control.reserve("turn") is None
+        control.correct("turn", Usage(requests=1))
+    assert control.reserve("late") == "over_budget"
     clock.now += 3601
-    assert isinstance(pace.reserve(), Reservation)
+    assert control.reserve("turn") is None
 
 
 def test_turns_under_way_count_before_their_bill_is_known() -> None:
-    pace = BudgetControl(budget=Budget(requests_per_hour=10), clock=Clock())
-    first = pace.reserve()
-    assert isinstance(first, Reservation)
-    pace.correct(first, Usage(requests=4))
-    second = pace.reserve()
-    assert isinstance(second, Reservation)
-    assert pace.reserve() == "over_budget"
-    pace.release(second)
-    assert isinstance(pace.reserve(), Reservation)
-    assert isinstance(pace.reserve(forced=True), Reservation)
+    control = BudgetControl(budget=Budget(requests_per_hour=10), clock=Clock())
+    assert control.reserve("first") is None
+    control.correct("first", Usage(requests=4))
+    assert control.reserve("second") is None
+    assert control.reserve("third") == "over_budget"
+    control.release("second")
+    assert control.reserve("fourth") is None
+    assert control.reserve("fifth", forced=True) is None
 
 
 def test_money_is_counted_by_the_judge_or_by_the_price() -> None:
@@ -143,7 +138,7 @@ def test_the_budget_of_a_monitor() -> None:
         lambda: Budget(cost_per_day=0),
         lambda: Budget(tokens_per_hour=-5),
         lambda: Price(input=-1, output=2),
-        lambda: Monitor(metrics=[], sinks=[], throttle=0),
+        lambda: Monitor(metrics=[], sinks=[], throttle=-1),
     ],
 )
 def test_wrong_limits_are_refused(make: object) -> None:
@@ -151,10 +146,10 @@ def test_wrong_limits_are_refused(make: object) -> None:
         make()  # type: ignore[operator]
 
 
-def test_an_unlimited_pace_costs_nothing() -> None:
-    pace = BudgetControl()
-    assert pace.share() == 1.0
-    assert isinstance(pace.reserve(), Reservation)
+def test_an_unlimited_budget_costs_nothing() -> None:
+    control = BudgetControl()
+    assert control.share() == 1.0
+    assert control.reserve("turn") is None
 
 
 def test_a_masked_out_turn_gives_its_reservation_back() -> None:

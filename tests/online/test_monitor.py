@@ -285,3 +285,54 @@ def test_callbacks_can_be_slow_raise_and_be_taken_back(caplog: pytest.LogCapture
 def test_wrong_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         Monitor(**{"metrics": FAITHFUL, "judge": kind_judge(), "sinks": [], **options})
+
+
+def test_a_callback_that_wants_to_exit_does_not_end_the_callbacks() -> None:
+    monitor = Monitor(metrics=[], sinks=[])
+    seen: list[str] = []
+
+    def leave(evaluation: Evaluation) -> None:
+        seen.append(evaluation.record_id)
+        raise SystemExit
+
+    monitor.on_evaluation(leave)
+    for name in ("a", "b"):
+        monitor.submit(turn(name))
+    assert monitor.flush(5) == 0
+    assert seen == ["a", "b"]
+    monitor.close()
+
+
+def test_equal_turns_are_judged_once_while_a_mask_is_at_work() -> None:
+    def mask(record: Record) -> Record:
+        time.sleep(0.02)
+        return record
+
+    monitor = Monitor(metrics=[], sinks=[], mask=mask)
+    for _ in range(10):
+        monitor.submit(turn("same"))
+    assert monitor.flush(5) == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.evaluated, stats.skipped) == (1, {"duplicate": 9})
+    monitor.close()
+
+
+def test_masks_that_hang_do_not_use_up_the_threads_of_later_ones() -> None:
+    release = threading.Event()
+
+    def mask(record: Record) -> Record:
+        if record.id.startswith("hangs"):
+            release.wait(20)
+        return record
+
+    monitor = Monitor(metrics=[], sinks=[], mask=mask, mask_timeout=0.2)
+    for name in ("hangs 1", "hangs 2", "hangs 3"):
+        monitor.submit(turn(name))
+    assert monitor.flush(10) == 0
+    monitor.submit(turn("passes"))
+    assert monitor.flush(5) == 0
+    stats = monitor.stats()
+    release.set()
+    assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 3})
+    monitor.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from online.helpers import FAITHFUL, TestDraft, check_law, kind_judge, traced, turn
 from steelyard.errors import ConfigurationError
-from steelyard.online import Decision, Monitor, Rule, Selection, Suspicion, place
+from steelyard.online import Decision, Monitor, Rule, Selection, Suspicion, sampling_position
 from steelyard.questions import Answer, Question, Request, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
@@ -24,19 +24,19 @@ from steelyard.testing import MemorySink, ScriptedJudge
 def test_the_hash_is_the_documented_one() -> None:
     trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
     digest = hashlib.sha256(trace_id.encode()).hexdigest()
-    assert place(trace_id) == int(digest[:16], 16) / 2**64
-    assert round(place(trace_id), 12) == 0.224774058535
+    assert sampling_position(trace_id) == int(digest[:16], 16) / 2**64
+    assert round(sampling_position(trace_id), 12) == 0.224774058535
 
 
 @given(st.text())
-def test_every_key_has_a_place(key: str) -> None:
-    assert 0 <= place(key) < 1
+def test_every_key_has_a_position(key: str) -> None:
+    assert 0 <= sampling_position(key) < 1
 
 
-def test_places_are_spread_evenly() -> None:
-    places = [place(f"{number:032x}") for number in range(4000)]
+def test_positions_are_spread_evenly() -> None:
+    positions = [sampling_position(f"{number:032x}") for number in range(4000)]
     for tenth in range(10):
-        assert 320 < sum(tenth / 10 <= p < (tenth + 1) / 10 for p in places) < 480
+        assert 320 < sum(tenth / 10 <= p < (tenth + 1) / 10 for p in positions) < 480
 
 
 @pytest.mark.parametrize(
@@ -258,6 +258,6 @@ def test_judges_see_only_what_is_picked() -> None:
     assert (
         len(judge.requests)
         == monitor.stats().evaluated
-        == sum(place(f"{number:032x}") < 0.25 for number in range(200))
+        == sum(sampling_position(f"{number:032x}") < 0.25 for number in range(200))
     )
     monitor.close()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,8 @@ import pytest
 
 from online.helpers import FAITHFUL, kind_judge, turn
 from steelyard.errors import ConfigurationError
-from steelyard.online import Monitor, Settings, SpoolSettings, load_settings
+from steelyard.online import Monitor, MonitorOptions, Settings, SpoolSettings, load_settings
+from steelyard.online.config._plain import PlainOptions
 from steelyard.sinks import read_evaluations
 
 _FILE = """
@@ -93,7 +98,7 @@ def test_mistakes_are_named(environ: dict[str, str], message: str, tmp_path: Pat
     [
         ("SAMPLE_RATE", "2", "sample_rate must be a number from 0 to 1"),
         ("METRICS", "faithfullness", "faithfullness"),
-        ("SINKS", "postgres:x", "there is no sink 'postgres:x'"),
+        ("SINKS", "postgres:x", "there is no sink 'postgres'"),
         ("BUDGET__EUROS", "5", "budget: .*euros"),
         ("JUDGE", "gpt-4o", "no judge 'gpt-4o'"),
         ("SUSPICION__RATE", "7", "rate of Suspicion"),
@@ -150,6 +155,52 @@ def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
         load_settings({}, folder=tmp_path)
 
 
+PLAIN = {field.name: field for field in fields(PlainOptions)}
+ROOT = Path(__file__).parents[2]
+
+
+def declared() -> dict[str, str]:
+    """The docstrings under the options of `Settings`, by name."""
+    found: dict[str, str] = {}
+    for kind in (PlainOptions, Settings):
+        [body] = [
+            node.body for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)
+        ]
+        for option, doc in pairwise(body):
+            if isinstance(option, ast.AnnAssign) and isinstance(option.target, ast.Name):
+                assert isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+                found[option.target.id] = " ".join(str(doc.value.value).split())
+    return found
+
+
+def test_the_monitors_parameters_are_its_options() -> None:
+    parameters = set(inspect.signature(Monitor).parameters)
+    assert parameters == {field.name for field in fields(MonitorOptions)} | {"sample_rate"}
+    documented = " ".join((Monitor.__init__.__doc__ or "").split())
+    for name in PLAIN:
+        assert f"{name}: {declared()[name]}" in documented
+
+
+def test_code_can_set_every_plain_option() -> None:
+    other: dict[str, Any] = {"store_content": False, "fuse": "off"}
+    for name, field in PLAIN.items():
+        value = other.get(name, 7)
+        assert value != field.default
+        monitor = Monitor(metrics=[], sinks=[], **{name: value})
+        assert getattr(monitor.options, name) == value
+        assert [key for key in PLAIN if getattr(monitor.options, key) != PLAIN[key].default] == [name]
+
+
+def test_the_table_of_options_in_the_docs_is_the_code() -> None:
+    page = (ROOT / "docs" / "production.md").read_text()
+    rows = []
+    for field in fields(Settings):
+        default = getattr(Settings(), field.name)
+        rows.append(f"| `{field.name}` | `{json.dumps(default)}` | {declared()[field.name]} |")
+    missing = [row for row in rows if row not in page.splitlines()]
+    assert not missing, "docs/production.md lacks these rows:\n" + "\n".join(missing)
+
+
 def steelyard(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
     env = {"PATH": "/usr/bin:/bin", **environ}
@@ -162,17 +213,25 @@ def test_the_config_command(tmp_path: Path) -> None:
         *("config", "--json"),
         cwd=tmp_path,
         STEELYARD_JUDGE="openai:stub",
-        STEELYARD_BASE_URL="http://me:secret@127.0.0.1:1/v1",
+        STEELYARD_BASE_URL="http://me:secret@127.0.0.1:1/v1?api_key=very-secret#secret",
         OPENAI_API_KEY="sk-very-secret",
     )
     assert shown.returncode == 0, shown.stderr
     data: dict[str, Any] = json.loads(shown.stdout)
-    assert data["options"]["base_url"] == "http://***@127.0.0.1:1/v1"
+    assert data["options"]["base_url"] == "http://127.0.0.1:1/v1"
     assert data["options"]["concurrency"] == 3
     assert data["sources"]["judge"] == "STEELYARD_JUDGE"
+    assert data["sources"]["deadline"] == "default"
+    assert data["options"].keys() == data["sources"].keys() == {field.name for field in fields(Settings)}
     assert "secret" not in shown.stdout
     plain = steelyard("config", cwd=tmp_path)
     assert "sample_rate      0.2   (steelyard.toml)" in plain.stdout
+    assert 'metrics          ["faithfulness"]   (steelyard.toml)' in plain.stdout
+    bare = steelyard("config", "--json", cwd=tmp_path, STEELYARD_CONFIG="/dev/null")
+    monitor = Monitor(sinks=[])
+    running = [metric.name for metric in monitor.options.metrics]
+    assert len(running) > 1
+    assert json.loads(bare.stdout)["options"]["metrics"] == running
     wrong = steelyard("config", cwd=tmp_path, STEELYARD_SPOOL="/no/such/folder/s.db")
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("steelyard: the spool's folder '/no/such/folder' does not exist")

@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from online.helpers import turn
-from steelyard.online.queue._spool import Claimed, Spool, SpoolCounts, Spooled, Undelivered
+from steelyard.online.queue._protocol import QueueCounts
+from steelyard.online.queue._spool import Spool
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.scores import Evaluation
 
 
@@ -49,15 +51,15 @@ def nothing_stays_open() -> Iterator[None]:
         _open.pop().close()
 
 
-def spooled(name: str) -> Spooled:
-    return Spooled(turn(name), 0.25, 0.5)
+def spooled(name: str) -> Selected:
+    return Selected(turn(name), 0.25, 0.5)
 
 
-def result(claim: Claimed) -> Evaluation:
-    return Evaluation(record_id=claim.turn.record.id, scores=())
+def result(leased: Leased) -> Evaluation:
+    return Evaluation(record_id=leased.turn.record.id, scores=())
 
 
-def check(counts: SpoolCounts) -> None:
+def check(counts: QueueCounts) -> None:
     assert counts.accepted == counts.pending + counts.evaluated + sum(counts.dead.values())
     assert (counts.bytes == 0) == (counts.pending == 0)
 
@@ -65,14 +67,14 @@ def check(counts: SpoolCounts) -> None:
 def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db")
     assert spool.put([spooled("a"), spooled("b"), spooled("a")]) == ["new", "new", "known"]
-    first, second = spool.claim(5)
+    first, second = spool.lease_turns(5)
     assert [first.turn, second.turn] == [spooled("a"), spooled("b")]
-    assert spool.claim(5) == []
+    assert spool.lease_turns(5) == []
     done = spool.finish(first, result(first))
     assert done is not None
-    assert spool.undelivered(5) == []
+    assert spool.lease_results(5) == []
     spool.delivered([done])
-    assert spool.bury(second, "metric_error")
+    assert spool.dead_letter(second, "metric_error")
     counts = spool.counts()
     check(counts)
     assert (counts.evaluated, counts.dead, counts.undelivered) == (1, {"metric_error": 1}, 0)
@@ -90,8 +92,8 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
 def test_nothing_of_a_finished_turn_stays_in_it(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db")
     spool.put([spooled("a")])
-    [claim] = spool.claim(1)
-    done = spool.finish(claim, result(claim))
+    [leased] = spool.lease_turns(1)
+    done = spool.finish(leased, result(leased))
     assert done is not None
     spool.delivered([done])
     spool.close()
@@ -99,11 +101,13 @@ def test_nothing_of_a_finished_turn_stays_in_it(tmp_path: Path) -> None:
 
 
 def test_it_refuses_what_does_not_fit(tmp_path: Path) -> None:
-    size = len(spooled("a").to_json())
+    measured = opened(tmp_path / "measured.db")
+    measured.put([spooled("a")])
+    size = measured.counts().bytes
     spool = opened(tmp_path / "spool.db", max_bytes=2 * size + 10)
     assert spool.put([spooled("a"), spooled("b"), spooled("c")]) == ["new", "new", "full"]
-    [claim] = spool.claim(1)
-    spool.finish(claim, result(claim))
+    [leased] = spool.lease_turns(1)
+    spool.finish(leased, result(leased))
     assert spool.put([spooled("c")]) == ["new"]
     check(spool.counts())
 
@@ -112,11 +116,11 @@ def test_a_lost_lease_finishes_nothing(tmp_path: Path) -> None:
     clock = Clock()
     spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10)
     spool.put([spooled("a")])
-    [slow] = spool.claim(1)
+    [slow] = spool.lease_turns(1)
     clock.now += 11
-    [quick] = spool.claim(1)
+    [quick] = spool.lease_turns(1)
     assert spool.finish(slow, result(slow)) is None
-    assert not spool.bury(slow, "late") and not spool.postpone(slow, 1)
+    assert not spool.dead_letter(slow, "late") and not spool.postpone(slow, 1)
     assert spool.finish(quick, result(quick)) is not None
     check(spool.counts())
 
@@ -125,12 +129,12 @@ def test_a_renewed_lease_holds(tmp_path: Path) -> None:
     clock = Clock()
     spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10)
     spool.put([spooled("a")])
-    [claim] = spool.claim(1)
+    [leased] = spool.lease_turns(1)
     for _ in range(5):
         clock.now += 8
-        spool.renew([claim])
-        assert spool.claim(1) == []
-    assert spool.finish(claim, result(claim)) is not None
+        spool.renew([leased])
+        assert spool.lease_turns(1) == []
+    assert spool.finish(leased, result(leased)) is not None
 
 
 @pytest.mark.faults
@@ -139,12 +143,12 @@ def test_a_poison_record_is_buried_and_others_pass(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10, max_attempts=3)
     spool.put([spooled("poison")])
     for _ in range(3):
-        [claim] = spool.claim(1)
-        assert claim.turn.record.id == "poison"
+        [leased] = spool.lease_turns(1)
+        assert leased.turn.record.id == "poison"
         clock.now += 11
     spool.put([spooled("fine")])
-    [claim] = spool.claim(2)
-    assert claim.turn.record.id == "fine"
+    [leased] = spool.lease_turns(2)
+    assert leased.turn.record.id == "fine"
     assert spool.counts().dead == {"poison": 1}
     check(spool.counts())
 
@@ -154,10 +158,10 @@ def test_postponing_does_not_count_as_an_attempt(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db", clock=clock, max_attempts=2)
     spool.put([spooled("a")])
     for number in range(10):
-        [claim] = spool.claim(1)
-        assert claim.postponed == number
-        assert spool.postpone(claim, 600)
-        assert spool.claim(1) == []
+        [leased] = spool.lease_turns(1)
+        assert leased.postponed == number
+        assert spool.postpone(leased, 600)
+        assert spool.lease_turns(1) == []
         clock.now += 601
     check(spool.counts())
 
@@ -168,25 +172,25 @@ def test_a_machine_that_starts_again_begins_with_a_younger_clock(tmp_path: Path)
     clock.now = 1e6
     spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10)
     spool.put([spooled("leased"), spooled("postponed"), spooled("finished")])
-    _, postponed, finished = spool.claim(3)
+    _, postponed, finished = spool.lease_turns(3)
     spool.postpone(postponed, 3600)
     spool.finish(finished, result(finished))
     clock.now = 5.0
-    assert [claim.turn.record.id for claim in spool.claim(3)] == ["leased", "postponed"]
-    assert [left.evaluation.record_id for left in spool.undelivered(3)] == ["finished"]
+    assert [leased.turn.record.id for leased in spool.lease_turns(3)] == ["leased", "postponed"]
+    assert [left.evaluation.record_id for left in spool.lease_results(3)] == ["finished"]
 
 
 @pytest.mark.faults
 def test_a_wall_clock_a_day_off_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = opened(tmp_path / "spool.db", lease_seconds=10)
     spool.put([spooled("a")])
-    [claim] = spool.claim(1)
+    [leased] = spool.lease_turns(1)
     real = __import__("time").time
     monkeypatch.setattr("time.time", lambda: real() + 86_400)
-    assert spool.claim(1) == []
+    assert spool.lease_turns(1) == []
     monkeypatch.setattr("time.time", lambda: real() - 86_400)
-    assert spool.claim(1) == []
-    assert spool.finish(claim, result(claim)) is not None
+    assert spool.lease_turns(1) == []
+    assert spool.finish(leased, result(leased)) is not None
 
 
 @pytest.mark.faults
@@ -198,7 +202,7 @@ def test_a_body_that_cannot_be_read_is_buried(tmp_path: Path) -> None:
         db.execute("UPDATE turns SET body = 'nonsense' WHERE record_id = 'a'")
     db.close()
     spool = opened(tmp_path / "spool.db")
-    assert [claim.turn.record.id for claim in spool.claim(2)] == ["b"]
+    assert [leased.turn.record.id for leased in spool.lease_turns(2)] == ["b"]
     assert spool.counts().dead == {"unreadable": 1}
     check(spool.counts())
 
@@ -208,10 +212,10 @@ import sys
 from steelyard.online.queue._spool import Spool
 from steelyard.scores import Evaluation
 spool = Spool(sys.argv[1])
-while claims := spool.claim(3):
-    for claim in claims:
-        print(claim.turn.record.id, flush=True)
-        spool.finish(claim, Evaluation(record_id=claim.turn.record.id, scores=()))
+while leases := spool.lease_turns(3):
+    for leased in leases:
+        print(leased.turn.record.id, flush=True)
+        spool.finish(leased, Evaluation(record_id=leased.turn.record.id, scores=()))
 """
 
 
@@ -232,7 +236,8 @@ def test_two_processes_never_hold_the_same_turn(tmp_path: Path) -> None:
 
 _CRASH = """
 import os, signal, sys
-from steelyard.online.queue._spool import Spool, Spooled
+from steelyard.online.queue._spool import Spool
+from steelyard.online.queue._turns import Selected
 from steelyard.record import Record
 from steelyard.scores import Evaluation
 point, path = sys.argv[1:]
@@ -240,16 +245,16 @@ spool = Spool(path, lease_seconds=0.2)
 def crash(at):
     if at == point:
         os.kill(os.getpid(), signal.SIGKILL)
-spool.put([Spooled(Record(id=name, question="q"), 0.1, 1.0) for name in "abc"])
+spool.put([Selected(Record(id=name, question="q"), 0.1, 1.0) for name in "abc"])
 crash("stored")
-claims = spool.claim(2)
+leases = spool.lease_turns(2)
 crash("claimed")
 real = spool._end
 def end(*args):
     real(*args)
     crash("between state and result")
 spool._end = end
-done = spool.finish(claims[0], Evaluation(record_id=claims[0].turn.record.id, scores=()))
+done = spool.finish(leases[0], Evaluation(record_id=leases[0].turn.record.id, scores=()))
 spool._end = real
 crash("finished")
 spool.delivered([done])
@@ -281,9 +286,9 @@ def test_a_kill_loses_nothing_and_does_nothing_twice(
     before = spool.counts()
     check(before)
     assert (before.accepted, before.evaluated, before.undelivered) == (3, evaluated, undelivered)
-    results = spool.undelivered(5)
-    for claim in spool.claim(5):
-        done = spool.finish(claim, result(claim))
+    results = spool.lease_results(5)
+    for leased in spool.lease_turns(5):
+        done = spool.finish(leased, result(leased))
         assert done is not None
         results.append(done)
     delivered = {left.evaluation.record_id for left in results}
@@ -295,7 +300,7 @@ def test_a_kill_loses_nothing_and_does_nothing_twice(
 class SpoolMachine(RuleBasedStateMachine):
     """Several workers on one spool, dying and coming back, while time passes."""
 
-    claims = Bundle("claims")
+    leases = Bundle("leases")
     results = Bundle("results")
 
     def __init__(self) -> None:
@@ -323,46 +328,46 @@ class SpoolMachine(RuleBasedStateMachine):
             assert (outcome == "new") == (name not in self.put)
             self.put.add(name)
 
-    @rule(target=claims, most=st.integers(1, 3))
-    def claim(self, most: int) -> object:
-        claimed = self.spool.claim(most)
-        for claim in claimed:
-            name = claim.turn.record.id
+    @rule(target=leases, most=st.integers(1, 3))
+    def leased(self, most: int) -> object:
+        claimed = self.spool.lease_turns(most)
+        for leased in claimed:
+            name = leased.turn.record.id
             assert name not in self.finished
             assert self.held.get(name, 0) <= self.clock.now
             self.held[name] = self.clock.now + 10
         return multiple(*claimed)
 
-    @rule(target=results, claim=consumes(claims))
-    def finish(self, claim: Claimed) -> object:
-        done = self.spool.finish(claim, result(claim))
+    @rule(target=results, leased=consumes(leases))
+    def finish(self, leased: Leased) -> object:
+        done = self.spool.finish(leased, result(leased))
         if done is None:
             return multiple()
-        self.finished.append(claim.turn.record.id)
-        self.held.pop(claim.turn.record.id, None)
+        self.finished.append(leased.turn.record.id)
+        self.held.pop(leased.turn.record.id, None)
         return done
 
-    @rule(claim=consumes(claims), seconds=st.floats(0, 100))
-    def postpone(self, claim: Claimed, seconds: float) -> None:
-        if self.spool.postpone(claim, seconds):
-            self.held.pop(claim.turn.record.id, None)
+    @rule(leased=consumes(leases), seconds=st.floats(0, 100))
+    def postpone(self, leased: Leased, seconds: float) -> None:
+        if self.spool.postpone(leased, seconds):
+            self.held.pop(leased.turn.record.id, None)
 
-    @rule(claim=consumes(claims))
-    def release(self, claim: Claimed) -> None:
+    @rule(leased=consumes(leases))
+    def release(self, leased: Leased) -> None:
         before = self.spool.counts().pending
-        self.spool.release([claim])
+        self.spool.release([leased])
         assert self.spool.counts().pending == before
-        if self.held.get(claim.turn.record.id, 0) > self.clock.now:
-            self.held.pop(claim.turn.record.id, None)
+        if self.held.get(leased.turn.record.id, 0) > self.clock.now:
+            self.held.pop(leased.turn.record.id, None)
 
-    @rule(claim=consumes(claims))
-    def crash(self, claim: Claimed) -> None:
-        """Nobody ever hears of this claim again."""
+    @rule(leased=consumes(leases))
+    def crash(self, leased: Leased) -> None:
+        """Nobody ever hears of this lease again."""
 
-    @rule(claim=claims)
-    def renew(self, claim: Claimed) -> None:
-        self.spool.renew([claim])
-        self.held[claim.turn.record.id] = self.clock.now
+    @rule(leased=leases)
+    def renew(self, leased: Leased) -> None:
+        self.spool.renew([leased])
+        self.held[leased.turn.record.id] = self.clock.now
 
     @rule(done=consumes(results))
     def acknowledge(self, done: Undelivered) -> None:
@@ -371,7 +376,7 @@ class SpoolMachine(RuleBasedStateMachine):
 
     @rule(target=results, most=st.integers(1, 3))
     def take_over(self, most: int) -> object:
-        left = self.spool.undelivered(most)
+        left = self.spool.lease_results(most)
         assert all(done.evaluation.record_id in self.finished for done in left)
         return multiple(*left)
 
@@ -411,3 +416,20 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(OSError, match="denied"):
         Spool(tmp_path / "spool.db")
+
+
+def test_turns_stored_by_an_older_version_are_read(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db")
+    spool.put([spooled("a")])
+    with sqlite3.connect(tmp_path / "spool.db") as db:
+        changed = db.execute(
+            "UPDATE turns SET body = replace(body, '\"sampling_position\"', '\"place\"')"
+        ).rowcount
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+    assert changed == 1
+    [leased] = opened(tmp_path / "spool.db").lease_turns(1)
+    assert leased.turn == spooled("a")
+    with sqlite3.connect(tmp_path / "spool.db") as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    db.close()

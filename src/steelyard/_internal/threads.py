@@ -169,7 +169,7 @@ class LoopThread:
         self._thread = DaemonExecutor(1, name=name)
         self._helpers = DaemonExecutor(2, name=f"{name}-io")
         self._ended: Future[None] | None = None
-        self._ident: int | None = None
+        self._running: threading.Thread | None = None
         self._task: asyncio.Future[None] | None = None
         self._stopped = False
 
@@ -189,7 +189,7 @@ class LoopThread:
     @property
     def current(self) -> bool:
         """Whether the caller runs in this thread."""
-        return threading.get_ident() == self._ident
+        return threading.current_thread() is self._running
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, soon; nothing happens where the loop has already closed."""
@@ -201,8 +201,8 @@ class LoopThread:
         self.call(self._cancel)
         if self._ended is None:
             return True
-        if not self.current:
-            wait([self._ended], timeout)
+        if not self.current and wait([self._ended], timeout).done and self._running is not None:
+            self._running.join(timeout)
         return self._ended.done()
 
     def _cancel(self) -> None:
@@ -212,7 +212,7 @@ class LoopThread:
             self._task.cancel()
 
     def _run(self) -> None:
-        self._ident = threading.get_ident()
+        self._running = threading.current_thread()
         asyncio.set_event_loop(self._loop)
         self._loop.set_default_executor(self._helpers)
         try:
@@ -225,7 +225,6 @@ class LoopThread:
             with contextlib.suppress(Exception):
                 self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
-            self._ident = None
 
     async def _supervise(self) -> None:
         if self._stopped:

@@ -1,35 +1,39 @@
 """The online room: turns are taken from the running application, picked, queued, judged and delivered."""
 
+from steelyard.online._default import default_monitor
 from steelyard.online._stats import Stats
-from steelyard.online.config._defaults import default_monitor
-from steelyard.online.config._options import SpoolSettings
+from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._settings import Settings
 from steelyard.online.config._settings import load as load_settings
 from steelyard.online.delivery._sink_writer import SinkCounts
 from steelyard.online.monitor import Monitor
-from steelyard.online.queue._spool import Spool, SpoolCounts
+from steelyard.online.queue._protocol import QueueCounts
+from steelyard.online.queue._spool import Spool
+from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
+from steelyard.online.selection._decision import Decision
 from steelyard.online.selection._price import Price
 from steelyard.online.selection._rules import Rule
-from steelyard.online.selection._sampling import place
-from steelyard.online.selection._selection import Decision, Selection
+from steelyard.online.selection._sampling import sampling_position
+from steelyard.online.selection._selection import Selection
 from steelyard.online.selection._suspicion import Suspicion
 
 __all__ = [
     "Budget",
     "Decision",
     "Monitor",
+    "MonitorOptions",
     "Price",
+    "QueueCounts",
     "Rule",
     "Selection",
     "Settings",
     "SinkCounts",
     "Spool",
-    "SpoolCounts",
     "SpoolSettings",
     "Stats",
     "Suspicion",
     "default_monitor",
     "load_settings",
-    "place",
+    "sampling_position",
 ]

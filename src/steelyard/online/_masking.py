@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from steelyard._internal.threads import DaemonExecutor
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard.scores import Evaluation, Evidence, Score, Verdict
-
-__all__ = ["Mask", "Masker", "without_content"]
 
 Mask = Callable[[Record], Record]
 """Takes a Record and returns it without what must not leave the process."""
@@ -26,7 +25,7 @@ class Masker:
         self._mask = mask
         self._timeout = timeout
         self._executor: DaemonExecutor | None = None
-        self._said = False
+        self._warn = WarnOnce(_log)
 
     def start(self) -> None:
         """Start the threads; not earlier, since a fork would leave them behind, and not at exit."""
@@ -48,15 +47,19 @@ class Masker:
             problem = f"took longer than {self._timeout:g} s"
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
             problem = f"raised {type(error).__name__}"
-        if not self._said:
-            self._said = True
-            _log.error("the mask %s; such turns are dropped unjudged (counted as 'mask_failed')", problem)
+        self._warn(
+            "mask",
+            "the mask %s; such turns are not judged (skipped as 'mask_failed')",
+            problem,
+            level=logging.ERROR,
+        )
         return None
 
     def close(self) -> None:
         """Let the threads go."""
         if self._executor is not None:
             self._executor.shutdown()
+            self._executor = None
 
 
 def without_content(evaluation: Evaluation) -> Evaluation:

@@ -1,4 +1,4 @@
-"""What a Monitor tells about itself."""
+"""A Monitor's statistics."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
 from steelyard.online.delivery._sink_writer import SinkCounts
-from steelyard.online.queue._spool import SpoolCounts
+from steelyard.online.queue._protocol import QueueCounts
 from steelyard.questions import Judge
 from steelyard.scores import Usage
-
-__all__ = ["Stats", "breakers_of", "cache_hits_of"]
 
 _SEVERITY: tuple[CircuitState, ...] = ("closed", "half_open", "open", "rejected")
 
@@ -46,7 +44,7 @@ class Stats:
     """By sink: what was written and what was lost."""
     callbacks_missed: int
     """Evaluations that came too fast for the `on_evaluation` callbacks."""
-    spool: SpoolCounts | None
+    spool: QueueCounts | None
     """The spool's own ledger, over all processes; None without a spool, or before the first turn."""
     usage: Usage
     """What judging has cost since the start."""

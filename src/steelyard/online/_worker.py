@@ -1,66 +1,62 @@
-"""The worker: what happens to turns in the background, from the queue to the sinks."""
+"""The worker: what happens to turns in the background, from the inbox to the sinks."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import time
-from collections import deque
 
-from steelyard.online._masking import Masker
-from steelyard.online._prepare import Preparer
-from steelyard.online._scoring import score
-from steelyard.online._turn_states import Closed, Selected
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.online._intake import Intake
+from steelyard.online._scoring import score, worth_waiting
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._feedback import Feedback
-from steelyard.online.queue._memory import MemoryQueue, Queued
-from steelyard.online.queue._spooling import Spooling
+from steelyard.online.queue._inbox import Inbox
+from steelyard.online.queue._memory import MemoryQueue
+from steelyard.online.queue._protocol import QueueFailed, TurnQueue
+from steelyard.online.queue._sqlite import SQLiteQueue
+from steelyard.online.queue._turns import Leased, Undelivered
+from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
-
-__all__ = ["Worker"]
+from steelyard.scores import Evaluation, Usage
 
 _log = logging.getLogger("steelyard.online")
-_LOOK = 0.02
-_LINGER = 5.0
-_BATCH = 256
+_FIRST_WAIT = 5.0
+_LONGEST_WAIT = 600.0
+_POSTPONED = 30
 
 
 class Worker:
-    """Takes turns from the intake and sees each of them through to its end.
+    """Moves turns into a queue, and sees each turn that it leases from there through to its end.
 
-    Without a spool a picked turn is judged right away. With one it is stored first, many in one transaction,
-    and judged when it is claimed from there, in this process or another. Where the spool fails, turns are
-    judged right away from then on.
+    The queue is in memory, or a spool. Where a spool fails, turns go through memory from then on.
     """
 
     def __init__(
-        self, plan: MonitorOptions, *, intake: MemoryQueue, delivery: Delivery, feedback: Feedback
+        self, options: MonitorOptions, *, inbox: Inbox, delivery: Delivery, feedback: Feedback
     ) -> None:
-        self._plan = plan
-        self._intake = intake
+        self._options = options
         self._delivery = delivery
-        self._feedback = feedback
-        self._pace = plan.pace()
-        self._masker = Masker(plan.mask, timeout=plan.mask_timeout)
-        self._preparer = Preparer(
-            selection=plan.selection,
-            metrics=plan.metrics,
-            masker=self._masker,
-            pace=self._pace,
+        self._budget = BudgetControl(turns_per_minute=options.throttle or None, budget=options.budget)
+        self._memory = MemoryQueue(inbox, capacity=options.concurrency)
+        self._warn = WarnOnce(_log)
+        self.spool = SQLiteQueue(options.spool) if options.spool else None
+        self.intake = Intake(
+            options,
+            inbox=inbox,
             feedback=feedback,
-            keep=plan.spool is None,
+            budget=self._budget,
+            queue=self.spool or self._memory,
+            fallback=self._memory,
         )
-        self._news: asyncio.Event | None = None
-        self._handed_back: deque[Selected] = deque()
-        self._said: set[str] = set()
-        self.spooling = Spooling(plan, delivery=delivery, pace=self._pace) if plan.spool else None
 
-    def nudge(self) -> None:
-        """There is news in the intake; called in the loop."""
-        if self._news is not None:
-            self._news.set()
+    @property
+    def unfinished(self) -> int:
+        """What this process has still to do in the spool: turns to judge and results to deliver."""
+        judged_here = self._options.spool is not None and self._options.spool.evaluate
+        counts = self.spool.counts() if self.spool is not None and judged_here else None
+        return counts.pending + counts.undelivered if counts else 0
 
     def start(self) -> None:
         """Start the threads for blocking work; called where the loop's own thread is started.
@@ -68,121 +64,112 @@ class Worker:
         Raises:
             RuntimeError: If the interpreter refuses new threads.
         """
-        self._masker.start()
-        if self.spooling is not None:
-            self.spooling.start()
+        self.intake.start()
+        if self.spool is not None:
+            self.spool.start()
 
     async def run(self) -> None:
         """Work until cancelled."""
-        self._news = asyncio.Event()
-        try:
-            if self.spooling is not None:
-                await self._work_with_spool(self.spooling)
-            await self._judge_at_once()
-        finally:
-            self._masker.close()
-            with unrecorded():
+        with unrecorded():
+            try:
+                async with asyncio.TaskGroup() as group:
+                    if self.spool is not None:
+                        with contextlib.suppress(QueueFailed):
+                            await self.spool.open()
+                        group.create_task(self._serve(self.spool))
+                    group.create_task(self._serve(self._memory))
+                    group.create_task(self.intake.run())
+            finally:
                 await self._close()
 
-    async def _work_with_spool(self, spooling: Spooling) -> None:
+    async def _serve(self, queue: TurnQueue) -> None:
+        """Judge what is in a queue until it fails."""
+        held: dict[int, Leased | Undelivered] = {}
+        elsewhere = queue is self.spool and self._options.spool and not self._options.spool.evaluate
         try:
-            with unrecorded():
-                await spooling.run(self._fill_spool)
-        except Exception:  # noqa: BLE001 - whatever it is, turns must still be judged
-            _log.exception("the spool failed unexpectedly; turns are kept in memory from now on")
+            with contextlib.suppress(QueueFailed):
+                if elsewhere:
+                    await asyncio.get_running_loop().create_future()
+                async with asyncio.TaskGroup() as group:
+                    renewing = group.create_task(_renew(queue, held))
+                    await self._judge(queue, held)
+                    renewing.cancel()
+        finally:
+            with contextlib.suppress(QueueFailed):
+                await queue.release(list(held.values()))
+            await queue.close()
 
-    async def _fill_spool(self) -> None:
-        """Store what is picked until the spool fails, and then see to what it did not take."""
-        assert self.spooling is not None
-        while True:
-            batch = await self._next(_BATCH)
-            ready = [turn for turn in await self._prepare_all(batch) if isinstance(turn, Selected)]
-            if not ready:
-                continue
-            stored = await self.spooling.store(ready)
-            if stored is None:
-                self._handed_back.extend(ready)
-                return
-            self._intake.settle("spooled", count=stored.count("new"))
-            self._intake.settle("skipped", "duplicate", count=stored.count("known"))
-            self._intake.settle("skipped", "spool_full", count=stored.count("full"))
-            self._intake.settle("dead", "unstorable", count=stored.count("broken"))
-
-    async def _prepare_all(self, batch: list[Queued]) -> list[Selected | Closed]:
-        if self._plan.mask is None:
-            return [await self._prepare(item) for item in batch]
-        return await asyncio.gather(*map(self._prepare, batch))
-
-    async def _judge_at_once(self) -> None:
-        slots = asyncio.Semaphore(self._plan.concurrency)
+    async def _judge(self, queue: TurnQueue, held: dict[int, Leased | Undelivered]) -> None:
+        """Lease turns and results as fast as they can be worked on; returns once the queue has failed."""
         tasks: set[asyncio.Task[None]] = set()
         try:
             while True:
-                await slots.acquire()
-                turn = self._handed_back.popleft() if self._handed_back else (await self._next(1))[0]
-                task = asyncio.create_task(self._see_through(turn))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
-                task.add_done_callback(lambda _: slots.release())
+                for leased in await queue.lease(self._options.concurrency - len(tasks)):
+                    held[leased.seq] = leased
+                    task = asyncio.create_task(self._see_through(queue, leased, held))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+                if len(tasks) >= self._options.concurrency:
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        except QueueFailed:
+            await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _next(self, most: int) -> list[Queued]:
-        """The next turns. Looks in every 20 ms for some seconds, then sleeps until it is woken."""
-        assert self._news is not None
-        idle_since = time.monotonic()
-        while not (taken := self._intake.take(most)):
-            if time.monotonic() - idle_since < _LINGER:
-                await asyncio.sleep(_LOOK)
-                continue
-            self._news.clear()
-            if self._intake.sleep():
-                await self._news.wait()
-        return taken
+    async def _see_through(
+        self, queue: TurnQueue, leased: Leased | Undelivered, held: dict[int, Leased | Undelivered]
+    ) -> None:
+        """Bring one turn to its end, whatever happens; one that is cancelled stays leased, to be released."""
+        with contextlib.suppress(QueueFailed):
+            result = leased if isinstance(leased, Undelivered) else await self._evaluate(queue, leased)
+            if result is not None:
+                held[leased.seq] = result
+                await self._delivery.deliver(result.evaluation)
+                await queue.delivered([result])
+        held.pop(leased.seq, None)
 
-    async def _prepare(self, item: Queued) -> Selected | Closed:
-        """Prepare a turn; where it ends here, that is entered into the ledger."""
+    async def _evaluate(self, queue: TurnQueue, leased: Leased) -> Undelivered | None:
+        """Judge a leased turn; its result, unless the turn goes back into the queue or cannot be judged."""
+        turn, usage = leased.turn, Usage()
         try:
-            with unrecorded():
-                turn = await self._preparer.prepare(item)
-        except Exception as error:  # noqa: BLE001 - users' drafts and rules may raise anything
-            turn = self._died(error)
-        if isinstance(turn, Closed):
-            self._settle(turn)
-        return turn
-
-    async def _see_through(self, item: Queued | Selected) -> None:
-        """Bring one turn to its final state, whatever happens; a cancelled one stays pending."""
-        turn = item if isinstance(item, Selected) else await self._prepare(item)
-        if isinstance(turn, Closed):
-            return
-        try:
-            with unrecorded():
-                evaluation = await score(self._plan, turn.record, place=turn.place, rate=turn.rate)
-                self._pace.correct(turn.reservation, evaluation.usage)
-                await self._delivery.deliver(evaluation)
-            final = Closed("evaluated", again=turn.again)
+            evaluation = await score(
+                self._options, turn.record, sampling_position=turn.sampling_position, rate=turn.rate
+            )
+            usage = evaluation.usage
         except Exception as error:  # noqa: BLE001 - users' metrics may raise anything
-            final = self._died(error)
-        self._settle(final)
+            kind = type(error).__name__
+            self._warn(kind, "a turn could not be evaluated: %s", kind, exc_info=error)
+            await queue.dead_letter(leased, kind)
+            return None
+        finally:
+            self._budget.correct(turn.record.id, usage)
+        if worth_waiting(evaluation) and leased.postponed < _POSTPONED:
+            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
+            if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):
+                return None
+        return await self._finish(queue, leased, evaluation)
 
-    def _settle(self, final: Closed) -> None:
-        self._intake.settle(final.state, final.reason)
-        if final.again is not None and (kept := self._feedback.keep(final.again, final.state)) is not None:
-            self._intake.revive(kept.item, kept.settled)
-
-    def _died(self, error: Exception) -> Closed:
-        kind = type(error).__name__
-        if kind not in self._said:
-            self._said.add(kind)
-            _log.warning("a turn could not be evaluated; said once for %s", kind, exc_info=error)
-        return Closed("dead", kind)
+    async def _finish(self, queue: TurnQueue, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
+        try:
+            return await queue.finish(leased, self._delivery.strip(evaluation))
+        except QueueFailed:
+            # The queue is gone, but what was paid for is not thrown away.
+            await self._delivery.deliver(evaluation)
+            raise
 
     async def _close(self) -> None:
         await self._delivery.close()
-        for part in (self._plan.judge, self._plan.embedder):
+        for part in (self._options.judge, self._options.embedder):
             if part is not None:
                 with contextlib.suppress(Exception):
                     await part.aclose()
+
+
+async def _renew(queue: TurnQueue, held: dict[int, Leased | Undelivered]) -> None:
+    with contextlib.suppress(QueueFailed):
+        while True:
+            await asyncio.sleep(min(queue.lease_seconds / 3, 3600.0))
+            if held:
+                await queue.renew(list(held.values()))

@@ -10,21 +10,24 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TypeVar, cast
 
 from steelyard._internal.lifecycle import at_exit, forget, on_fork
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
 from steelyard.online._run import Run
 from steelyard.online._stats import Stats, breakers_of, cache_hits_of
 from steelyard.online.config._defaults import choose_budget, choose_parts, choose_selection, choose_spool
-from steelyard.online.config._options import MonitorOptions, SpoolSettings
+from steelyard.online.config._options import MonitorOptions
+from steelyard.online.config._plain import PlainOptions
 from steelyard.online.config._settings import load
 from steelyard.online.delivery._callbacks import Callback, Notifier
-from steelyard.online.queue._memory import Queued, size_of
+from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._turns import Queued, size_of
 from steelyard.online.selection._budget import Budget
-from steelyard.online.selection._sampling import key_of, place
+from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
@@ -33,7 +36,8 @@ from steelyard.sinks import Observing, Sink
 
 __all__ = ["Monitor"]
 
-_Option = TypeVar("_Option")
+_PLAIN = frozenset(field.name for field in fields(PlainOptions))
+"""What can be written down as it is; `tests/online/test_settings.py` holds the signature against it."""
 _log = logging.getLogger("steelyard.online")
 
 
@@ -94,48 +98,41 @@ class Monitor:
                 OpenTelemetry is installed, the trace. An empty list: only to `on_evaluation` callbacks.
             mask: Takes a Record and returns it without what nobody may see; called in the background, before
                 judge, sinks and callbacks. Where it raises, the turn is dropped.
-            mask_timeout: Seconds it may take; 10.
-            store_content: Whether results carry the turn's texts (they do). Without, they have numbers and
-                positions.
+            mask_timeout: Seconds that a mask may take.
+            store_content: Whether results carry the turn's texts; without, they have numbers and positions.
             fuse: How questions share requests: `view`, `record` or `off`.
-            concurrency: Turns judged at the same time; 8.
-            deadline: Seconds for judging one turn; 120.
-            sink_timeout: Seconds for one write to a sink; 10.
-            max_queue: Turns that may wait, 10,000; the newest is dropped where there are more.
-            max_queue_bytes: Roughly how many bytes they may keep alive; 64 MiB.
-            exit_timeout: Seconds that `close` and the end of the program wait for what is pending; 5.
-            throttle: Turns judged per minute at most; no limit.
+            concurrency: Turns judged at the same time.
+            deadline: Seconds for judging one turn.
+            sink_timeout: Seconds for one write to a sink.
+            max_queue: Turns that may wait; the newest is dropped where there are more.
+            max_queue_bytes: Roughly how many bytes they may keep alive.
+            exit_timeout: Seconds that `close` and the end of the program wait for what is pending.
+            throttle: Turns judged per minute at most; 0 for no limit.
             budget: What judging may use up per hour and day.
             spool: A file that keeps picked turns until they are judged and delivered, whatever crashes.
 
         Raises:
             ConfigurationError: If an option cannot mean what was given.
         """
+        given = {name: value for name, value in locals().items() if name in _PLAIN and value is not None}
         settings = load().settings
+        plain = {name: getattr(settings, name) for name in _PLAIN} | given
         parts = choose_parts(settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
-        self._plan = MonitorOptions(
+        self.options = MonitorOptions(
             metrics=parts.metrics,
             judge=parts.judge,
             embedder=parts.embedder,
             sinks=parts.sinks,
             selection=choose_selection(settings, sample_rate, selection),
             mask=mask,
-            mask_timeout=_given(mask_timeout, settings.mask_timeout),
-            store_content=_given(store_content, settings.store_content),
-            fuse=_given(fuse, cast(Fuse, settings.fuse)),
-            concurrency=_given(concurrency, settings.concurrency),
-            deadline=_given(deadline, settings.deadline),
-            sink_timeout=_given(sink_timeout, settings.sink_timeout),
-            max_queue=_given(max_queue, settings.max_queue),
-            max_queue_bytes=_given(max_queue_bytes, settings.max_queue_bytes),
-            exit_timeout=_given(exit_timeout, settings.exit_timeout),
-            throttle=_given(throttle, settings.throttle or None),
-            budget=_given(budget, choose_budget(settings)),
+            budget=choose_budget(settings) if budget is None else budget,
             spool=choose_spool(settings, spool),
+            **plain,
         )
-        self._ceiling = self._plan.selection.ceiling
+        """The options in force: those given in code, those of settings, and defaults."""
+        self._ceiling = self.options.selection.ceiling
         self._notifier = Notifier()
-        self._said = False
+        self._warn = WarnOnce(_log)
         self._inherited: list[Run] = []
         self._begin()
         on_fork(self)
@@ -158,19 +155,18 @@ class Monitor:
         if run.pid != os.getpid():
             self.after_fork()
             run = self._run
-        where = None
+        position = None
         if self._ceiling < 1:
-            where = place(key_of(turn))
-            if where >= self._ceiling:
-                run.intake.put("sampled_out")
+            position = sampling_position(key_of(turn))
+            if position >= self._ceiling:
+                run.inbox.put("sampled_out")
                 return
-        run.intake.put("closed" if run.closed else Queued(turn, where, size_of(turn)))
+        run.inbox.put("closed" if run.inbox.closed else Queued(turn, position, size_of(turn)))
 
     def _complain(self, turn: object, error: Exception) -> None:
-        self._run.intake.put("unreadable")
-        if not self._said:
-            self._said = True
-            _log.warning("%r is no turn: %r; such are skipped, said once", type(turn).__name__, error)
+        self._run.inbox.put("unreadable")
+        kind = type(turn).__name__
+        self._warn("unreadable", "%r is not a turn: %r; it is skipped, as later ones are", kind, error)
 
     def start(self) -> None:
         """Begin at once rather than with the first turn: on what an earlier process left in the spool."""
@@ -185,10 +181,7 @@ class Monitor:
         carries the right probability. That reaches back a thousand turns, and not into a spool. Never raises.
         """
         try:
-            run = self._run
-            kept = run.feedback.say(record_id, value)
-            if kept is not None and not run.closed:
-                run.intake.revive(kept.item, kept.settled)
+            self._run.inbox.take_feedback(record_id, value)
         except Exception:  # noqa: BLE001 - nothing may reach the application
             _log.debug("feedback was not taken", exc_info=True)
 
@@ -212,12 +205,12 @@ class Monitor:
             How many turns were given up (`abandoned`).
         """
         forget(self)
-        return self._run.close(self._plan.exit_timeout if timeout is None else timeout)
+        return self._run.close(self.options.exit_timeout if timeout is None else timeout)
 
     def stats(self) -> Stats:
         """Where all turns have got to, at this moment."""
         run = self._run
-        counts, (queued, queued_bytes) = run.intake.counts(), run.intake.waiting
+        counts, (queued, queued_bytes) = run.inbox.counts(), run.inbox.waiting
         return Stats(
             seen=counts.seen,
             accepted=counts.accepted,
@@ -232,7 +225,7 @@ class Monitor:
             sinks=run.delivery.sinks,
             callbacks_missed=self._notifier.missed,
             usage=run.delivery.usage,
-            spool=run.worker.spooling.counts() if run.worker.spooling else None,
+            spool=run.worker.spool.counts() if run.worker.spool else None,
             breakers=breakers_of(self._judges()),
             cache_hits=cache_hits_of(self._judges()),
         )
@@ -255,10 +248,10 @@ class Monitor:
         self._begin()
 
     def _begin(self) -> None:
-        self._run = Run(self._plan, self._notifier, on_start=lambda: at_exit(self))
+        self._run = Run(self.options, self._notifier, on_start=lambda: at_exit(self))
 
     def _introduce(self) -> None:
-        for sink in self._plan.sinks:
+        for sink in self.options.sinks:
             if isinstance(sink, Observing):
                 try:
                     sink.observe(self)
@@ -266,9 +259,5 @@ class Monitor:
                     _log.warning("the sink %r does not observe its Monitor: %r", sink.name, error)
 
     def _judges(self) -> list[Judge]:
-        judges = [self._plan.judge, *(metric.judge for metric in self._plan.metrics)]
+        judges = [self.options.judge, *(metric.judge for metric in self.options.metrics)]
         return [judge for judge in judges if judge is not None]
-
-
-def _given(value: _Option | None, default: _Option) -> _Option:
-    return default if value is None else value

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
+from steelyard.sinks._by_name import sink_from
 from steelyard.sinks._described import span_attributes
 from steelyard.sinks._read import connect_readonly, read_evaluations, read_jsonl
 from steelyard.sinks._sink import Monitored, Observing, Sink
@@ -41,6 +42,7 @@ __all__ = [
     "observe_monitor",
     "read_evaluations",
     "read_jsonl",
+    "sink_from",
     "span_attributes",
 ]
 

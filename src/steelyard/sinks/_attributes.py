@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-__all__ = ["SCOPE", "STABILITY", "Stability", "flat_score"]
-
 Stability = Literal["stable", "development", "openinference", "common", "steelyard"]
 
 SCOPE: Final = "steelyard"

@@ -9,8 +9,6 @@ from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import _attributes as names
 
-__all__ = ["Value", "annotator_kind", "event_attributes", "made_how", "span_attributes", "usage_attributes"]
-
 Value = str | bool | int | float
 
 

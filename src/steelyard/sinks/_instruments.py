@@ -11,8 +11,6 @@ from opentelemetry.metrics import Meter
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import _attributes as names
 
-__all__ = ["Instruments"]
-
 _TENTHS = [tenth / 10 for tenth in range(1, 11)]
 
 

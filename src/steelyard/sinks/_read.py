@@ -14,8 +14,6 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_json
 from steelyard.sinks._sqlite_schema import check_version, evaluation_of
 
-__all__ = ["connect_readonly", "read_evaluations", "read_jsonl"]
-
 _log = logging.getLogger("steelyard.sinks")
 
 

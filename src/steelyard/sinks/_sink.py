@@ -7,8 +7,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from steelyard.scores import Evaluation
 
-__all__ = ["Monitored", "Observing", "Sink"]
-
 
 @runtime_checkable
 class Sink(Protocol):

@@ -14,16 +14,6 @@ from steelyard.errors import ConfigurationError
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, evaluation_from_dict, evaluation_to_dict, score_to_dict
 
-__all__ = [
-    "SQLITE_SCHEMA",
-    "check_version",
-    "create_tables",
-    "evaluation_of",
-    "evaluation_row",
-    "score_row",
-    "upsert",
-]
-
 SQLITE_SCHEMA = 1
 """Version of the tables, kept in `PRAGMA user_version`."""
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated, Any
-from urllib.parse import urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from steelyard._internal.redact import redacted_url
+
+if TYPE_CHECKING:
+    from steelyard.online import Monitor, Settings
+
+_SECRET = ("key", "token", "secret", "password")
 
 
 def config(
@@ -15,26 +21,37 @@ def config(
 ) -> None:
     """Show the options of a Monitor as `STEELYARD_*` variables and `steelyard.toml` set them here.
 
-    Code comes first: what a program passes to `Monitor(...)` is not seen by this command. No secret is shown:
-    keys are read by judges themselves, from their own variables, and are no option.
+    Code comes first: what a program passes to `Monitor(...)` is not seen by this command. `metrics` are those
+    that run, also where the judge's default suite does. No secret is shown: keys are read by judges
+    themselves, from their own variables, and are no option; those inside addresses are left out.
     """
     from steelyard.online import Monitor, load_settings
 
     loaded = load_settings()
-    Monitor(sinks=[])  # raises where entries are wrong in themselves or do not go together
-    options = {name: _shown(name, value) for name, value in asdict(loaded.settings).items()}
+    # Raises where entries are wrong in themselves or do not go together. Sinks are not made: some open files.
+    monitor = Monitor(sinks=[])
+    options = {name: _shown(name, value) for name, value in _in_force(loaded.settings, monitor).items()}
+    sources = {name: loaded.sources.get(name, "default") for name in options}
     if as_json:
-        typer.echo(json.dumps({"options": options, "sources": dict(loaded.sources)}, indent=2))
+        typer.echo(json.dumps({"options": options, "sources": sources}, indent=2))
         return
     width = max(map(len, options))
     for name, value in options.items():
-        source = loaded.sources.get(name)
-        typer.echo(f"{name:<{width}}  {json.dumps(value)}" + (f"   ({source})" if source else ""))
+        typer.echo(f"{name:<{width}}  {json.dumps(value)}   ({sources[name]})")
+
+
+def _in_force(settings: Settings, monitor: Monitor) -> dict[str, Any]:
+    return {**asdict(settings), "metrics": [metric.name for metric in monitor.options.metrics]}
 
 
 def _shown(name: str, value: Any) -> Any:
-    """A value without a password that somebody has put into an address."""
-    if name != "base_url" or "@" not in value:
+    """A value without what may be a secret: entries with such a name, and parts of addresses."""
+    if isinstance(value, dict):
+        return {entry: _shown(str(entry), inner) for entry, inner in value.items()}
+    if isinstance(value, list):
+        return [_shown(name, inner) for inner in value]
+    if not isinstance(value, str) or not value:
         return value
-    parts = urlsplit(value)
-    return urlunsplit(parts._replace(netloc="***@" + parts.netloc.rpartition("@")[2]))
+    if any(part in _SECRET for part in name.lower().split("_")):
+        return "***"
+    return redacted_url(value) if "://" in value else value

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, metrics_named
-from steelyard.online.config._options import SpoolSettings
 from steelyard.online.config._settings import Settings
+from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._price import Price
 from steelyard.online.selection._rules import Rule
@@ -24,17 +20,10 @@ from steelyard.online.selection._sampling import checked_rate
 from steelyard.online.selection._selection import Selection
 from steelyard.online.selection._suspicion import Suspicion
 from steelyard.questions import Embedder, Judge
-from steelyard.sinks import JSONLSink, Sink, SQLiteSink
+from steelyard.sinks import Sink, sink_from
 
-if TYPE_CHECKING:
-    from steelyard.online.monitor import Monitor
-
-__all__ = ["Parts", "choose_budget", "choose_parts", "choose_selection", "choose_spool", "default_monitor"]
-
-_log = logging.getLogger("steelyard.online")
 _SHARE = 0.2
 """Of one core, for the local judge inside an application: it then lets go of the interpreter often enough."""
-_DATABASE = Path("steelyard.db")
 _Table = TypeVar("_Table")
 
 
@@ -74,7 +63,7 @@ def choose_parts(
         metrics=tuple(metrics),
         judge=chosen,
         embedder=embedder,
-        sinks=tuple(_sinks(settings.sinks) if sinks is None else sinks),
+        sinks=tuple(_sinks(settings) if sinks is None else sinks),
     )
 
 
@@ -97,39 +86,8 @@ def _guarded(judge: Judge) -> Judge:
     return judge if isinstance(inner, LocalJudge) else CircuitBreaker(judge)
 
 
-def _sinks(names: Sequence[str]) -> list[Sink]:
-    return [sink for name in names for sink in _sinks_named(name)]
-
-
-def _sinks_named(name: str) -> list[Sink]:
-    kind, _, path = name.partition(":")
-    if kind == "auto":
-        return _sinks_at_hand()
-    if kind == "sqlite":
-        return [SQLiteSink(path or _DATABASE)]
-    if kind == "jsonl" and path:
-        return [JSONLSink(path)]
-    if kind == "opentelemetry":
-        from steelyard.sinks import OpenTelemetrySink
-
-        return [OpenTelemetrySink()]
-    raise ConfigurationError(
-        f"there is no sink {name!r}; there are 'auto', 'sqlite:FILE', 'jsonl:FILE' and 'opentelemetry'"
-    )
-
-
-def _sinks_at_hand() -> list[Sink]:
-    sinks: list[Sink] = []
-    folder = _DATABASE.absolute().parent
-    existing = _DATABASE if _DATABASE.exists() else folder
-    if os.access(folder, os.W_OK) and os.access(existing, os.W_OK):
-        sinks.append(SQLiteSink(_DATABASE))
-    else:
-        _log.warning("%s cannot be written to; results are kept in memory and end with the process", folder)
-        sinks.append(SQLiteSink(":memory:"))
-    if find_spec("opentelemetry") is not None:
-        sinks += _sinks_named("opentelemetry")
-    return sinks
+def _sinks(settings: Settings) -> list[Sink]:
+    return [sink for name in settings.sinks for sink in sink_from(name)]
 
 
 def choose_selection(settings: Settings, sample_rate: float | None, selection: Selection | None) -> Selection:
@@ -182,18 +140,3 @@ def _made(kind: type[_Table], entries: Mapping[str, Any], name: str) -> _Table:
         return kind(**entries)
     except TypeError as error:
         raise ConfigurationError(f"{name}: {error}") from None
-
-
-_lock = threading.Lock()
-_shared: Monitor | None = None
-
-
-def default_monitor() -> Monitor:
-    """The Monitor of recorders that were given none: one for the whole process, made at first use."""
-    global _shared
-    from steelyard.online.monitor import Monitor
-
-    with _lock:
-        if _shared is None:
-            _shared = Monitor()
-        return _shared

@@ -1,72 +1,42 @@
-"""The plan: what a Monitor was asked to do, checked once."""
+"""What a Monitor was asked to do, checked once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import get_args
 
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
-from steelyard.online.queue._spool_schema import Durability
-from steelyard.online.selection._budget import Budget, BudgetControl
+from steelyard.online.config._plain import PlainOptions
+from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._selection import Selection
-from steelyard.questions import Embedder, Fuse, Judge
+from steelyard.questions import Embedder, Judge
 from steelyard.sinks import Sink
-
-__all__ = ["MonitorOptions", "SpoolSettings"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpoolSettings:
-    """A spool file and how it is used."""
-
-    path: str | Path
-    """The file; made if it is not there."""
-    max_bytes: int = 1024**3
-    """Size of what may be pending in it; more is skipped as `spool_full`."""
-    durability: Durability = "normal"
-    """`normal` survives a crash of the process, `full` also one of the machine."""
-    lease_seconds: float = 60.0
-    """Seconds after which a turn is taken over whose process has died."""
-    evaluate: bool = True
-    """Whether this process judges what is in it; False leaves that to `steelyard worker`."""
-
-    def __post_init__(self) -> None:
-        folder = Path(self.path).absolute().parent
-        if not folder.is_dir():
-            raise ConfigurationError(f"the spool's folder {str(folder)!r} does not exist; create it first")
-        if self.durability not in get_args(Durability):
-            raise ConfigurationError(f"durability must be 'normal' or 'full', not {self.durability!r}")
-        if not self.max_bytes > 0 or not self.lease_seconds > 0:
-            raise ConfigurationError("max_bytes and lease_seconds of a spool must be more than 0")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonitorOptions:
-    """A Monitor's options, each valid by itself and together."""
+class MonitorOptions(PlainOptions):
+    """A Monitor's options in force, each valid by itself and together."""
 
     metrics: Sequence[Metric]
+    """What turns are scored with; none is legal."""
     judge: Judge | None
+    """Who answers for metrics that bring no judge of their own."""
     embedder: Embedder | None
+    """Who embeds."""
     sinks: Sequence[Sink]
+    """Where results go."""
     selection: Selection
+    """Which turns are judged."""
     mask: Mask | None
-    mask_timeout: float
-    store_content: bool
-    fuse: Fuse
-    concurrency: int
-    deadline: float
-    sink_timeout: float
-    max_queue: int
-    max_queue_bytes: int
-    exit_timeout: float
-    throttle: float | None
+    """What takes out of a Record what nobody may see."""
     budget: Budget | None
+    """What judging may use up."""
     spool: SpoolSettings | None
+    """Where picked turns are kept until they are judged and delivered."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
@@ -74,16 +44,7 @@ class MonitorOptions:
         Raises:
             ConfigurationError: Naming the option.
         """
-        for name in ("concurrency", "max_queue", "max_queue_bytes"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{name} must be a whole number of at least 1, not {value!r}")
-        for name in ("deadline", "sink_timeout", "mask_timeout", "exit_timeout"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-                raise ConfigurationError(f"{name} must be a number of seconds, not {value!r}")
-        if self.fuse not in get_args(Fuse):
-            raise ConfigurationError(f"fuse must be one of {', '.join(get_args(Fuse))}, not {self.fuse!r}")
+        super().__post_init__()
         if self.mask is not None and not callable(self.mask):
             raise ConfigurationError(f"mask must be a function of a Record, not {self.mask!r}")
         self._check_kinds()
@@ -93,13 +54,7 @@ class MonitorOptions:
         if unknown:
             raise ConfigurationError(f"metric_rates names {min(unknown)!r}, which is not among the metrics")
 
-    def pace(self) -> BudgetControl:
-        """Throttle and budget, with nothing used yet."""
-        return BudgetControl(turns_per_minute=self.throttle, budget=self.budget)
-
     def _check_limits(self) -> None:
-        if self.throttle is not None and (isinstance(self.throttle, bool) or not self.throttle > 0):
-            raise ConfigurationError(f"throttle must be a number of turns a minute, not {self.throttle!r}")
         if self.budget is not None and self.spool is not None and not self.spool.evaluate:
             raise ConfigurationError(
                 "a budget must know what judging used, but another process judges; give it no budget here"

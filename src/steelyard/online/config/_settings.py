@@ -18,11 +18,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from steelyard.errors import ConfigurationError
-
-__all__ = ["Loaded", "Settings", "load"]
+from steelyard.online.config._plain import PlainOptions
 
 _PREFIX = "STEELYARD_"
 _FILE = "steelyard.toml"
@@ -30,7 +29,7 @@ _RESERVED = frozenset({"STEELYARD_CONFIG", "STEELYARD_INSTRUMENT"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(PlainOptions):
     """Every option of a Monitor that can be written down; the names are those of `Monitor` itself."""
 
     judge: str = "local"
@@ -48,28 +47,8 @@ class Settings:
     suspicion: dict[str, Any] = field(default_factory=dict)
     """Entries of `Suspicion`; none at all means no suspicion."""
     sinks: list[str] = field(default_factory=lambda: ["auto"])
-    """`sqlite:FILE`, `jsonl:FILE`, `opentelemetry`; `auto` is steelyard.db and, where it is there,
-    OpenTelemetry."""
-    store_content: bool = True
-    """Whether results carry the turn's texts."""
-    fuse: str = "view"
-    """How questions share requests: `view`, `record` or `off`."""
-    concurrency: int = 8
-    """Turns judged at the same time."""
-    deadline: float = 120.0
-    """Seconds for judging one turn."""
-    mask_timeout: float = 10.0
-    """Seconds that a mask may take."""
-    sink_timeout: float = 10.0
-    """Seconds for one write to a sink."""
-    max_queue: int = 10_000
-    """Turns that may wait."""
-    max_queue_bytes: int = 64 * 1024 * 1024
-    """Roughly how many bytes they may keep alive."""
-    exit_timeout: float = 5.0
-    """Seconds that the end of the program waits for what is pending."""
-    throttle: float = 0.0
-    """Turns judged per minute at most; 0 for no limit."""
+    """`sqlite:FILE`, `jsonl:FILE`, `opentelemetry`, `phoenix`, `langfuse`, `mlflow`, `langsmith`, `datadog`;
+    `auto` is steelyard.db and, where it is installed, OpenTelemetry."""
     budget: dict[str, Any] = field(default_factory=dict)
     """Entries of `Budget`; `price` is a table with `input` and `output`, or the name of a model."""
     spool: dict[str, Any] = field(default_factory=dict)
@@ -149,12 +128,12 @@ def _value(text: str) -> Any:
 
 def _table(value: Any, option: str, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{where}: {option!r} is no table of entries")
+        raise ConfigurationError(f"{where}: {option!r} is not a table of entries")
     return value
 
 
 def _convert(value: Any, kind: Any, source: str, name: str) -> Any:
-    wanted = get_origin(kind) or kind
+    wanted = str if get_origin(kind) is Literal else get_origin(kind) or kind
     if wanted is list and isinstance(value, str) and get_args(kind) == (str,):
         return [part.strip() for part in value.split(",") if part.strip()]
     if wanted is float and type(value) is int:

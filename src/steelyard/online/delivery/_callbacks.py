@@ -7,13 +7,13 @@ import itertools
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 
+from steelyard._internal.threads import DaemonExecutor
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
-
-__all__ = ["Callback", "Notifier"]
 
 Callback = Callable[[Evaluation], object]
 """Takes one finished Evaluation."""
@@ -28,13 +28,8 @@ class Notifier:
     def __init__(self) -> None:
         self._numbers = itertools.count()
         self._callbacks: dict[int, Callback] = {}
-        self._said: set[int] = set()
-        self._waiting: deque[Evaluation] = deque()
-        self._news = threading.Condition()
-        self._busy = False
-        self._thread: threading.Thread | None = None
-        self._closed = False
-        self.missed = 0
+        self._warn = WarnOnce(_log)
+        self._begin()
 
     def subscribe(self, callback: Callback) -> Callable[[], None]:
         """Add a callback; returns the function that removes it."""
@@ -48,67 +43,54 @@ class Notifier:
 
     def start(self) -> None:
         """Start the thread, if anybody listens: with the Monitor, since at exit it would be too late."""
-        if self._thread is None and self._callbacks:
-            thread = threading.Thread(target=self._run, name="steelyard-callbacks", daemon=True)
+        if self._callbacks and not self._closed:
             with contextlib.suppress(RuntimeError):
-                thread.start()
-                self._thread = thread
+                self._thread.start()
 
     def tell(self, evaluation: Evaluation) -> None:
         """Pass an Evaluation on, soon."""
-        self.start()
-        if self._thread is None:
+        if not self._callbacks or self._closed:
             return
-        with self._news:
-            if len(self._waiting) >= _WAITING:
-                self.missed += 1
-                return
-            self._waiting.append(evaluation)
-            self._news.notify_all()
+        if len(self._waiting) >= _WAITING:
+            self.missed += 1
+            return
+        with contextlib.suppress(RuntimeError):
+            told = self._thread.submit(self._tell_all, evaluation)
+            self._waiting.add(told)
+            told.add_done_callback(self._waiting.discard)
 
     def wait(self, timeout: float) -> None:
         """Wait until everything was delivered; returns at once inside a callback."""
-        if self._thread is None or threading.current_thread() is self._thread:
-            return
-        with self._news:
-            self._news.wait_for(lambda: not self._waiting and not self._busy, timeout)
+        if threading.current_thread() is not self._working:
+            wait(tuple(self._waiting), timeout)
 
     def close(self) -> None:
         """Let the thread end after what waits."""
-        with self._news:
-            self._closed = True
-            self._news.notify_all()
+        self._closed = True
+        self._thread.shutdown()
 
     def after_fork(self) -> None:
         """Begin anew in a forked child, with the same callbacks."""
-        self._waiting = deque()
-        self._news = threading.Condition()
-        self._busy = self._closed = False
-        self._thread = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._thread = DaemonExecutor(1, name="steelyard-callbacks")
+        self._working: threading.Thread | None = None
+        self._waiting: set[Future[None]] = set()
+        self._closed = False
         self.missed = 0
 
-    def _run(self) -> None:
+    def _tell_all(self, evaluation: Evaluation) -> None:
+        self._working = threading.current_thread()
         with unrecorded():
-            while (evaluation := self._next()) is not None:
-                for number, callback in list(self._callbacks.items()):
-                    self._call(number, callback, evaluation)
-
-    def _next(self) -> Evaluation | None:
-        with self._news:
-            self._busy = False
-            self._news.notify_all()
-            self._news.wait_for(lambda: self._waiting or self._closed)
-            self._busy = bool(self._waiting)
-            return self._waiting.popleft() if self._waiting else None
+            for number, callback in list(self._callbacks.items()):
+                self._call(number, callback, evaluation)
 
     def _call(self, number: int, callback: Callback, evaluation: Evaluation) -> None:
         started = time.monotonic()
         try:
             callback(evaluation)
-        except Exception:  # noqa: BLE001 - the user's function may raise anything
-            if number not in self._said:
-                self._said.add(number)
-                _log.warning("an on_evaluation callback raised; said once", exc_info=True)
-        if (seconds := time.monotonic() - started) > 1 and number not in self._said:
-            self._said.add(number)
-            _log.warning("an on_evaluation callback took %.1f s; said once", seconds)
+        except BaseException as error:  # noqa: BLE001 - the user's function may raise anything, also SystemExit
+            self._warn(number, "an on_evaluation callback raised", exc_info=error)
+        if (seconds := time.monotonic() - started) > 1:
+            self._warn(number, "an on_evaluation callback took %.1f s", seconds)

@@ -10,22 +10,20 @@ from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._sink_writer import SinkCounts, SinkWriter
 from steelyard.scores import Evaluation, Usage
 
-__all__ = ["Delivery"]
-
 
 class Delivery:
     """Hands Evaluations to callbacks and sinks, without content where that is not to be stored."""
 
-    def __init__(self, plan: MonitorOptions, tell: Callable[[Evaluation], None]) -> None:
-        self._store_content = plan.store_content
+    def __init__(self, options: MonitorOptions, tell: Callable[[Evaluation], None]) -> None:
+        self._store_content = options.store_content
         self._tell = tell
-        self._outlets = [SinkWriter(sink, timeout=plan.sink_timeout) for sink in plan.sinks]
+        self._writers = [SinkWriter(sink, timeout=options.sink_timeout) for sink in options.sinks]
         self.usage = Usage()
 
     @property
     def sinks(self) -> dict[str, SinkCounts]:
         """What became of the Evaluations, by sink."""
-        return {outlet.name: outlet.counts for outlet in self._outlets}
+        return {writer.name: writer.counts for writer in self._writers}
 
     def strip(self, evaluation: Evaluation) -> Evaluation:
         """The Evaluation as it may be kept."""
@@ -36,9 +34,9 @@ class Delivery:
         self.usage += evaluation.usage
         evaluation = self.strip(evaluation)
         self._tell(evaluation)
-        if self._outlets:
-            await asyncio.gather(*(outlet.write(evaluation) for outlet in self._outlets))
+        if self._writers:
+            await asyncio.gather(*(writer.write(evaluation) for writer in self._writers))
 
     async def close(self) -> None:
         """Close the sinks."""
-        await asyncio.gather(*(outlet.close() for outlet in self._outlets))
+        await asyncio.gather(*(writer.close() for writer in self._writers))

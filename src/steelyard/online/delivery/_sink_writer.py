@@ -8,10 +8,9 @@ import logging
 import time
 from dataclasses import dataclass
 
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.scores import Evaluation
 from steelyard.sinks import Sink
-
-__all__ = ["SinkWriter", "SinkCounts"]
 
 _log = logging.getLogger("steelyard.online")
 _BATCH = 256
@@ -46,7 +45,7 @@ class SinkWriter:
         self._resting_until = 0.0
         self._waiting: list[tuple[Evaluation, asyncio.Future[bool]]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._said = False
+        self._warn = WarnOnce(_log)
         self._written = 0
         self._lost = 0
 
@@ -98,9 +97,7 @@ class SinkWriter:
             except Exception as error:  # noqa: BLE001 - a sink may raise anything
                 problem = error
         self._resting_until = time.monotonic() + self._rest
-        if not self._said:
-            self._said = True
-            _log.warning(
-                "the sink %r does not take results: %r; they are counted as lost", self.name, problem
-            )
+        self._warn(
+            "lost", "the sink %r does not take results: %r; they are counted as lost", self.name, problem
+        )
         return False

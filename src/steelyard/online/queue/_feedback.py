@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.online.queue._ledger import Settled
-from steelyard.online.queue._memory import Queued
-
-__all__ = ["FEEDBACK", "Feedback", "Kept"]
+from steelyard._internal.bounded import BoundedDict
+from steelyard.online.queue._ledger import FinalState
+from steelyard.online.queue._turns import Queued
 
 FEEDBACK = "feedback"
 """The metadata entry that holds what the user said about a turn."""
@@ -25,7 +23,7 @@ class Kept:
     """A turn that is finished, at a lower rate than the one for suspicious turns."""
 
     item: Queued
-    settled: Settled
+    state: FinalState
 
 
 class Feedback:
@@ -37,40 +35,30 @@ class Feedback:
     """
 
     def __init__(self) -> None:
-        self._said: OrderedDict[str, Any] = OrderedDict()
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
-        self._bytes = 0
+        self._values: BoundedDict[str, Any] = BoundedDict(max_items=_REMEMBERED)
+        self._kept: BoundedDict[str, Kept] = BoundedDict(
+            max_items=_KEPT, max_weight=_KEPT_BYTES, weigh=lambda kept: kept.item.size
+        )
 
-    def say(self, record_id: str, value: Any) -> Kept | None:
-        """Remember what was said; returns the turn if it is to be taken up again."""
-        self._said[record_id] = value
-        self._said.move_to_end(record_id)
-        if len(self._said) > _REMEMBERED:
-            self._said.popitem(last=False)
-        return self._take(record_id) if self.disliked(record_id) else None
+    def add(self, record_id: str, value: Any) -> Kept | None:
+        """Remember what was said; returns the turn if it is to be taken again."""
+        self._values[record_id] = value
+        return self._kept.pop(record_id, None) if self.disliked(record_id) else None
 
-    def keep(self, item: Queued, settled: Settled) -> Kept | None:
+    def keep(self, item: Queued, state: FinalState) -> Kept | None:
         """Keep a turn for a while; returns it at once if it was disliked in the meantime."""
-        record_id = item.turn.id
-        self._kept[record_id] = Kept(item, settled)
-        self._bytes += item.size
+        kept, record_id = Kept(item, state), item.turn.id
         if self.disliked(record_id):
-            return self._take(record_id)
-        while self._kept and (len(self._kept) > _KEPT or self._bytes > _KEPT_BYTES):
-            self._take(next(iter(self._kept)))
-        return None
+            return kept
+        self._kept[record_id] = kept
+        # The user may have spoken in another thread, before the turn was there to be found.
+        return self._kept.pop(record_id, None) if self.disliked(record_id) else None
 
     def disliked(self, record_id: str) -> bool:
         """Whether the user said something bad: False, or a number of 0 or less."""
-        value = self._said.get(record_id, 1)
+        value = self._values.get(record_id, 1)
         return isinstance(value, (int, float)) and value <= 0
 
     def known(self, record_id: str) -> Mapping[str, Any]:
         """What was said, as an entry for the metadata."""
-        return {FEEDBACK: self._said[record_id]} if record_id in self._said else {}
-
-    def _take(self, record_id: str) -> Kept | None:
-        kept = self._kept.pop(record_id, None)
-        if kept is not None:
-            self._bytes -= kept.item.size
-        return kept
+        return {FEEDBACK: self._values[record_id]} if record_id in self._values else {}

@@ -5,7 +5,7 @@
 
 A turn is accepted as soon as it is seen, unless it is skipped on the spot. A turn that has to be looked at
 before selection can decide (rules, suspicion) may still be skipped later; it is then no longer an accepted
-one. Counting is all this does: the lock that makes it safe is the `MemoryQueue`'s.
+one. Counting is all this does: the lock that makes it safe is the `Inbox`'s.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["Counts", "Ledger", "Settled"]
-
-Settled = Literal["skipped", "evaluated", "dead", "abandoned", "spooled"]
+FinalState = Literal["skipped", "evaluated", "dead", "abandoned", "spooled"]
 """What a pending turn can become. `spooled` hands it to the spool, which has a ledger of its own."""
 
 
@@ -67,7 +65,7 @@ class Ledger:
         self.seen += 1
         self._skipped[reason] += 1
 
-    def settle(self, state: Settled, reason: str = "", *, count: int = 1) -> None:
+    def settle(self, state: FinalState, reason: str = "", *, count: int = 1) -> None:
         """Pending turns have reached a final state.
 
         Args:
@@ -90,15 +88,15 @@ class Ledger:
         else:
             self._plain[state] += count
 
-    def revive(self, settled: Settled) -> None:
+    def reopen(self, state: FinalState) -> None:
         """A turn that was evaluated, or skipped as `sampled_out`, is pending again.
 
         Raises:
             ValueError: If there is none.
         """
-        counts, name = (self._skipped, "sampled_out") if settled == "skipped" else (self._plain, settled)
+        counts, name = (self._skipped, "sampled_out") if state == "skipped" else (self._plain, state)
         if counts[name] < 1:
-            raise ValueError(f"no turn has been {settled}")
+            raise ValueError(f"no turn has been {state}")
         counts[name] -= 1
         self.pending += 1
 

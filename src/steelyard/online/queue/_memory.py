@@ -1,177 +1,151 @@
-"""The queue between the application's threads and the worker: bounded, and never a place to wait.
-
-An ordinary lock on the way in would be a trap. A thread that loses the interpreter while it holds the lock
-makes every other thread block, which hands the interpreter on while the lock is taken again, and so on: with
-four busy threads such a convoy turns a microsecond into half a millisecond for every call. So a submitting
-thread only appends to a tape, which is atomic, and then tries the lock without waiting: who gets it enters
-what is on the tape into the ledger and the queue; who does not leaves that to the next one, or to the worker.
-"""
+"""The queue in memory: a handful of selected turns between the inbox and the judge."""
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
+import asyncio
+import itertools
+import math
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import replace
 
-from steelyard.online.queue._ledger import Counts, Ledger, Settled
-from steelyard.record import Context, Record
-from steelyard.recording import Draft
-
-__all__ = ["MemoryQueue", "Queued", "size_of"]
-
-_OVERHEAD = 500
-_SAMPLED = 50
-
-
-@dataclass(slots=True)
-class Queued:
-    """A turn on its way to the worker."""
-
-    turn: Record | Draft
-    place: float | None
-    """Its place in [0, 1), where sampling has needed it already."""
-    size: int
-    """Roughly how many bytes it keeps alive."""
-    again: bool = False
-    """Whether it comes a second time, because a user disliked it."""
+from steelyard.errors import DeadCause
+from steelyard.online.queue._inbox import Inbox
+from steelyard.online.queue._protocol import QueueCounts, Stored
+from steelyard.online.queue._turns import Closed, Leased, Selected, Undelivered
+from steelyard.scores import Evaluation
 
 
 class MemoryQueue:
-    """A first-in first-out queue with the ledger of everything that came along.
+    """A TurnQueue that lives and dies with the process.
 
-    What does not fit is refused: the newest is dropped, never an older one. While turns keep coming the
-    worker looks in by itself every few milliseconds; waking a sleeping event loop costs a system call and a
-    wait for the interpreter, so only the first turn after the worker has said that it goes to sleep does it.
+    Turns wait in the inbox; here is only what is being judged or is next, so that they are selected as late
+    as possible. Leases do not end, and nothing is kept for later: a turn whose judge cannot be reached ends
+    as failed. What ends here ends in the inbox's ledger too.
+
+    Args:
+        inbox: Where the turns came from.
+        capacity: How many turns may wait and be leased.
     """
 
-    def __init__(self, *, max_items: int, max_bytes: int, wake: Callable[[], None]) -> None:
-        self._max_items = max_items
-        self._max_bytes = max_bytes
-        self._wake = wake
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
-        self._tape: deque[Queued | str] = deque()
-        self._items: deque[Queued] = deque()
-        self._ledger = Ledger()
-        self._bytes = 0
-        self._asleep = True
+    durable = False
+    lease_seconds = math.inf
 
-    def put(self, entry: Queued | str) -> None:
-        """Take in a turn, or the reason why one is skipped. Never waits."""
-        self._tape.append(entry)
-        self._catch_up(rouse=False)
+    def __init__(self, inbox: Inbox, *, capacity: int) -> None:
+        self._inbox = inbox
+        self._capacity = capacity
+        self._waiting: deque[Leased] = deque()
+        self._held: dict[int, Leased] = {}
+        self._finished: dict[int, Selected] = {}
+        self._leases = itertools.count()
+        self._changed = asyncio.Event()
+        self._places = 0
+        self._accepted = self._evaluated = 0
+        self._dead: Counter[str] = Counter()
 
-    def take(self, most: int) -> list[Queued]:
-        """The oldest turns, without waiting for any; maybe none."""
-        with self._entered():
-            taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
-            self._bytes -= sum(item.size for item in taken)
-        return taken
+    async def open(self) -> None:
+        """Nothing to open."""
 
-    def sleep(self) -> bool:
-        """Ask to be woken for the next turn; False where one has come in the meantime."""
-        with self._entered():
-            self._asleep = not self._items
-            return self._asleep
+    async def room(self, most: int) -> int:
+        """Wait until turns fit, and hold places for them; returns how many."""
+        while (room := self._capacity - self._places - self._in_work()) < 1:
+            await self._change()
+        places = min(room, most)
+        self._places += places
+        return places
 
-    def settle(self, state: Settled, reason: str = "", *, count: int = 1) -> None:
-        """Pending turns have reached a final state; see `Ledger.settle`."""
-        with self._entered():
-            self._ledger.settle(state, reason, count=count)
-            if not self._ledger.pending:
-                self._idle.notify_all()
+    def give_back(self, places: int) -> None:
+        """Some places are not held any more."""
+        self._places -= places
+        self._changed.set()
 
-    def revive(self, item: Queued, settled: Settled) -> None:
-        """Queue a turn again that was settled before, past the bounds; see `Ledger.revive`."""
-        with self._entered():
-            self._ledger.revive(settled)
-            self._append(item)
-            rouse, self._asleep = self._asleep, False
-        if rouse:
-            self._wake()
+    async def put(self, turns: Sequence[Selected]) -> list[Stored]:
+        """Put turns in."""
+        pending = {leased.turn.record.id for leased in (*self._waiting, *self._held.values())}
+        stored: list[Stored] = []
+        for turn in turns:
+            if turn.record.id in pending:
+                stored.append("known")
+                continue
+            pending.add(turn.record.id)
+            self._accepted += 1
+            self._waiting.append(Leased(self._accepted, "", turn))
+            stored.append("new")
+        self._changed.set()
+        return stored
 
-    def abandon(self) -> int:
-        """Give up everything that is still pending; returns how much that was."""
-        with self._entered():
-            left = self._ledger.pending
-            self._ledger.settle("abandoned", count=left)
-            self._items.clear()
-            self._bytes = 0
-            self._idle.notify_all()
-            return left
+    async def lease(self, most: int) -> list[Leased | Undelivered]:
+        """Lease the oldest turns; waits until there is one."""
+        while not self._waiting:
+            await self._change()
+        lease = str(next(self._leases))
+        taken = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+        leased = [replace(one, lease=lease) for one in taken]
+        self._held.update((one.seq, one) for one in leased)
+        return [*leased]
 
-    def wait(self, timeout: float | None) -> int:
-        """Wait until nothing is pending, at most this many seconds; returns what still is."""
-        with self._entered():
-            self._idle.wait_for(lambda: not self._ledger.pending, timeout)
-            return self._ledger.pending
+    async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Leases do not end."""
 
-    def counts(self) -> Counts:
-        """The ledger now."""
-        with self._entered():
-            return self._ledger.counts()
+    async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
+        """End a turn; its result is delivered next."""
+        if not self._give_up(leased):
+            return None
+        self._evaluated += 1
+        self._finished[leased.seq] = leased.turn
+        return Undelivered(leased.seq, leased.lease, evaluation)
 
-    @property
-    def waiting(self) -> tuple[int, int]:
-        """How many turns wait, and roughly how many bytes they keep alive."""
-        return len(self._items), self._bytes
+    async def postpone(self, leased: Leased, seconds: float) -> bool:
+        """Never: memory keeps nothing for later."""
+        return False
 
-    @contextmanager
-    def _entered(self) -> Iterator[None]:
-        """Hold the lock, with everything entered that came before."""
-        with self._lock:
-            rouse = self._enter()
-            yield
-        self._catch_up(rouse=rouse)
-
-    def _catch_up(self, *, rouse: bool) -> None:
-        """Enter what is on the tape, unless somebody holds the lock, who will then do it on the way out."""
-        while self._tape and self._lock.acquire(blocking=False):
-            try:
-                rouse |= self._enter()
-            finally:
-                self._lock.release()
-        if rouse:
-            self._wake()
-
-    def _enter(self) -> bool:
-        """Enter what is on the tape; says whether the worker must be woken. Needs the lock."""
-        tape, before = self._tape, len(self._items)
-        while tape:
-            entry = tape.popleft()
-            if isinstance(entry, str):
-                self._ledger.skip(entry)
-            elif len(self._items) >= self._max_items or self._bytes + entry.size > self._max_bytes:
-                self._ledger.skip("queue_full")
-            else:
-                self._ledger.accept()
-                self._append(entry)
-        if not self._asleep or len(self._items) == before:
+    async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
+        """End a turn that cannot be evaluated."""
+        if not self._give_up(leased):
             return False
-        self._asleep = False
+        self._dead[cause] += 1
+        self._inbox.close_turn(Closed("dead", cause))
+        self._changed.set()
         return True
 
-    def _append(self, item: Queued) -> None:
-        self._items.append(item)
-        self._bytes += item.size
+    async def delivered(self, results: Sequence[Undelivered]) -> None:
+        """The sinks have these results; the turns are through."""
+        for result in results:
+            if (turn := self._finished.pop(result.seq, None)) is not None:
+                self._inbox.close_turn(Closed("evaluated", requeue=turn.requeue))
+        self._changed.set()
 
+    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Give turns back, to the front; results stay undelivered."""
+        back = [one for one in held if isinstance(one, Leased) and self._give_up(one)]
+        self._waiting.extendleft(sorted(back, key=lambda one: -one.seq))
+        self._changed.set()
 
-def size_of(turn: Record | Draft) -> int:
-    """Roughly how many bytes a turn keeps alive, in a few microseconds whatever its size."""
-    if not isinstance(turn, Record):
-        return turn.size
-    size = _OVERHEAD + len(turn.question) + len(turn.answer)
-    for contexts in (turn.contexts, turn.retrieved):
-        if contexts:
-            size += _size_of_contexts(contexts)
-    return size
+    def counts(self) -> QueueCounts:
+        """The ledger now."""
+        return QueueCounts(
+            accepted=self._accepted,
+            pending=len(self._waiting) + len(self._held),
+            evaluated=self._evaluated,
+            dead=dict(self._dead),
+            undelivered=len(self._finished),
+            bytes=0,
+        )
 
+    async def close(self) -> None:
+        """Nothing to close."""
 
-def _size_of_contexts(contexts: tuple[Context, ...]) -> int:
-    count, size = len(contexts), 0
-    for context in contexts if count <= _SAMPLED else islice(contexts, _SAMPLED):
-        size += len(context.text)
-    return _OVERHEAD * count + (size if count <= _SAMPLED else size * count // _SAMPLED)
+    def _give_up(self, leased: Leased) -> bool:
+        """End a lease; False where it was lost."""
+        held = self._held.get(leased.seq)
+        if held is None or held.lease != leased.lease:
+            return False
+        del self._held[leased.seq]
+        return True
+
+    def _in_work(self) -> int:
+        return len(self._waiting) + len(self._held) + len(self._finished)
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()

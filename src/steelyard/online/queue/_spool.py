@@ -1,12 +1,12 @@
 """The spool: turns in a SQLite file until they are judged and delivered, whoever crashes in between.
 
-    waiting --claim--> leased --finish--> evaluated (its result waits in `results` until the sinks have it)
-       ^                 |  `--bury----> dead
+    waiting --lease--> leased --finish-------> evaluated (its result is in `results` until the sinks have it)
+       ^                 |  `--dead_letter--> dead
        `--expire, release, postpone
 
-A claim leases turns for a while; whoever holds a lease renews it while at work. Only the holder can finish a
-turn, so a result is written once, together with the new state, in one transaction. A turn that was claimed
-again and again without any outcome takes its worker down with it, and is buried.
+Turns are leased for a while; whoever holds a lease renews it while at work. Only the holder can finish a
+turn, so a result is written once, together with the new state, in one transaction. A turn that was leased
+five times without any outcome ends the process that works on it, and is given up as dead (`poison`).
 
 Times are the machine's monotonic clock, which processes share and no change of date moves. It starts again
 with the machine: a time further ahead than it can have been set is one from before, and counts as over.
@@ -19,94 +19,38 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from steelyard.errors import DeadCause
+from steelyard.online.queue._protocol import QueueCounts, Stored
 from steelyard.online.queue._spool_schema import Durability, connect
-from steelyard.record import Record, record_from_dict, record_to_dict, text_of
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.record import record_from_dict, record_to_dict, text_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
-
-__all__ = ["Claimed", "Spool", "SpoolCounts", "Spooled", "Stored", "Undelivered"]
-
-Stored = Literal["new", "known", "full", "broken"]
-"""What became of a turn that was put in: stored, there before by its record id, refused for its size, or
-impossible to write down."""
 
 _MAX_WAIT = 3600.0
 _KEPT = 100_000
 _ID = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Spooled:
-    """A turn as it lies in the spool: picked and masked; cleaned on its way in."""
-
-    record: Record
-    place: float
-    rate: float
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        data = {"place": self.place, "rate": self.rate, "record": record_to_dict(self.record)}
-        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, line: str) -> Spooled:
-        """Read it back.
-
-        Raises:
-            InvalidRecord: If it holds no record.
-        """
-        data = json.loads(line)
-        return cls(record_from_dict(data["record"]), data["place"], data["rate"])
-
-
-def _line(turn: Spooled) -> str | None:
+def _to_json(turn: Selected) -> str | None:
+    data = {"sampling_position": turn.sampling_position, "rate": turn.rate}
     try:
-        return turn.to_json()
+        return json.dumps(
+            {**data, "record": record_to_dict(turn.record)}, ensure_ascii=False, separators=(",", ":")
+        )
     except Exception:  # noqa: BLE001 - a hostile record may raise anything; the others are stored
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A leased turn."""
-
-    seq: int
-    lease: str
-    turn: Spooled
-    postponed: int
-    """How often it was given back because the judge was out of reach."""
-
-
-@dataclass(frozen=True, slots=True)
-class Undelivered:
-    """A leased result that the sinks do not have yet."""
-
-    seq: int
-    lease: str
-    evaluation: Evaluation
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpoolCounts:
-    """The spool's own ledger, over all processes and restarts: accepted = pending + evaluated + dead."""
-
-    accepted: int
-    """Turns put in."""
-    pending: int
-    """Waiting or leased."""
-    evaluated: int
-    """Judged."""
-    dead: Mapping[str, int]
-    """Given up, by cause."""
-    undelivered: int
-    """Of the evaluated ones, those that the sinks do not have yet."""
-    bytes: int
-    """Size of what is pending."""
+def _from_json(body: str) -> Selected:
+    data = json.loads(body)
+    # Schema 1 called it `place`; turns that waited through an update still do.
+    position = data["sampling_position"] if "sampling_position" in data else data["place"]
+    return Selected(record_from_dict(data["record"]), position, data["rate"])
 
 
 class Spool:
@@ -115,8 +59,8 @@ class Spool:
     Args:
         path: The file; made if it is not there.
         max_bytes: Size of what may be pending; more is refused.
-        lease_seconds: How long a claim holds without being renewed.
-        max_attempts: Claims without any outcome after which a turn is buried.
+        lease_seconds: How long a lease holds without being renewed.
+        max_attempts: Leases without any outcome after which a turn is given up.
         durability: `normal` survives a crash of the process, `full` also one of the machine.
         clock: Monotonic seconds.
 
@@ -146,9 +90,9 @@ class Spool:
         self._reading = threading.Lock()
         self._reader = connect(self.path, durability=durability, busy_seconds=busy_seconds)
 
-    def put(self, turns: Sequence[Spooled]) -> list[Stored]:
+    def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Put turns in, in one transaction; says for each what became of it."""
-        lines = [_line(turn) for turn in turns]
+        lines = [_to_json(turn) for turn in turns]
         stored: list[Stored] = []
         with self._transaction() as db:
             room = self._max_bytes - self._total(db, "bytes")
@@ -169,7 +113,12 @@ class Spool:
             self._set(db, "bytes", self._max_bytes - room)
         return stored
 
-    def claim(self, most: int) -> list[Claimed]:
+    def lease(self, most: int) -> list[Leased | Undelivered]:
+        """Lease results that were left behind, and then the oldest turns that are due."""
+        results = self.lease_results(most)
+        return [*results, *self.lease_turns(most - len(results))]
+
+    def lease_turns(self, most: int) -> list[Leased]:
         """Lease the oldest turns that are due."""
         now, lease = self._clock(), uuid.uuid4().hex
         with self._transaction() as db:
@@ -186,41 +135,41 @@ class Spool:
                 if row not in fit:
                     self._end(db, row[0], "dead", "poison")
             return [
-                Claimed(seq, lease, turn, postponed)
+                Leased(seq, lease, turn, postponed)
                 for seq, body, _, postponed in sorted(fit)
                 if (turn := self._read(db, seq, body)) is not None
             ]
 
-    def renew(self, claims: Sequence[Claimed | Undelivered]) -> None:
+    def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         """Hold on to leases for another while."""
         until = self._clock() + self.lease_seconds
         with self._transaction() as db:
-            for table, kind in (("turns", Claimed), ("results", Undelivered)):
+            for table, kind in (("turns", Leased), ("results", Undelivered)):
                 db.executemany(
                     f"UPDATE {table} SET lease_until = ? WHERE seq = ? AND lease = ?",
-                    [(until, claim.seq, claim.lease) for claim in claims if isinstance(claim, kind)],
+                    [(until, one.seq, one.lease) for one in held if isinstance(one, kind)],
                 )
 
-    def finish(self, claim: Claimed, evaluation: Evaluation) -> Undelivered | None:
+    def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         """Store a result and end its turn; None where the lease was lost, and another one's result counts."""
         body = evaluation_to_json(evaluation)
         until = self._clock() + self.lease_seconds
         with self._transaction() as db:
-            if not self._held(db, claim):
+            if not self._held(db, leased):
                 return None
-            self._end(db, claim.seq, "evaluated")
-            db.execute("INSERT INTO results VALUES (?, ?, ?, ?)", (claim.seq, body, claim.lease, until))
-        return Undelivered(claim.seq, claim.lease, evaluation)
+            self._end(db, leased.seq, "evaluated")
+            db.execute("INSERT INTO results VALUES (?, ?, ?, ?)", (leased.seq, body, leased.lease, until))
+        return Undelivered(leased.seq, leased.lease, evaluation)
 
-    def bury(self, claim: Claimed, cause: str) -> bool:
+    def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         """End a turn that cannot be evaluated; False where the lease was lost."""
         with self._transaction() as db:
-            held = self._held(db, claim)
+            held = self._held(db, leased)
             if held:
-                self._end(db, claim.seq, "dead", cause)
+                self._end(db, leased.seq, "dead", cause)
         return held
 
-    def postpone(self, claim: Claimed, seconds: float) -> bool:
+    def postpone(self, leased: Leased, seconds: float) -> bool:
         """Give a turn back, due later; this attempt does not count. False where the lease was lost."""
         due = self._clock() + min(seconds, _MAX_WAIT)
         with self._transaction() as db:
@@ -228,24 +177,24 @@ class Spool:
                 "UPDATE turns SET state = 'waiting', lease = NULL, not_before = ?,"
                 " attempts = attempts - 1, postponed = postponed + 1"
                 " WHERE seq = ? AND state = 'leased' AND lease = ?",
-                (due, claim.seq, claim.lease),
+                (due, leased.seq, leased.lease),
             ).rowcount
         return changed == 1
 
-    def release(self, claims: Sequence[Claimed | Undelivered]) -> None:
+    def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give turns and results back untouched, because this process stops."""
         with self._transaction() as db:
             db.executemany(
                 "UPDATE turns SET state = 'waiting', lease = NULL, attempts = attempts - 1"
                 " WHERE seq = ? AND state = 'leased' AND lease = ?",
-                [(claim.seq, claim.lease) for claim in claims],
+                [(one.seq, one.lease) for one in held],
             )
             db.executemany(
                 "UPDATE results SET lease_until = 0 WHERE seq = ? AND lease = ?",
-                [(claim.seq, claim.lease) for claim in claims],
+                [(one.seq, one.lease) for one in held],
             )
 
-    def undelivered(self, most: int) -> list[Undelivered]:
+    def lease_results(self, most: int) -> list[Undelivered]:
         """Lease results that a process has left behind undelivered."""
         now, lease = self._clock(), uuid.uuid4().hex
         with self._transaction() as db:
@@ -264,7 +213,7 @@ class Spool:
                 [(result.seq, result.lease) for result in results],
             )
 
-    def counts(self) -> SpoolCounts:
+    def counts(self) -> QueueCounts:
         """The ledger now; from any thread, and without waiting for those who write."""
         with self._reading:
             db = self._reader
@@ -278,7 +227,7 @@ class Spool:
             finally:
                 db.execute("ROLLBACK")
         plain = {state: count for state, reason, count in totals if not reason}
-        return SpoolCounts(
+        return QueueCounts(
             accepted=plain.get("accepted", 0),
             pending=pending,
             evaluated=plain.get("evaluated", 0),
@@ -321,17 +270,17 @@ class Spool:
             (now, now + self.lease_seconds + 1),
         )
 
-    def _read(self, db: sqlite3.Connection, seq: int, body: str) -> Spooled | None:
-        """A turn's body; one that cannot be read is buried."""
+    def _read(self, db: sqlite3.Connection, seq: int, body: str) -> Selected | None:
+        """A turn's body; one that cannot be read is dead."""
         try:
-            return Spooled.from_json(body)
+            return _from_json(body)
         except (ValueError, KeyError, TypeError):
             self._end(db, seq, "dead", "unreadable")
             return None
 
-    def _held(self, db: sqlite3.Connection, claim: Claimed) -> bool:
+    def _held(self, db: sqlite3.Connection, leased: Leased) -> bool:
         row = db.execute(
-            "SELECT 1 FROM turns WHERE seq = ? AND state = 'leased' AND lease = ?", (claim.seq, claim.lease)
+            "SELECT 1 FROM turns WHERE seq = ? AND state = 'leased' AND lease = ?", (leased.seq, leased.lease)
         ).fetchone()
         return row is not None
 

@@ -7,12 +7,10 @@ import sqlite3
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["Durability", "connect"]
-
 Durability = Literal["normal", "full"]
 """SQLite's `synchronous`: `normal` survives a crash of the process, `full` also one of the machine."""
 
-_VERSION = 1
+_VERSION = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS turns (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

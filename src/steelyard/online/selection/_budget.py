@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from steelyard.errors import ConfigurationError
+from steelyard._internal.bounded import BoundedDict
+from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.online.selection._price import Price
 from steelyard.scores import Usage
 
-__all__ = ["RateWindow", "Budget", "BudgetControl", "Reservation"]
-
+_RESERVED = 100_000
 _SECONDS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
@@ -54,20 +54,20 @@ class Budget:
         tokens = usage.prompt_tokens + usage.completion_tokens
         return {"cost": cost or 0.0, "tokens": float(tokens), "requests": float(usage.requests)}
 
-    def allowances(self) -> list[RateWindow]:
+    def windows(self) -> list[RateWindow]:
         """One for each limit that is set."""
         found = []
         for field in fields(self):
-            kind, _, window = field.name.partition("_per_")
-            if window and (limit := getattr(self, field.name)) is not None:
-                found.append(RateWindow(kind, limit, _SECONDS[window], reason="over_budget"))
+            kind, _, length = field.name.partition("_per_")
+            if length and (limit := getattr(self, field.name)) is not None:
+                found.append(RateWindow(kind, limit, _SECONDS[length], reason="over_budget"))
         return found
 
 
 class RateWindow:
     """One limit on one kind of use, in windows of one length."""
 
-    def __init__(self, kind: str, limit: float, seconds: float, *, reason: str) -> None:
+    def __init__(self, kind: str, limit: float, seconds: float, *, reason: SkipReason) -> None:
         self.kind = kind
         self.limit = limit
         self.reason = reason
@@ -133,13 +133,6 @@ class Arrivals:
         return self._count * math.exp((self._last - now) / self._memory) / (self._memory * seen)
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """What was set aside for one turn, by kind."""
-
-    amounts: dict[str, float]
-
-
 class BudgetControl:
     """All limits of a Monitor together; used in the background thread only."""
 
@@ -151,47 +144,59 @@ class BudgetControl:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._budget = budget or Budget()
-        self._allowances: Sequence[RateWindow] = self._budget.allowances()
+        self._windows: Sequence[RateWindow] = self._budget.windows()
         if turns_per_minute is not None:
             throttle = RateWindow("turns", turns_per_minute, 60.0, reason="throttled")
-            self._allowances = [throttle, *self._allowances]
+            self._windows = [throttle, *self._windows]
         self._clock = clock
         self._typical: dict[str, float] = {"turns": 1.0}
+        # Where another process judges a turn, nobody here hears of it again: the oldest are released.
+        self._reserved: BoundedDict[str, dict[str, float]] = BoundedDict(
+            max_items=_RESERVED, forgotten=lambda _, amounts: self._hand_back(amounts, {})
+        )
 
     def share(self) -> float:
         """A turn has arrived that selection wants: the share of such turns that the limits can carry."""
-        if not self._allowances:
+        if not self._windows:
             return 1.0
         now = self._clock()
-        for allowance in self._allowances:
-            allowance.arrived(now)
-        return min(
-            allowance.share(now, self._typical.get(allowance.kind, 0.0)) for allowance in self._allowances
-        )
+        for window in self._windows:
+            window.arrived(now)
+        return min(window.share(now, self._typical.get(window.kind, 0.0)) for window in self._windows)
 
-    def reserve(self, *, forced: bool = False) -> Reservation | str:
+    def reserve(self, turn_id: str, *, forced: bool = False) -> SkipReason | None:
         """Set aside what a turn typically uses; or the reason why it cannot be judged."""
         now = self._clock()
-        for allowance in self._allowances:
-            allowance.roll(now)
-            if not forced and allowance.left < self._typical.get(allowance.kind, 1e-12):
-                return allowance.reason
-        amounts = {a.kind: self._typical.get(a.kind, 0.0) for a in self._allowances}
-        for allowance in self._allowances:
-            allowance.reserve(amounts[allowance.kind])
-        return Reservation(amounts)
+        for window in self._windows:
+            window.roll(now)
+            if not forced and window.left < self._typical.get(window.kind, 1e-12):
+                return window.reason
+        amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in self._windows}
+        for window in self._windows:
+            window.reserve(amounts[window.kind])
+        if self._windows:
+            self.release(turn_id)
+            self._reserved[turn_id] = amounts
+        return None
 
-    def correct(self, reservation: Reservation, usage: Usage) -> None:
-        """The turn is through: hold what it used against what was set aside for it."""
+    def correct(self, turn_id: str, usage: Usage) -> None:
+        """The turn is through: hold what it used against what was set aside for it, if anything was."""
+        amounts = self._reserved.pop(turn_id, None)
+        if amounts is None:
+            return
         used = {"turns": 1.0, **self._budget.used(usage)}
         for kind, amount in used.items():
             if kind != "turns" and usage.requests:
                 before = self._typical.get(kind, amount)
                 self._typical[kind] = before + (amount - before) / 10
-        for allowance in self._allowances:
-            allowance.correct(reservation.amounts.get(allowance.kind, 0.0), used[allowance.kind])
+        self._hand_back(amounts, used)
 
-    def release(self, reservation: Reservation) -> None:
+    def release(self, turn_id: str) -> None:
         """The turn is not judged after all: nothing was used."""
-        for allowance in self._allowances:
-            allowance.correct(reservation.amounts.get(allowance.kind, 0.0), 0.0)
+        amounts = self._reserved.pop(turn_id, None)
+        if amounts is not None:
+            self._hand_back(amounts, {})
+
+    def _hand_back(self, amounts: Mapping[str, float], used: Mapping[str, float]) -> None:
+        for window in self._windows:
+            window.correct(amounts.get(window.kind, 0.0), used.get(window.kind, 0.0))

@@ -8,8 +8,6 @@ from typing import Self
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.scores import Usage
 
-__all__ = ["Price"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Price:

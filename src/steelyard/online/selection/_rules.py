@@ -8,10 +8,9 @@ from fnmatch import fnmatchcase
 from typing import Any, get_args
 
 from steelyard.errors import ConfigurationError
+from steelyard.online.selection._decision import Decision
 from steelyard.online.selection._sampling import checked_rate
 from steelyard.record import Record, Status
-
-__all__ = ["ROUTE", "Rule"]
 
 ROUTE = "route"
 """The metadata entry that `Rule.route` is held against: the endpoint, chain or tenant a turn belongs to."""
@@ -64,6 +63,22 @@ class Rule:
     @property
     def _statuses(self) -> tuple[str, ...]:
         return (self.status,) if isinstance(self.status, str) else tuple(self.status)
+
+    @property
+    def ceiling(self) -> float:
+        """The highest rate that a turn can get from it."""
+        return 1.0 if self.force else self.rate
+
+    def decide(self, record: Record) -> Decision | None:
+        """The decision about a turn that matches; None for any other."""
+        if not self.matches(record):
+            return None
+        return Decision(
+            rate=self.ceiling,
+            reasons=(self.label,),
+            skip="never" if self.never else None,
+            forced=self.force,
+        )
 
     def matches(self, record: Record) -> bool:
         """Whether a turn is one of those meant."""

@@ -1,9 +1,9 @@
-"""The hash behind sampling: the same turn gets the same place in [0, 1) in every process and language.
+"""The hash behind sampling: the same turn gets the same position in [0, 1) in every process and language.
 
-    place(key) = first 8 bytes of SHA-256(UTF-8 bytes of key), read as a big-endian integer, / 2**64
+    sampling_position(key) = first 8 bytes of SHA-256(UTF-8 bytes of key), a big-endian integer, / 2**64
 
 The key is the W3C trace id in lower-case hex (32 digits) where the turn has one, otherwise the record's id.
-A turn is picked where its place is below its rate. So a sample at a lower rate is part of the sample at a
+A turn is picked where its position is below its rate. So a sample at a lower rate is part of the sample at a
 higher one, all services that see a trace agree on it, and no state is shared. The id is hashed rather than
 used as it stands because tracing systems sample by its bits: without the hash, the turns picked here would
 depend on the traces picked there.
@@ -17,12 +17,10 @@ from steelyard.errors import ConfigurationError
 from steelyard.record import Record
 from steelyard.recording import Draft
 
-__all__ = ["checked_rate", "key_of", "place"]
-
 _RANGE = float(2**64)
 
 
-def place(key: str) -> float:
+def sampling_position(key: str) -> float:
     """Where a key falls in [0, 1)."""
     digest = sha256(key.encode("utf-8", "replace")).digest()
     # The division rounds the largest integers up to 1.0, which no rate would exceed.

@@ -1,6 +1,6 @@
 """Selection: which turns are judged, with which probability, and why not the others.
 
-Every turn has a fixed place in [0, 1) (see `_sampling`) and a rate; it is picked where the place is below the
+Every turn has a fixed position in [0, 1) (see `_sampling`) and a rate; it is picked where that is below the
 rate. Rules and suspicion raise or lower the rate of single turns. The rate a turn was picked with is its
 inclusion probability and is stored on each of its Scores: a mean over picked turns that weights each by the
 inverse of that number stays true, however much the sample leans towards what looked bad.
@@ -9,35 +9,53 @@ inverse of that number stays true, however much the sample leans towards what lo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.online.selection._decision import Decision, RateSource
 from steelyard.online.selection._rules import Rule
 from steelyard.online.selection._sampling import checked_rate
 from steelyard.online.selection._suspicion import Suspicion
 from steelyard.record import Record
 
-__all__ = ["RateChooser", "Decision", "Selection"]
-
 RateChooser = Callable[[Record], "float | Literal['force', 'never'] | None"]
 """A user's own rule: a rate, `"force"`, `"never"`, or None to leave the decision to the rest."""
 
-_log = logging.getLogger("steelyard.online")
+_warn = WarnOnce(logging.getLogger("steelyard.online"))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
-    """What selection says about one turn."""
+@dataclass(frozen=True, slots=True)
+class _BaseRate:
+    """The last source: every turn."""
 
-    rate: float
-    """The probability with which a turn like this is picked."""
-    reasons: tuple[str, ...] = ()
-    """What moved the rate away from the base rate: names of rules, signs of suspicion."""
-    skip: str | None = None
-    """Why it is not judged, whatever its place; None where its place decides."""
-    forced: bool = False
-    """Judged whatever its place, and not slowed down by throttle or budget."""
+    ceiling: float
+
+    def decide(self, record: Record) -> Decision:
+        return Decision(rate=self.ceiling)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The first source: the user's own function."""
+
+    choose: RateChooser
+    ceiling: float = 1.0
+
+    def decide(self, record: Record) -> Decision | None:
+        try:
+            chosen = self.choose(record)
+            if chosen is None:
+                return None
+            if chosen == "never":
+                return Decision(rate=0.0, reasons=("choose",), skip="never")
+            if chosen == "force":
+                return Decision(rate=1.0, reasons=("choose",), forced=True)
+            return Decision(rate=checked_rate(chosen, "the result of choose"), reasons=("choose",))
+        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+            _warn(id(self.choose), "choose failed: %r; where it does, the rules decide", error)
+            return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +77,7 @@ class Selection:
     suspicion: Suspicion | None = None
     """Signs of a bad turn, and the rate at which such turns are judged."""
     choose: RateChooser | None = None
-    """A function of the Record. One that raises is passed over, and said once."""
+    """A function of the Record. Where it raises, the rules decide, and a warning is logged the first time."""
     metric_rates: Mapping[str, float] = field(default_factory=dict)
     """By instance name: the share of picked turns that this metric scores; 1 for those not named."""
 
@@ -71,12 +89,15 @@ class Selection:
     @property
     def ceiling(self) -> float:
         """No turn has a higher rate: what lies above is skipped without a look inside."""
+        sources = [source.ceiling for source in self._sources()]
+        return max(sources if self.suspicion is None else [*sources, self.suspicion.rate])
+
+    def _sources(self) -> Iterator[RateSource]:
+        """All that give a turn its rate, in the order in which they are asked."""
         if self.choose is not None:
-            return 1.0
-        rates = [self.rate, *(1.0 if rule.force else rule.rate for rule in self.rules)]
-        if self.suspicion is not None:
-            rates.append(self.suspicion.rate)
-        return max(rates)
+            yield _Chosen(self.choose)
+        yield from self.rules
+        yield _BaseRate(self.rate)
 
     def decide(self, record: Record, *, disliked: bool = False) -> Decision:
         """The rate for one turn.
@@ -85,7 +106,7 @@ class Selection:
             record: The turn as it was recorded, before masking.
             disliked: Whether the user has said that the answer was bad.
         """
-        decision = self._ruled(record)
+        decision = next(found for source in self._sources() if (found := source.decide(record)) is not None)
         if decision.skip or decision.forced or self.suspicion is None:
             return decision
         signs = self.suspicion.signs(record, disliked=disliked)
@@ -93,44 +114,7 @@ class Selection:
             return decision
         return Decision(rate=self.suspicion.rate, reasons=(*decision.reasons, *signs))
 
-    def metrics_for(self, place: float, rate: float, names: list[str]) -> dict[str, float]:
+    def metrics_for(self, position: float, rate: float, names: list[str]) -> dict[str, float]:
         """The metrics that score a turn, each with its own inclusion probability; empty where none does."""
         shares = {name: rate * self.metric_rates.get(name, 1.0) for name in names}
-        return {name: share for name, share in shares.items() if place < share}
-
-    def _ruled(self, record: Record) -> Decision:
-        if self.choose is not None and (chosen := self._chosen(record)) is not None:
-            return chosen
-        for rule in self.rules:
-            if rule.matches(record):
-                return Decision(
-                    rate=1.0 if rule.force else rule.rate,
-                    reasons=(rule.label,),
-                    skip="never" if rule.never else None,
-                    forced=rule.force,
-                )
-        return Decision(rate=self.rate)
-
-    def _chosen(self, record: Record) -> Decision | None:
-        assert self.choose is not None
-        try:
-            chosen = self.choose(record)
-            if chosen is None:
-                return None
-            if chosen == "never":
-                return Decision(rate=0.0, reasons=("choose",), skip="never")
-            if chosen == "force":
-                return Decision(rate=1.0, reasons=("choose",), forced=True)
-            return Decision(rate=checked_rate(chosen, "the result of choose"), reasons=("choose",))
-        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-            _say_once(self.choose, error)
-            return None
-
-
-_said: set[int] = set()
-
-
-def _say_once(function: object, error: Exception) -> None:
-    if id(function) not in _said:
-        _said.add(id(function))
-        _log.warning("choose failed: %r; it is passed over where it does, said once", error)
+        return {name: share for name, share in shares.items() if position < share}

@@ -10,8 +10,6 @@ from itertools import islice
 from steelyard.online.selection._sampling import checked_rate
 from steelyard.record import Record
 
-__all__ = ["Suspicion"]
-
 _WORDS = re.compile(r"\w{3,}")
 _READ = 20_000
 _REFUSAL = re.compile(

@@ -26,8 +26,6 @@ from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks._described import made_how
 
-__all__ = ["HTTPSink", "basic", "details", "given_or_env", "timestamp"]
-
 _CAUSES = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 409: "conflict", 429: "rate_limited"}
 _LARGEST_REPLY = 16 * 1024 * 1024
 

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from steelyard.errors import SinkError
 
-__all__ = ["send_when_there"]
-
 _Item = TypeVar("_Item")
 
 

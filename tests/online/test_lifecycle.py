@@ -251,7 +251,7 @@ def test_it_works_inside_a_running_loop_as_in_a_notebook() -> None:
 
 
 def test_it_wakes_up_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.online._worker._LINGER", 0.05)
+    monkeypatch.setattr("steelyard.online._intake._LINGER", 0.05)
     monitor = Monitor(metrics=[], sinks=[])
     for _ in range(3):
         monitor.submit(turn())

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online.helpers import turn
+from steelyard.online.queue._feedback import Feedback
+from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._ledger import Counts, Ledger
-from steelyard.online.queue._memory import MemoryQueue, Queued
+from steelyard.online.queue._turns import Queued
 
 
 def balanced(counts: Counts) -> bool:
@@ -20,7 +22,7 @@ def balanced(counts: Counts) -> bool:
 
 
 def test_it_balances_at_every_moment_under_threads() -> None:
-    ledger = MemoryQueue(max_items=10**6, max_bytes=10**9, wake=lambda: None)
+    ledger = Inbox(max_items=10**6, max_bytes=10**9, wake=lambda: None, feedback=Feedback())
     item = Queued(turn(), None, 1)
     stop = threading.Event()
     unbalanced: list[Counts] = []
@@ -62,20 +64,20 @@ def test_a_turn_cannot_be_settled_twice() -> None:
     assert balanced(ledger.counts())
 
 
-def test_only_what_was_settled_can_be_revived() -> None:
+def test_only_what_was_settled_can_be_reopend() -> None:
     ledger = Ledger()
     with pytest.raises(ValueError, match="no turn has been evaluated"):
-        ledger.revive("evaluated")
+        ledger.reopen("evaluated")
     ledger.accept()
     ledger.settle("evaluated")
     ledger.skip("sampled_out")
-    ledger.revive("evaluated")
-    ledger.revive("skipped")
+    ledger.reopen("evaluated")
+    ledger.reopen("skipped")
     assert ledger.counts().pending == 2 and balanced(ledger.counts())
 
 
 def test_waiting_ends_with_the_last_turn_and_says_what_is_left() -> None:
-    ledger = MemoryQueue(max_items=10, max_bytes=1000, wake=lambda: None)
+    ledger = Inbox(max_items=10, max_bytes=1000, wake=lambda: None, feedback=Feedback())
     ledger.put(Queued(turn(), None, 1))
     ledger.put(Queued(turn(), None, 1))
     assert ledger.wait(0.01) == 2
@@ -100,22 +102,22 @@ def test_any_sequence_balances(moves: list[str]) -> None:
 
 def test_a_turn_that_comes_while_the_lock_is_held_wakes_the_worker_too() -> None:
     woken: list[int] = []
-    intake = MemoryQueue(max_items=10, max_bytes=1000, wake=lambda: woken.append(1))
+    inbox = Inbox(max_items=10, max_bytes=1000, wake=lambda: woken.append(1), feedback=Feedback())
     item = Queued(turn(), None, 1)
 
     def submit_meanwhile(*_: object) -> Counts:
-        thread = threading.Thread(target=intake.put, args=(item,))
+        thread = threading.Thread(target=inbox.put, args=(item,))
         thread.start()
         thread.join()
         return real()
 
-    real = intake._ledger.counts
-    intake._ledger.counts = submit_meanwhile  # type: ignore[method-assign]
-    assert intake.counts().pending == 0
+    real = inbox._ledger.counts
+    inbox._ledger.counts = submit_meanwhile  # type: ignore[method-assign]
+    assert inbox.counts().pending == 0
     assert woken == [1]
-    intake._ledger.counts = real  # type: ignore[method-assign]
-    assert intake.counts().pending == 1
-    assert intake.take(5) == [item]
-    assert intake.sleep()
-    intake.put(item)
+    inbox._ledger.counts = real  # type: ignore[method-assign]
+    assert inbox.counts().pending == 1
+    assert inbox.take(5) == [item]
+    assert inbox.sleep()
+    inbox.put(item)
     assert woken == [1, 1]

@@ -16,13 +16,13 @@ import pytest
 from online.helpers import FAITHFUL, check_law, kind_judge, turn, yes
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
-from steelyard.online import Budget, Monitor, SpoolCounts, SpoolSettings, Stats
+from steelyard.online import Budget, Monitor, QueueCounts, SpoolSettings, Stats
 from steelyard.online.queue import _spool_schema
 from steelyard.questions import Answer, Question, Request
 from steelyard.testing import MemorySink, ScriptedJudge
 
 
-def check_spool(stats: Stats) -> SpoolCounts:
+def check_spool(stats: Stats) -> QueueCounts:
     check_law(stats)
     assert stats.spool is not None
     assert stats.spool.accepted == stats.spool.pending + stats.spool.evaluated + sum(
@@ -85,7 +85,7 @@ class Down(ScriptedJudge):
 def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steelyard.online.queue._spooling._FIRST_WAIT", 0.3)
+    monkeypatch.setattr("steelyard.online._worker._FIRST_WAIT", 0.3)
     sink = MemorySink()
     memory = Monitor(metrics=FAITHFUL, judge=Down(), sinks=[sink])
     memory.submit(turn())

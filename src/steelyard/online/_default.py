@@ -1,0 +1,19 @@
+"""The Monitor of recorders that were given none."""
+
+from __future__ import annotations
+
+import threading
+
+from steelyard.online.monitor import Monitor
+
+_lock = threading.Lock()
+_shared: Monitor | None = None
+
+
+def default_monitor() -> Monitor:
+    """The Monitor of recorders that were given none: one for the whole process, made at first use."""
+    global _shared
+    with _lock:
+        if _shared is None:
+            _shared = Monitor()
+        return _shared

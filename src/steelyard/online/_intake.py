@@ -1,0 +1,162 @@
+"""From the inbox to the queue: turns are taken, prepared, and put where they wait to be judged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.online._masking import Masker
+from steelyard.online._prepare import Preparer
+from steelyard.online.config._options import MonitorOptions
+from steelyard.online.queue._feedback import Feedback
+from steelyard.online.queue._inbox import Inbox
+from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue
+from steelyard.online.queue._turns import Closed, Queued, Selected
+from steelyard.online.selection._budget import BudgetControl
+from steelyard.recording import unrecorded
+from steelyard.scores import Usage
+
+_log = logging.getLogger("steelyard.online")
+_LOOK = 0.02
+_LINGER = 5.0
+_BATCH = 256
+
+
+class Intake:
+    """Moves turns from the inbox into a queue, and into another one once the first has failed.
+
+    Args:
+        options: The Monitor's.
+        inbox: Where turns come from; its ledger hears of those that end here.
+        feedback: What users said.
+        budget: What is set aside for turns that are put into the queue.
+        queue: Where turns go.
+        fallback: Where they go when that has failed; the same object where there is nothing else.
+    """
+
+    def __init__(
+        self,
+        options: MonitorOptions,
+        *,
+        inbox: Inbox,
+        feedback: Feedback,
+        budget: BudgetControl,
+        queue: TurnQueue,
+        fallback: TurnQueue,
+    ) -> None:
+        self._inbox = inbox
+        self._budget = budget
+        self._queue = queue
+        self._fallback = fallback
+        self._judged_elsewhere = options.spool is not None and not options.spool.evaluate
+        self._masker = Masker(options.mask, timeout=options.mask_timeout)
+        self._preparer = Preparer(
+            selection=options.selection,
+            metrics=options.metrics,
+            masker=self._masker,
+            budget=budget,
+            feedback=feedback,
+            keep=options.spool is None,
+        )
+        # Turns wait for their masks side by side, so that one slow call holds up no other turn.
+        self._lanes = 1 if options.mask is None else options.concurrency
+        self._turnstile = asyncio.Lock()
+        self._news = asyncio.Event()
+        self._warn = WarnOnce(_log)
+
+    def nudge(self) -> None:
+        """There is news in the inbox; called in the loop."""
+        self._news.set()
+
+    def start(self) -> None:
+        """Start the mask's threads; called where the loop's own thread is started.
+
+        Raises:
+            RuntimeError: If the interpreter refuses new threads.
+        """
+        self._masker.start()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            await asyncio.gather(*(self._work() for _ in range(self._lanes)))
+        finally:
+            self._masker.close()
+
+    async def _work(self) -> None:
+        while True:
+            async with self._turnstile:
+                queue, places = await self._room()
+                batch = await self._next(places)
+                queue.give_back(places - len(batch))
+            try:
+                turns = await self._prepare_all(batch)
+                selected = [turn for turn in turns if isinstance(turn, Selected)]
+                if selected:
+                    await self._put(selected)
+            finally:
+                queue.give_back(len(batch))
+
+    async def _room(self) -> tuple[TurnQueue, int]:
+        try:
+            return self._queue, await self._queue.room(_BATCH)
+        except QueueFailed:
+            self._queue = self._fallback
+            return self._queue, await self._queue.room(_BATCH)
+
+    async def _next(self, most: int) -> list[Queued]:
+        """The next turns. Looks in every 20 ms for some seconds, then sleeps until it is woken."""
+        idle_since = time.monotonic()
+        while not (taken := self._inbox.take(most)):
+            if time.monotonic() - idle_since < _LINGER:
+                await asyncio.sleep(_LOOK)
+                continue
+            self._news.clear()
+            if self._inbox.sleep():
+                await self._news.wait()
+        return taken
+
+    async def _prepare_all(self, batch: list[Queued]) -> list[Selected | Closed]:
+        if self._lanes == 1:
+            return [await self._prepare(item) for item in batch]
+        return await asyncio.gather(*map(self._prepare, batch))
+
+    async def _prepare(self, item: Queued) -> Selected | Closed:
+        """Prepare a turn; where it ends here, that is entered into the ledger."""
+        turn: Selected | Closed
+        try:
+            with unrecorded():
+                turn = await self._preparer.prepare(item)
+        except Exception as error:  # noqa: BLE001 - users' drafts and rules may raise anything
+            kind = type(error).__name__
+            self._warn(kind, "a turn could not be prepared for evaluation: %s", kind, exc_info=error)
+            turn = Closed("dead", kind)
+        if isinstance(turn, Closed):
+            self._inbox.close_turn(turn)
+        return turn
+
+    async def _put(self, turns: list[Selected]) -> None:
+        queue = self._queue
+        try:
+            stored = await queue.put(turns)
+        except QueueFailed:
+            queue = self._queue = self._fallback
+            stored = await queue.put(turns)
+        self._account(turns, stored, durable=queue.durable)
+
+    def _account(self, turns: list[Selected], stored: list[Stored], *, durable: bool) -> None:
+        """Enter what became of turns into the ledger and the budget."""
+        for turn, outcome in zip(turns, stored, strict=True):
+            if outcome != "new":
+                self._budget.release(turn.record.id)
+            elif durable and self._judged_elsewhere:
+                # Nobody here will hear what it cost; it still counts as a turn.
+                self._budget.correct(turn.record.id, Usage())
+        settle = self._inbox.settle
+        if durable:
+            settle("spooled", count=stored.count("new"))
+        settle("skipped", "duplicate", count=stored.count("known"))
+        settle("skipped", "spool_full", count=stored.count("full"))
+        settle("dead", "unstorable", count=stored.count("broken"))

@@ -1,0 +1,56 @@
+"""The options of a Monitor that mean the same in code, in a variable and in a file, declared once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from steelyard.errors import ConfigurationError
+from steelyard.questions import Fuse
+
+_WHOLE = ("concurrency", "max_queue", "max_queue_bytes")
+_SECONDS = ("deadline", "mask_timeout", "sink_timeout", "exit_timeout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainOptions:
+    """Numbers, switches and words: their names, types, defaults, meaning and checks stand here only."""
+
+    store_content: bool = True
+    """Whether results carry the turn's texts; without, they have numbers and positions."""
+    fuse: Fuse = "view"
+    """How questions share requests: `view`, `record` or `off`."""
+    concurrency: int = 8
+    """Turns judged at the same time."""
+    deadline: float = 120.0
+    """Seconds for judging one turn."""
+    mask_timeout: float = 10.0
+    """Seconds that a mask may take."""
+    sink_timeout: float = 10.0
+    """Seconds for one write to a sink."""
+    max_queue: int = 10_000
+    """Turns that may wait; the newest is dropped where there are more."""
+    max_queue_bytes: int = 64 * 1024 * 1024
+    """Roughly how many bytes they may keep alive."""
+    exit_timeout: float = 5.0
+    """Seconds that `close` and the end of the program wait for what is pending."""
+    throttle: float = 0.0
+    """Turns judged per minute at most; 0 for no limit."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        Raises:
+            ConfigurationError: Naming the option.
+        """
+        for name in _WHOLE:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{name} must be a whole number of at least 1, not {value!r}")
+        for name in (*_SECONDS, "throttle"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+                unit = "turns a minute" if name == "throttle" else "seconds"
+                raise ConfigurationError(f"{name} must be a number of {unit}, not {value!r}")
+        if self.fuse not in get_args(Fuse):
+            raise ConfigurationError(f"fuse must be one of {', '.join(get_args(Fuse))}, not {self.fuse!r}")

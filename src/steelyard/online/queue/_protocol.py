@@ -1,0 +1,121 @@
+"""The queue between selection and judging: one Protocol, and one worker that works on any of its kinds.
+
+    put -> waiting --lease--> leased --finish-----> undelivered --delivered--> gone
+              ^                 |  `--dead_letter-> gone
+              `-postpone, release, the end of a lease
+
+Every call may be answered over a network, so all but the counts are coroutines. Whoever implements it owes:
+at least one delivery of each turn that `put` called new; no two results for one turn, since `finish` answers
+None to everybody who has lost the lease; and `accepted = pending + evaluated + dead` at every moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from steelyard.errors import DeadCause, SteelyardError
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.scores import Evaluation
+
+Stored = Literal["new", "known", "full", "broken"]
+"""What became of a turn that was put in: stored, there before by its record id, refused for its size, or
+impossible to write down."""
+
+
+class QueueFailed(SteelyardError):
+    """The queue cannot be used any more; what it holds is safe there or lost, and new turns go elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueCounts:
+    """A queue's own ledger: accepted = pending + evaluated + dead. A stored queue counts over all processes
+    and restarts.
+    """  # noqa: D205 - the equation is the summary
+
+    accepted: int
+    """Turns put in."""
+    pending: int
+    """Waiting or leased."""
+    evaluated: int
+    """Judged."""
+    dead: Mapping[str, int]
+    """Given up, by cause."""
+    undelivered: int
+    """Of the evaluated ones, those that the sinks do not have yet."""
+    bytes: int
+    """Size of what is pending; 0 where the queue does not count it."""
+
+
+class TurnQueue(Protocol):
+    """Selected turns until they are judged and their results delivered.
+
+    All calls come from one event loop. Each but `counts` may raise `QueueFailed`, and does so at every call
+    once it has.
+    """
+
+    @property
+    def durable(self) -> bool:
+        """Whether turns outlive the process; its ledger then counts them as `spooled` once they are put."""
+        ...
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a lease holds without `renew`; infinite where leases do not end."""
+        ...
+
+    async def open(self) -> None:
+        """Connect, or open the file. Called once, first."""
+        ...
+
+    async def room(self, most: int) -> int:
+        """Wait until turns fit, and hold places for them, at most so many; returns how many."""
+        ...
+
+    def give_back(self, places: int) -> None:
+        """Some places are not held any more: the turns are put in, or do not come."""
+        ...
+
+    async def put(self, turns: Sequence[Selected]) -> list[Stored]:
+        """Put turns in, all at once; says for each what became of it. Does not wait for room."""
+        ...
+
+    async def lease(self, most: int) -> list[Leased | Undelivered]:
+        """Lease the oldest turns that are due, and results left behind by processes that ended.
+
+        Waits a while for some if there are none; may return none.
+        """
+        ...
+
+    async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Hold on to leases for another `lease_seconds`."""
+        ...
+
+    async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
+        """Store a result and end its turn, in one step; None where the lease was lost."""
+        ...
+
+    async def postpone(self, leased: Leased, seconds: float) -> bool:
+        """Give a turn back, due later. False where the lease was lost or nothing is kept for later."""
+        ...
+
+    async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
+        """End a turn that cannot be evaluated; False where the lease was lost."""
+        ...
+
+    async def delivered(self, results: Sequence[Undelivered]) -> None:
+        """The sinks have these results."""
+        ...
+
+    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Give turns and results back untouched, because this process stops."""
+        ...
+
+    def counts(self) -> QueueCounts | None:
+        """The ledger now, from any thread; None while the queue cannot be read."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the file or connection; waits for calls under way."""
+        ...

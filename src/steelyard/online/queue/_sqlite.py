@@ -1,0 +1,184 @@
+"""The queue in a SQLite file: a `Spool` called in a thread of its own, and what happens when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from steelyard._internal.threads import DaemonExecutor
+from steelyard.errors import DeadCause
+from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
+from steelyard.online.queue._spool import Spool
+from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.scores import Evaluation
+
+_log = logging.getLogger("steelyard.online")
+_LOOK = 0.25
+_LOCKED_FOR = 30.0
+
+_Args = ParamSpec("_Args")
+_Result = TypeVar("_Result")
+
+
+class SQLiteQueue:
+    """A TurnQueue in a file that several processes may share, until the file fails.
+
+    A file that fails is closed and reported once; every later call raises `QueueFailed`. One that another
+    process has locked is waited for.
+    """
+
+    durable = True
+
+    def __init__(self, settings: SpoolSettings) -> None:
+        self._settings = settings
+        self._spool: Spool | None = None
+        self._executor = DaemonExecutor(1, name="steelyard-spool")
+        self._news = asyncio.Event()
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a lease holds without being renewed."""
+        return self._settings.lease_seconds
+
+    def start(self) -> None:
+        """Start the thread that calls SQLite.
+
+        Raises:
+            RuntimeError: If the interpreter refuses new threads.
+        """
+        self._executor.start()
+
+    async def open(self) -> None:
+        """Open the file, and create what is not there.
+
+        Raises:
+            QueueFailed: If it cannot be used.
+        """
+        settings = self._settings
+        opening = self._executor.submit(
+            Spool,
+            settings.path,
+            max_bytes=settings.max_bytes,
+            durability=settings.durability,
+            lease_seconds=settings.lease_seconds,
+        )
+        try:
+            self._spool = await asyncio.wrap_future(opening)
+        except (sqlite3.Error, OSError) as error:
+            self._set_aside(error)
+            raise QueueFailed(str(error)) from None
+
+    async def room(self, most: int) -> int:
+        """All of them: the file's bound is bytes, which `put` holds turns against."""
+        return most
+
+    def give_back(self, places: int) -> None:
+        """Places are not counted."""
+
+    async def put(self, turns: Sequence[Selected]) -> list[Stored]:
+        """Store turns in one transaction."""
+        stored = await self._call(Spool.put, turns)
+        self._news.set()
+        return stored
+
+    async def lease(self, most: int) -> list[Leased | Undelivered]:
+        """Results that a dead process has left behind, then turns.
+
+        Waits a moment where there is nothing, since other processes store turns too.
+        """
+        self._news.clear()
+        leased = await self._call(Spool.lease, most)
+        if not leased:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await self._news.wait()
+        return leased
+
+    async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Hold on to leases for another while."""
+        await self._call(Spool.renew, held)
+
+    async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
+        """Store a result and end its turn, in one transaction; None where the lease was lost."""
+        return await self._call(Spool.finish, leased, evaluation)
+
+    async def postpone(self, leased: Leased, seconds: float) -> bool:
+        """Give a turn back, due later; False where the lease was lost."""
+        return await self._call(Spool.postpone, leased, seconds)
+
+    async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
+        """End a turn that cannot be evaluated; False where the lease was lost."""
+        return await self._call(Spool.dead_letter, leased, cause)
+
+    async def delivered(self, results: Sequence[Undelivered]) -> None:
+        """The sinks have these results."""
+        await self._call(Spool.delivered, results)
+
+    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Give back what is held, so that another process need not wait for the leases to end."""
+        await self._call(Spool.release, held)
+
+    def counts(self) -> QueueCounts | None:
+        """The ledger over all processes; None where there is no file that works."""
+        spool = self._spool
+        if spool is None:
+            return None
+        try:
+            return spool.counts()
+        except sqlite3.Error:
+            return None
+
+    async def close(self) -> None:
+        """Forget old ids and close the file."""
+        with contextlib.suppress(QueueFailed):
+            await self._call(Spool.prune)
+        spool, self._spool = self._spool, None
+        if spool is not None:
+            await asyncio.wrap_future(self._executor.submit(spool.close))
+        self._executor.shutdown()
+
+    async def _call(
+        self,
+        method: Callable[Concatenate[Spool, _Args], _Result],
+        *args: _Args.args,
+        **kwargs: _Args.kwargs,
+    ) -> _Result:
+        """Call a method of the spool in its thread; another process's lock is waited for.
+
+        Raises:
+            QueueFailed: If the file has failed, now or before.
+        """
+        deadline = time.monotonic() + _LOCKED_FOR
+        while self._spool is not None:
+            try:
+                return await asyncio.wrap_future(self._executor.submit(method, self._spool, *args, **kwargs))
+            except sqlite3.Error as error:
+                if not _is_locked(error) or time.monotonic() > deadline:
+                    self._set_aside(error)
+        raise QueueFailed("the spool cannot be used any more")
+
+    def _set_aside(self, error: Exception) -> None:
+        """Use the file no more. A damaged one is renamed, so that the next start makes a new one."""
+        spool, self._spool = self._spool, None
+        if spool is not None:
+            self._executor.submit(spool.close)
+        path = Path(self._settings.path)
+        where = str(path)
+        if type(error) is sqlite3.DatabaseError and path.exists():
+            where = f"{path}.damaged-{os.getpid()}-{int(time.time())}"
+            for suffix in ("", "-wal", "-shm"):
+                with contextlib.suppress(OSError):
+                    os.replace(f"{path}{suffix}", f"{where}{suffix}")
+        _log.error("the spool %s cannot be used: %s; turns are kept in memory from now on", where, error)
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    return "locked" in str(error) or "busy" in str(error)

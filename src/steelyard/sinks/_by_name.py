@@ -1,0 +1,120 @@
+"""Sinks by name, as the command line and configuration files write them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from steelyard.errors import ConfigurationError
+from steelyard.sinks._sink import Sink
+from steelyard.sinks.jsonl import JSONLSink
+from steelyard.sinks.sqlite import SQLiteSink
+
+_log = logging.getLogger("steelyard.sinks")
+_DATABASE = "steelyard.db"
+
+
+def sink_from(name: str) -> list[Sink]:
+    """The sinks that a name stands for, as in `steelyard.toml` and `STEELYARD_SINKS`.
+
+    | name | sinks |
+    |---|---|
+    | `auto` | SQLite (in memory where the folder cannot be written) and, where installed, OpenTelemetry |
+    | `sqlite` or `sqlite:FILE` | `SQLiteSink`, by default `steelyard.db` |
+    | `jsonl:FILE` | `JSONLSink` |
+    | `opentelemetry` | `OpenTelemetrySink` |
+    | `phoenix`, `langfuse`, `mlflow`, `langsmith`, `datadog` | the vendor's sink |
+
+    Vendors' sinks take address and key from the vendor's own environment variables. A name never holds a
+    key, since names are printed and logged.
+
+    Raises:
+        ConfigurationError: If there is no such sink, or a variable that it needs is not set.
+        MissingDependency: If it needs a package that is not installed.
+    """
+    kind, _, argument = name.strip().partition(":")
+    make = _SINKS.get(kind)
+    if make is None:
+        raise ConfigurationError(f"there is no sink {kind!r}; there are {', '.join(_NAMES)}")
+    if argument and kind not in _WITH_FILE:
+        raise ConfigurationError(f"the sink {kind!r} takes nothing after its name; write {kind!r} alone")
+    return make(argument)
+
+
+def _auto(_: str) -> list[Sink]:
+    folder = Path(_DATABASE).absolute().parent
+    existing = Path(_DATABASE) if Path(_DATABASE).exists() else folder
+    path = _DATABASE
+    if not (os.access(folder, os.W_OK) and os.access(existing, os.W_OK)):
+        _log.warning("%s cannot be written to; results are kept in memory and end with the process", folder)
+        path = ":memory:"
+    return [SQLiteSink(path), *(_opentelemetry("") if find_spec("opentelemetry") is not None else ())]
+
+
+def _sqlite(file: str) -> list[Sink]:
+    return [SQLiteSink(file or _DATABASE)]
+
+
+def _jsonl(file: str) -> list[Sink]:
+    if not file:
+        raise ConfigurationError("the sink 'jsonl' needs a file: 'jsonl:results.jsonl'")
+    return [JSONLSink(file)]
+
+
+def _opentelemetry(_: str) -> list[Sink]:
+    from steelyard.sinks import OpenTelemetrySink
+
+    return [OpenTelemetrySink()]
+
+
+def _phoenix(_: str) -> list[Sink]:
+    from steelyard.sinks.vendors.phoenix import PhoenixSink
+
+    return [PhoenixSink()]
+
+
+def _langfuse(_: str) -> list[Sink]:
+    from steelyard.sinks.vendors.langfuse import LangfuseSink
+
+    return [LangfuseSink()]
+
+
+def _mlflow(_: str) -> list[Sink]:
+    from steelyard.sinks.vendors.mlflow import MLflowSink
+
+    return [MLflowSink()]
+
+
+def _langsmith(_: str) -> list[Sink]:
+    from steelyard.sinks.vendors.langsmith import LangSmithSink
+
+    return [LangSmithSink()]
+
+
+def _datadog(_: str) -> list[Sink]:
+    from steelyard.sinks.vendors.datadog import DatadogSink
+
+    return [DatadogSink()]
+
+
+_SINKS: Mapping[str, Callable[[str], list[Sink]]] = {
+    "auto": _auto,
+    "sqlite": _sqlite,
+    "jsonl": _jsonl,
+    "opentelemetry": _opentelemetry,
+    "phoenix": _phoenix,
+    "langfuse": _langfuse,
+    "mlflow": _mlflow,
+    "langsmith": _langsmith,
+    "datadog": _datadog,
+}
+_WITH_FILE = frozenset({"sqlite", "jsonl"})
+_NAMES = (
+    "auto",
+    "sqlite[:FILE]",
+    "jsonl:FILE",
+    *[kind for kind in _SINKS if kind not in {"auto", *_WITH_FILE}],
+)

@@ -1,0 +1,221 @@
+"""What every TurnQueue owes to the worker, asked of each of them; a broker is one more entry in QUEUES."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from online.helpers import turn
+from steelyard.online import QueueCounts, SpoolSettings
+from steelyard.online.queue._feedback import Feedback
+from steelyard.online.queue._inbox import Inbox
+from steelyard.online.queue._memory import MemoryQueue
+from steelyard.online.queue._protocol import TurnQueue
+from steelyard.online.queue._sqlite import SQLiteQueue
+from steelyard.online.queue._turns import Leased, Queued, Selected, Undelivered
+from steelyard.scores import Evaluation
+
+
+def memory(path: Path) -> TurnQueue:
+    inbox = Inbox(max_items=100, max_bytes=10**6, wake=lambda: None, feedback=Feedback())
+    for _ in range(100):
+        inbox.put(Queued(turn(), None, 1))
+    return MemoryQueue(inbox, capacity=8)
+
+
+def sqlite(path: Path) -> TurnQueue:
+    return SQLiteQueue(SpoolSettings(path=path / "queue.db"))
+
+
+QUEUES: dict[str, Callable[[Path], TurnQueue]] = {"memory": memory, "sqlite": sqlite}
+
+
+@pytest.fixture(params=QUEUES)
+def run(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[[Callable[[TurnQueue], Awaitable[None]]], None]:
+    """Runs a test's coroutine on an open queue, and checks the ledger before and after."""
+
+    def runner(test: Callable[[TurnQueue], Awaitable[None]]) -> None:
+        async def inside() -> None:
+            async with opened(QUEUES[request.param](tmp_path)) as queue:
+                await test(queue)
+                balanced(queue)
+
+        asyncio.run(inside())
+
+    return runner
+
+
+@asynccontextmanager
+async def opened(queue: TurnQueue) -> AsyncIterator[TurnQueue]:
+    await queue.open()
+    try:
+        yield queue
+    finally:
+        await queue.close()
+
+
+def balanced(queue: TurnQueue) -> QueueCounts:
+    counts = queue.counts()
+    assert counts is not None
+    assert counts.accepted == counts.pending + counts.evaluated + sum(counts.dead.values())
+    return counts
+
+
+def selected(name: str) -> Selected:
+    return Selected(turn(name), 0.25, 0.5)
+
+
+def result(leased: Leased) -> Evaluation:
+    return Evaluation(record_id=leased.turn.record.id, scores=())
+
+
+async def lease(queue: TurnQueue, most: int = 8) -> list[Leased]:
+    found = await queue.lease(most)
+    assert all(isinstance(one, Leased) for one in found)
+    return [one for one in found if isinstance(one, Leased)]
+
+
+Runner = Callable[[Callable[[TurnQueue], Awaitable[None]]], None]
+
+
+def test_what_goes_in_comes_out_in_order_and_is_delivered(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        assert await queue.put([selected("a"), selected("b"), selected("a")]) == ["new", "new", "known"]
+        assert balanced(queue).pending == 2
+        first, second = await lease(queue)
+        assert [first.turn, second.turn] == [selected("a"), selected("b")]
+        done = await queue.finish(first, result(first))
+        assert isinstance(done, Undelivered)
+        assert done.evaluation == result(first)
+        counts = balanced(queue)
+        assert (counts.evaluated, counts.undelivered, counts.pending) == (1, 1, 1)
+        await queue.delivered([done])
+        assert balanced(queue).undelivered == 0
+
+    run(test)
+
+
+def test_a_turn_has_one_result_only(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        await queue.put([selected("a")])
+        [leased] = await lease(queue)
+        assert await queue.finish(leased, result(leased)) is not None
+        assert await queue.finish(leased, result(leased)) is None
+        assert not await queue.dead_letter(leased, "ValueError")
+        assert not await queue.postpone(leased, 1)
+        assert balanced(queue).evaluated == 1
+
+    run(test)
+
+
+def test_a_leased_turn_is_not_leased_again(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        await queue.put([selected("a"), selected("b")])
+        [first] = await lease(queue, 1)
+        [second] = await lease(queue, 5)
+        assert {first.turn.record.id, second.turn.record.id} == {"a", "b"}
+
+    run(test)
+
+
+def test_a_dead_turn_is_counted_by_its_cause(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        await queue.put([selected("a"), selected("b")])
+        for leased in await lease(queue):
+            assert await queue.dead_letter(leased, "ValueError")
+        counts = balanced(queue)
+        assert (counts.dead, counts.pending) == ({"ValueError": 2}, 0)
+
+    run(test)
+
+
+def test_what_is_released_comes_again_first(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        await queue.put([selected("a"), selected("b"), selected("c")])
+        held = await lease(queue, 2)
+        await queue.release(held)
+        assert balanced(queue).pending == 3
+        assert [one.turn.record.id for one in await lease(queue)] == ["a", "b", "c"]
+        assert await queue.finish(held[0], result(held[0])) is None
+
+    run(test)
+
+
+def test_a_renewed_lease_holds(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        assert queue.lease_seconds > 0
+        await queue.put([selected("a")])
+        held = await lease(queue)
+        await queue.renew(held)
+        assert await queue.finish(held[0], result(held[0])) is not None
+
+    run(test)
+
+
+def test_a_postponed_turn_waits_or_stays_leased(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        await queue.put([selected("a")])
+        [leased] = await lease(queue)
+        if await queue.postpone(leased, 0):
+            [leased] = await lease(queue)
+            assert leased.postponed == 1
+        assert await queue.finish(leased, result(leased)) is not None
+
+    run(test)
+
+
+def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        places = await queue.room(3)
+        assert 1 <= places <= 3
+        queue.give_back(places)
+
+        async def first() -> list[Leased]:
+            while not (found := await lease(queue)):
+                pass
+            return found
+
+        waiting = asyncio.create_task(first())
+        await asyncio.sleep(0)
+        await queue.put([selected("a")])
+        async with asyncio.timeout(5):
+            assert [one.turn.record.id for one in await waiting] == ["a"]
+
+    run(test)
+
+
+def test_places_in_memory_are_held_until_they_are_given_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        queue = memory(tmp_path)
+        assert await queue.room(5) == 5
+        assert await queue.room(5) == 3
+        waiting = asyncio.create_task(queue.room(5))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        queue.give_back(2)
+        async with asyncio.timeout(5):
+            assert await waiting == 2
+
+    asyncio.run(test())
+
+
+def test_a_full_queue_in_memory_has_room_as_soon_as_a_result_is_delivered(tmp_path: Path) -> None:
+    async def test() -> None:
+        queue = memory(tmp_path)
+        await queue.put([selected(str(number)) for number in range(8)])
+        waiting = asyncio.create_task(queue.room(5))
+        leased = (await lease(queue))[0]
+        done = await queue.finish(leased, result(leased))
+        await asyncio.sleep(0)
+        assert done is not None and not waiting.done()
+        await queue.delivered([done])
+        async with asyncio.timeout(5):
+            assert await waiting == 1
+
+    asyncio.run(test())
