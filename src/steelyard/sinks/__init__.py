@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
 from steelyard.sinks._by_name import sink_from
+from steelyard.sinks._counts import Counting, ScoreCounts
 from steelyard.sinks._described import span_attributes
 from steelyard.sinks._read import connect_readonly, read_evaluations, read_jsonl
 from steelyard.sinks._sink import Monitored, Observing, Sink
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from steelyard.sinks.vendors.phoenix import PhoenixSink
 
 __all__ = [
+    "Counting",
     "DatadogSink",
     "JSONLSink",
     "LangSmithSink",
@@ -37,6 +39,7 @@ __all__ = [
     "OpenTelemetrySink",
     "PhoenixSink",
     "SQLiteSink",
+    "ScoreCounts",
     "Sink",
     "connect_readonly",
     "observe_monitor",
