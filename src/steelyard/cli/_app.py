@@ -20,7 +20,7 @@ from steelyard.errors import SteelyardError
 
 __all__ = ["build", "main"]
 
-_COMMANDS = ("demo", "score", "records", "report", "run", "doctor", "config", "worker")
+_COMMANDS = ("demo", "score", "records", "report", "run", "doctor", "config", "worker", "prune")
 _USAGE = 2
 _INTERRUPTED = 130
 

@@ -14,9 +14,10 @@ from steelyard.sinks._by_name import sink_from
 from steelyard.sinks._counts import Counting, ScoreCounts
 from steelyard.sinks._described import span_attributes
 from steelyard.sinks._read import connect_readonly, read_evaluations, read_jsonl
+from steelyard.sinks._retention import Retention
 from steelyard.sinks._sink import Monitored, Observing, Sink
 from steelyard.sinks.jsonl import JSONLSink
-from steelyard.sinks.sqlite import SQLiteSink
+from steelyard.sinks.sqlite import Pruned, SQLiteSink, prune
 
 if TYPE_CHECKING:
     from steelyard.sinks.monitoring import observe_monitor
@@ -38,11 +39,14 @@ __all__ = [
     "Observing",
     "OpenTelemetrySink",
     "PhoenixSink",
+    "Pruned",
+    "Retention",
     "SQLiteSink",
     "ScoreCounts",
     "Sink",
     "connect_readonly",
     "observe_monitor",
+    "prune",
     "read_evaluations",
     "read_jsonl",
     "sink_from",
