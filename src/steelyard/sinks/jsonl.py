@@ -42,8 +42,9 @@ class JSONLSink:
         """
         if not isinstance(target, str | os.PathLike) and not callable(getattr(target, "write", None)):
             raise ConfigurationError(f"JSONLSink takes a path or a text stream, not {target!r}")
-        is_path = isinstance(target, str | os.PathLike)
-        self._target = Path(target).absolute() if is_path else target
+        self._target: Path | TextIO = (
+            Path(target).absolute() if isinstance(target, str | os.PathLike) else target
+        )
         stream_name = getattr(target, "name", None) or type(target).__name__
         self.name = f"jsonl:{os.fspath(target) if isinstance(target, str | os.PathLike) else stream_name}"
         self._ledger = ScoreLedger(self.name)
