@@ -15,7 +15,7 @@ from steelyard.sinks._counts import Counting, ScoreCounts
 from steelyard.sinks._described import span_attributes
 from steelyard.sinks._read import connect_readonly, read_evaluations, read_jsonl
 from steelyard.sinks._retention import Retention
-from steelyard.sinks._sink import Monitored, Observing, Sink
+from steelyard.sinks._sink import Monitored, Observing, ReportsDecisions, Sink
 from steelyard.sinks.jsonl import JSONLSink
 from steelyard.sinks.sqlite import Pruned, SQLiteSink, prune
 
@@ -40,6 +40,7 @@ __all__ = [
     "OpenTelemetrySink",
     "PhoenixSink",
     "Pruned",
+    "ReportsDecisions",
     "Retention",
     "SQLiteSink",
     "ScoreCounts",
