@@ -130,7 +130,7 @@ def test_unsampled_traces_are_not_asked_for(name: str) -> None:
 
 
 @one_by_one
-def test_twenty_turns_a_second_with_a_server_that_answers_in_150_ms(make: Callable[[str], Any]) -> None:
+def test_scores_are_sent_side_by_side(make: Callable[[str], Any]) -> None:
     turns = [turn(number, "a", "b", "c", "d") for number in range(40)]
     with VendorServer(lambda request: (200, {}), delay=0.15) as server:
         sink = make(server.url)
@@ -138,7 +138,7 @@ def test_twenty_turns_a_second_with_a_server_that_answers_in_150_ms(make: Callab
         write(sink, *turns)
         seconds = time.monotonic() - started
     assert sink.counts == ScoreCounts(written=160)
-    assert len(turns) / seconds >= 10  # 20 and more on a quiet machine; one after the other it is 1.5
+    assert len(turns) / seconds >= 10  # 150 ms a request; one after the other it would be 1.5
 
 
 @one_by_one
@@ -146,7 +146,7 @@ def test_connections_are_kept(make: Callable[[str], Any]) -> None:
     with VendorServer(lambda request: (200, {})) as server:
         write(make(server.url), *[turn(number) for number in range(100)])
         assert len(server.requests) >= 100
-        assert server.connections <= 16
+        assert server.connections <= 24
 
 
 @every_vendor

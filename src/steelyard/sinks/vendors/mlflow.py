@@ -17,7 +17,7 @@ from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, giv
 
 __all__ = ["MLflowSink"]
 
-_CONNECTIONS = 16
+_CONNECTIONS = 24
 _TRACES = "/api/3.0/mlflow/traces"
 
 
