@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Span, get_current_span
 
 from sinks.making import TRACE, failed, make_evaluation, make_score
-from steelyard import Monitor, Record
+from steelyard import Monitor, Record, __version__
 from steelyard.errors import JudgeRejected, SinkError
 from steelyard.judge.middleware import Cache, CircuitBreaker
 from steelyard.metrics import AspectCritique
@@ -30,7 +30,7 @@ from steelyard.questions import Answer, Question, Request, YesNo
 from steelyard.record import TraceRef
 from steelyard.recording import current_trace, unrecorded
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import OpenTelemetrySink, Sink, observe_monitor
+from steelyard.sinks import OpenTelemetrySink, ScoreCounts, Sink, observe_monitor
 from steelyard.testing import MemorySink, ScriptedJudge
 from steelyard_opentelemetry import EvaluationSpanProcessor
 
@@ -127,22 +127,27 @@ def test_an_event_per_score_in_the_scored_spans_context(telemetry: Telemetry) ->
     assert "gen_ai.evaluation.score.value" not in absent
 
 
-def test_one_evaluation_span_below_the_rag_span_and_linked_to_it(telemetry: Telemetry) -> None:
+def test_one_evaluation_span_in_a_trace_of_its_own_and_linked_to_the_rag_span(telemetry: Telemetry) -> None:
     ref, rag = telemetry.turn()
     write(telemetry.sink(), make_evaluation("a", trace=ref))
     span = telemetry.evaluation_span()
     context = rag.get_span_context()
-    assert span.parent is not None
-    assert (span.parent.trace_id, span.parent.span_id) == (context.trace_id, context.span_id)
-    assert [link.context.span_id for link in span.links] == [context.span_id]
+    assert span.parent is None
+    assert span.context is not None
+    assert span.context.trace_id != context.trace_id
+    assert [(link.context.trace_id, link.context.span_id) for link in span.links] == [
+        (context.trace_id, context.span_id)
+    ]
     assert span.instrumentation_scope is not None
-    assert span.instrumentation_scope.name == "steelyard"
+    assert (span.instrumentation_scope.name, span.instrumentation_scope.version) == ("steelyard", __version__)
     assert span.end_time == 1_700_000_000 * 10**9
     assert span.end_time - (span.start_time or 0) == 700_000_000
     attributes = dict(span.attributes or {})
     assert attributes["gen_ai.operation.name"] == "evaluation"
     assert attributes["openinference.span.kind"] == "EVALUATOR"
-    assert attributes["gen_ai.usage.input_tokens"] == 500
+    assert attributes["steelyard.judge.input_tokens"] == 500
+    assert attributes["steelyard.judge.output_tokens"] == 40
+    assert not [name for name in attributes if name.startswith(("gen_ai.usage", "llm.token_count"))]
     assert attributes["steelyard.judge.cost"] == 0.002
     assert attributes["steelyard.judge.seconds"] == 0.6
     assert attributes["steelyard.faithfulness.score"] == 0.75
@@ -160,14 +165,20 @@ def test_without_a_trace_the_evaluation_span_is_a_root_and_events_belong_to_it(t
     assert first.log_record.span_id == span.context.span_id
 
 
-def test_a_trace_of_its_own_on_request(telemetry: Telemetry) -> None:
+def test_below_the_rag_span_on_request(telemetry: Telemetry) -> None:
     ref, rag = telemetry.turn()
-    write(telemetry.sink(new_trace=True), make_evaluation("a", trace=ref))
+    write(telemetry.sink(new_trace=False), make_evaluation("a", trace=ref))
     span = telemetry.evaluation_span()
-    assert span.parent is None
-    assert span.context is not None
-    assert span.context.trace_id != rag.get_span_context().trace_id
-    assert [link.context.trace_id for link in span.links] == [rag.get_span_context().trace_id]
+    context = rag.get_span_context()
+    assert span.parent is not None
+    assert (span.parent.trace_id, span.parent.span_id) == (context.trace_id, context.span_id)
+    assert [link.context.trace_id for link in span.links] == [context.trace_id]
+
+
+def test_each_score_is_counted_once(telemetry: Telemetry) -> None:
+    sink = telemetry.sink()
+    write(sink, make_evaluation("a"), make_evaluation("b"), make_evaluation("a"))
+    assert sink.counts == ScoreCounts(written=4)
 
 
 def test_the_same_results_again_are_not_emitted_twice(telemetry: Telemetry) -> None:
@@ -189,11 +200,15 @@ def test_metrics_with_exemplars_that_lead_to_the_scored_span(telemetry: Telemetr
     write(telemetry.sink(), make_evaluation("a", trace=ref))
     points = telemetry.points()
     (score,) = points["gen_ai.evaluation.score"]
-    assert list(score.explicit_bounds) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    assert list(score.explicit_bounds) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
     assert (score.count, score.sum) == (1, 0.75)
     assert [exemplar.span_id for exemplar in score.exemplars] == [rag.get_span_context().span_id]
-    assert points["gen_ai.evaluation.client.operation.duration"][0].sum == 0.7
-    assert points["gen_ai.evaluation.client.usage.cost"][0].sum == 0.002
+    (duration,) = points["gen_ai.evaluation.client.operation.duration"]
+    (cost,) = points["gen_ai.evaluation.client.usage.cost"]
+    assert (duration.sum, cost.sum) == (0.7, 0.002)
+    # A tenth of a second and a tenth of a cent have buckets of their own.
+    assert {0.01, 0.1, 1.0, 10.0} < set(duration.explicit_bounds)
+    assert {0.0001, 0.001, 0.01} < set(cost.explicit_bounds)
     outcomes = {
         p.attributes["steelyard.evaluation.status"]: p.value for p in points["steelyard.evaluation.outcomes"]
     }
@@ -251,8 +266,7 @@ def test_through_a_monitor(telemetry: Telemetry) -> None:
     monitor.submit(Record(question="Why?", answer="Because.", trace=ref))
     assert monitor.flush(10) == 0
     span = telemetry.evaluation_span()
-    assert span.parent is not None
-    assert span.parent.span_id == rag.get_span_context().span_id
+    assert [link.context.span_id for link in span.links] == [rag.get_span_context().span_id]
     points = telemetry.points()
     assert points["gen_ai.evaluation.client.queue.size"][0].value == 0
     decisions = {p.attributes["steelyard.decision"]: p.value for p in points["steelyard.turns.decisions"]}
@@ -303,7 +317,7 @@ def test_a_monitor_without_a_provider_reports_to_the_one_that_is_set_later() -> 
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from steelyard import Monitor, Record
+from steelyard import Monitor, Record, __version__
 from steelyard.sinks import OpenTelemetrySink
 before = Monitor(metrics=[], sinks=[OpenTelemetrySink()])
 reader = InMemoryMetricReader()
@@ -376,6 +390,7 @@ def test_a_provider_that_was_shut_down_is_counted(telemetry: Telemetry) -> None:
     assert sink.undelivered["span:provider_shut_down"] == 1
     assert sink.undelivered["event:provider_shut_down"] == 2
     assert sink.undelivered["metrics:provider_shut_down"] == 1
+    assert sink.counts == ScoreCounts(lost={"provider_shut_down": 2})
 
 
 def test_processors_that_raise_cost_only_their_own_signal(telemetry: Telemetry) -> None:

@@ -102,8 +102,9 @@ def test_a_collector_receives_what_was_scored(collector: Collector) -> None:
         for span in scope.spans
     }
     scope_name, span = spans["evaluation"]
-    assert (scope_name, span.trace_id, span.parent_span_id) == ("steelyard", trace_id, span_id)
-    assert [link.span_id for link in span.links] == [span_id]
+    assert (scope_name, span.parent_span_id) == ("steelyard", b"")
+    assert span.trace_id != trace_id
+    assert [(link.trace_id, link.span_id) for link in span.links] == [(trace_id, span_id)]
     assert values(span.attributes)["steelyard.faithfulness.score"] == 0.75
 
     logs = [

@@ -157,7 +157,7 @@ def test_annotations_appear_on_spans_and_documents_once(phoenix: str) -> None:
     contexts = (Context(text="first"), Context(text="second"))
     verdicts = (
         Verdict(about="first", kind="useful", value=True, reason="says it"),
-        Verdict(about="second", kind="useful", value=False),
+        Verdict(about="second", kind="useful", value=False, probability=0.25),
     )
     scores = (
         make_score(id="one"),
@@ -196,4 +196,11 @@ def test_annotations_appear_on_spans_and_documents_once(phoenix: str) -> None:
     }
     assert sorted(
         (one["documentPosition"], one["name"], one["score"], one["label"]) for one in spans[retrieval]
-    ) == [(0, "context_utilization", 1.0, "true"), (1, "context_utilization", 0.0, "false")]
+    ) == [
+        (0, "context_utilization", 1.0, "useful"),
+        (1, "context_utilization", 0.0, "not useful"),
+    ]
+    query = """{ projects { edges { node { documentEvaluationSummary(evaluationName: "context_utilization") {
+        averagePrecision hitRate } } } } }"""
+    (project,) = _graphql(phoenix, query)["projects"]["edges"]
+    assert project["node"]["documentEvaluationSummary"] == {"averagePrecision": 0.5, "hitRate": 1.0}

@@ -229,7 +229,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     path.write_text("my notes, " * 100)
     with pytest.raises(ConfigurationError, match="not a database"):
         SQLiteSink(path).open()
-    with pytest.raises(ConfigurationError, match="no results file"):
+    with pytest.raises(ConfigurationError, match="not a database"):
         next(read_evaluations(path))
     assert path.read_text() == "my notes, " * 100
 

@@ -21,16 +21,33 @@ class Request:
     body: Any
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has left is no news."""
+
+
 @dataclass
 class VendorServer:
     answer: Callable[[Request], Answer] = lambda request: (200, {})
     delay: float = 0.0
     requests: list[Request] = field(default_factory=list)
+    connections: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                outer.connections += 1
+                super().setup()
+
             def handle_any(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = json.loads(self.rfile.read(length)) if length else None
@@ -43,10 +60,12 @@ class VendorServer:
                 outer.requests.append(request)
                 time.sleep(outer.delay)
                 status, reply = outer.answer(request)
-                content = json.dumps(reply).encode()
+                content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
                 self.send_response(status)
                 if status in (301, 302, 307):
                     self.send_header("Location", reply)
+                for name, value in outer.headers.items():
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -55,7 +74,7 @@ class VendorServer:
 
             def log_message(self, format: str, *args: Any) -> None: ...
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = _Server(("127.0.0.1", 0), Handler)
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
         self.thread.start()
         return self

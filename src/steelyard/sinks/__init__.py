@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
 from steelyard.sinks._by_name import sink_from
+from steelyard.sinks._counts import Counting, ScoreCounts
 from steelyard.sinks._described import span_attributes
 from steelyard.sinks._read import connect_readonly, read_evaluations, read_jsonl
-from steelyard.sinks._sink import Monitored, Observing, Sink
+from steelyard.sinks._retention import Retention
+from steelyard.sinks._sink import Monitored, Observing, ReportsDecisions, Sink
 from steelyard.sinks.jsonl import JSONLSink
-from steelyard.sinks.sqlite import SQLiteSink
+from steelyard.sinks.sqlite import Pruned, SQLiteSink, prune
 
 if TYPE_CHECKING:
     from steelyard.sinks.monitoring import observe_monitor
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from steelyard.sinks.vendors.phoenix import PhoenixSink
 
 __all__ = [
+    "Counting",
     "DatadogSink",
     "JSONLSink",
     "LangSmithSink",
@@ -36,10 +39,15 @@ __all__ = [
     "Observing",
     "OpenTelemetrySink",
     "PhoenixSink",
+    "Pruned",
+    "ReportsDecisions",
+    "Retention",
     "SQLiteSink",
+    "ScoreCounts",
     "Sink",
     "connect_readonly",
     "observe_monitor",
+    "prune",
     "read_evaluations",
     "read_jsonl",
     "sink_from",

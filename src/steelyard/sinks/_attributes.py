@@ -22,8 +22,6 @@ LABEL: Final = "gen_ai.evaluation.score.label"
 EXPLANATION: Final = "gen_ai.evaluation.explanation"
 ERROR_TYPE: Final = "error.type"
 OPERATION: Final = "gen_ai.operation.name"
-INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
-OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 
 SPAN_KIND: Final = "openinference.span.kind"
 EVALUATIONS: Final = "evaluations"
@@ -33,7 +31,7 @@ CAUSE: Final = "steelyard.evaluation.cause"
 PASSED: Final = "steelyard.evaluation.passed"
 THRESHOLD: Final = "steelyard.evaluation.threshold"
 DIRECTION: Final = "steelyard.evaluation.direction"
-READING: Final = "steelyard.evaluation.reading"
+OPTIONS: Final = "steelyard.evaluation.options"
 RESULT_ID: Final = "steelyard.evaluation.id"
 STANDARD_ERROR: Final = "steelyard.evaluation.standard_error"
 INCLUSION: Final = "steelyard.evaluation.inclusion_probability"
@@ -44,6 +42,9 @@ JUDGE: Final = "steelyard.judge.name"
 EMBEDDER: Final = "steelyard.embedder.name"
 PROMPT_VERSION: Final = "steelyard.judge.prompt_version"
 CALIBRATED: Final = "steelyard.judge.calibrated"
+INPUT_TOKENS: Final = "steelyard.judge.input_tokens"
+"""Not `gen_ai.usage.*`: tools that take those names add them to what the application itself used."""
+OUTPUT_TOKENS: Final = "steelyard.judge.output_tokens"
 JUDGE_REQUESTS: Final = "steelyard.judge.requests"
 JUDGE_SECONDS: Final = "steelyard.judge.seconds"
 JUDGE_COST: Final = "steelyard.judge.cost"
@@ -73,16 +74,14 @@ SINK: Final = "steelyard.sink.name"
 
 STABILITY: Final[Mapping[str, Stability]] = {
     ERROR_TYPE: "stable",
-    **dict.fromkeys(
-        (EVENT, NAME, VALUE, LABEL, EXPLANATION, OPERATION, INPUT_TOKENS, OUTPUT_TOKENS), "development"
-    ),
+    **dict.fromkeys((EVENT, NAME, VALUE, LABEL, EXPLANATION, OPERATION), "development"),
     **dict.fromkeys((SPAN_KIND, EVALUATIONS), "openinference"),
     **dict.fromkeys((SCORE_HISTOGRAM, DURATION_HISTOGRAM, COST_HISTOGRAM, QUEUE_SIZE), "common"),
     **dict.fromkeys(
         (
-            *(STATUS, CAUSE, PASSED, THRESHOLD, DIRECTION, READING, RESULT_ID, STANDARD_ERROR, INCLUSION),
+            *(STATUS, CAUSE, PASSED, THRESHOLD, DIRECTION, OPTIONS, RESULT_ID, STANDARD_ERROR, INCLUSION),
             *(VERDICTS, VERDICTS_MISSING, METRIC_VERSION, JUDGE, EMBEDDER, PROMPT_VERSION, CALIBRATED),
-            *(JUDGE_REQUESTS, JUDGE_SECONDS, JUDGE_COST, RECORD_ID),
+            *(INPUT_TOKENS, OUTPUT_TOKENS, JUDGE_REQUESTS, JUDGE_SECONDS, JUDGE_COST, RECORD_ID),
             *(OUTCOMES, WEIGHTED_SUM, NEGATIVE_SUM, WEIGHT, TOKENS, REQUESTS, DECISIONS, TURNS, PENDING),
             *(SINK_RESULTS, CACHE_HITS, BREAKER, TOKEN_TYPE, DECISION, OUTCOME, SINK),
         ),

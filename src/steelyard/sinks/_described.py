@@ -29,7 +29,7 @@ def event_attributes(score: Score, *, explanations: bool = True) -> dict[str, Va
         names.PASSED: score.passed,
         names.THRESHOLD: score.threshold,
         names.DIRECTION: score.direction,
-        names.READING: score.options or None,
+        names.OPTIONS: score.options or None,
         names.RESULT_ID: score.id or None,
         names.STANDARD_ERROR: score.standard_error,
         names.INCLUSION: score.inclusion_probability,

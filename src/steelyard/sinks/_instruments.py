@@ -11,7 +11,12 @@ from opentelemetry.metrics import Meter
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import _attributes as names
 
-_TENTHS = [tenth / 10 for tenth in range(1, 11)]
+_SCORES = [0.0, *[tenth / 10 for tenth in range(1, 11)]]
+"""A bucket for exactly 0, ten between 0 and 1."""
+_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0]
+"""The local judge takes some 10 ms, models take seconds; above a minute something is wrong."""
+_DOLLARS = [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0]
+"""From a small model's single question to a large model's long record, in steps of about 3."""
 
 
 class Instruments:
@@ -19,13 +24,19 @@ class Instruments:
 
     def __init__(self, meter: Meter) -> None:
         self._score = meter.create_histogram(
-            names.SCORE_HISTOGRAM, "1", "Scores by metric.", explicit_bucket_boundaries_advisory=_TENTHS
+            names.SCORE_HISTOGRAM, "1", "Scores by metric.", explicit_bucket_boundaries_advisory=_SCORES
         )
         self._duration = meter.create_histogram(
-            names.DURATION_HISTOGRAM, "s", "Time from the first question about a record to its last score."
+            names.DURATION_HISTOGRAM,
+            "s",
+            "Time from the first question about a record to its last score.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
         )
         self._cost = meter.create_histogram(
-            names.COST_HISTOGRAM, "{USD}", "What judging one record cost, where prices are known."
+            names.COST_HISTOGRAM,
+            "{USD}",
+            "What judging one record cost, where prices are known.",
+            explicit_bucket_boundaries_advisory=_DOLLARS,
         )
         self._outcomes = meter.create_counter(
             names.OUTCOMES, "{score}", "Scores by metric, status and cause."

@@ -10,9 +10,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_json
-from steelyard.sinks._sqlite_schema import check_version, evaluation_of
+from steelyard.sinks._sqlite_file import absolute, check_ours, first_evaluation
+from steelyard.sinks._sqlite_schema import read_evaluation
 
 _log = logging.getLogger("steelyard.sinks")
 
@@ -51,18 +53,31 @@ def read_evaluations(
     where = " AND ".join(condition for condition, _ in given) or "1"
     order = "DESC" if newest_first else "ASC"
     query = (
-        f"SELECT record_id, json FROM evaluations WHERE {where} "
-        f"ORDER BY evaluated_at {order}, record_id {order} LIMIT ?"
+        f"SELECT * FROM evaluations WHERE {where} ORDER BY evaluated_at {order}, record_id {order} LIMIT ?"
     )
     values = [value for _, value in given]
+    bad = 0
     with closing(connect_readonly(path)) as connection:
-        for record_id, data in connection.execute(query, [*values, -1 if limit is None else limit]):
-            scores = connection.execute(
-                "SELECT json FROM scores WHERE record_id = ?1 AND (?2 IS NULL OR metric = ?2) "
-                "ORDER BY position, id",
-                (record_id, metric),
-            )
-            yield evaluation_of(data, [score for (score,) in scores])
+        connection.row_factory = sqlite3.Row
+        first = connection.execute("PRAGMA user_version").fetchone()[0] == 1
+        for row in connection.execute(query, [*values, -1 if limit is None else limit]):
+            try:
+                evaluation = (_read_first if first else read_evaluation)(connection, row, metric=metric)
+            except InvalidRecord:
+                bad += 1
+            else:
+                yield evaluation
+    if bad:
+        _log.warning("%s: %d evaluations cannot be read and were left out", os.fspath(path), bad)
+
+
+def _read_first(connection: sqlite3.Connection, row: sqlite3.Row, *, metric: str | None) -> Evaluation:
+    """From a file of schema 1, which nobody has written to since."""
+    scores = connection.execute(
+        "SELECT json FROM scores WHERE record_id = ?1 AND (?2 IS NULL OR metric = ?2) ORDER BY position, id",
+        (row["record_id"], metric),
+    )
+    return first_evaluation(row["json"], [score for (score,) in scores])
 
 
 def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
@@ -71,31 +86,30 @@ def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
     Raises:
         ConfigurationError: If there is no such file, or it holds no results of this version.
     """
-    file = Path(path).resolve()
+    file = Path(absolute(path))
     if not file.is_file():
         raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
+    check_ours(str(file))
     # In a folder that cannot be written, SQLite cannot make the files that WAL needs; nor can anybody else.
     frozen = not os.access(file.parent, os.W_OK) and not Path(f"{file}-wal").exists()
     connection = sqlite3.connect(
         f"{file.as_uri()}?mode=ro{'&immutable=1' if frozen else ''}", uri=True, timeout=5
     )
     try:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        check_version(version, os.fspath(path))
         connection.execute("SELECT 1 FROM scores, evaluations LIMIT 0")
     except sqlite3.Error as error:
         connection.close()
-        raise ConfigurationError(f"{os.fspath(path)!r} is no results file: {error}") from error
-    except ConfigurationError:
-        connection.close()
-        raise
+        raise ConfigurationError(
+            f"{os.fspath(path)!r} is not a results file: {error_words(error)}"
+        ) from error
     return connection
 
 
 def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Evaluation]:
     """Evaluations from a file that `JSONLSink` wrote; of those of the same record, the last.
 
-    Lines that hold no Evaluation, such as the half line of a process that died, are left out and logged once.
+    Lines that hold no Evaluation, such as the half line of a process that died, are left out, and their
+    number is logged.
 
     Raises:
         ConfigurationError: If there is no such file.

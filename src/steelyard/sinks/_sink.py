@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from steelyard.record import TraceRef
 from steelyard.scores import Evaluation
 
 
@@ -35,6 +36,19 @@ class Monitored(Protocol):
 
     def stats(self) -> Any:
         """Its counts at this moment, as a `steelyard.online.Stats`."""
+        ...
+
+
+class ReportsDecisions(Protocol):
+    """A Monitor as seen by those who wait for a turn: it tells of every turn, also of those not judged."""
+
+    def on_decision(self, callback: Callable[[TraceRef | None, str], object], /) -> object:
+        """Have a function called once for each turn, when nothing more is to be waited for.
+
+        Args:
+            callback: Takes where the turn lives and what became of it: `evaluated`, or the reason for which
+                there will be no Evaluation (`sampled_out`, `throttled`, `not_rag`, the cause of a failure).
+        """
         ...
 
 

@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 from collections.abc import Sequence
 from io import FileIO
 from pathlib import Path
 from typing import TextIO
 
+from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.record import text_of
-from steelyard.scores import Evaluation, evaluation_to_json
+from steelyard.scores import Evaluation, evaluation_to_dict
+from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
+from steelyard.sinks._sqlite_schema import plain_value
 
 __all__ = ["JSONLSink"]
+
+_log = logging.getLogger("steelyard.sinks")
 
 
 class JSONLSink:
     """Appends Evaluations to a file or a text stream.
 
     Lines are only ever appended, each batch in one write, so that several processes may share a file.
-    A record that is evaluated again gets another line; `read_jsonl` keeps the last.
+    A record that is evaluated again gets another line; `read_jsonl` keeps the last. A new file can be read
+    and written by its owner alone.
     """
 
     def __init__(self, target: str | os.PathLike[str] | TextIO) -> None:
         """Nothing is opened yet; that happens at the first write.
 
         Args:
-            target: A path, or an open text stream such as `sys.stdout`, which stays open.
+            target: A path, seen from the folder the process is in now, or an open text stream such as
+                `sys.stdout`, which stays open.
 
         Raises:
             ConfigurationError: If it is neither.
         """
         if not isinstance(target, str | os.PathLike) and not callable(getattr(target, "write", None)):
             raise ConfigurationError(f"JSONLSink takes a path or a text stream, not {target!r}")
-        self._target = target
+        self._target: Path | TextIO = (
+            Path(target).absolute() if isinstance(target, str | os.PathLike) else target
+        )
         stream_name = getattr(target, "name", None) or type(target).__name__
         self.name = f"jsonl:{os.fspath(target) if isinstance(target, str | os.PathLike) else stream_name}"
+        self._ledger = ScoreLedger(self.name)
+
+    @property
+    def counts(self) -> ScoreCounts:
+        """What became of the Scores this sink was given."""
+        return self._ledger.counts
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Append them, and have them out of the process when it returns.
@@ -44,19 +61,43 @@ class JSONLSink:
             ConfigurationError: If the file cannot be opened.
             OSError: If it cannot be written, e.g. because the disk is full.
         """
-        text = "".join(f"{text_of(evaluation_to_json(evaluation))}\n" for evaluation in evaluations)
-        if isinstance(self._target, str | os.PathLike):
-            self._append(Path(self._target), text.encode())
+        lines = [self._line(evaluation) for evaluation in evaluations]
+        text = "".join(line for line in lines if line is not None)
+        if isinstance(self._target, Path):
+            self._append(self._target, text.encode())
         else:
             self._target.write(text)
             self._target.flush()
+        for evaluation, line in zip(evaluations, lines, strict=True):
+            keys = [key_of(score, evaluation) for score in evaluation.scores]
+            if line is None:
+                self._ledger.settle_all(keys, "refused", "unstorable")
+            else:
+                self._ledger.settle_all(keys, "written")
 
     async def aclose(self) -> None:
         """Nothing is held back, and a stream is its owner's to close."""
 
+    def _line(self, evaluation: Evaluation) -> str | None:
+        """One line, or None where a value has no form in JSON."""
+        try:
+            data = evaluation_to_dict(evaluation)
+            dumped = json.dumps(
+                data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=plain_value
+            )
+        except Exception as error:  # noqa: BLE001 - odd values may raise anything
+            if not self.counts.refused:
+                _log.warning(
+                    "%s: an evaluation cannot be written (%s); further ones are only counted",
+                    self.name,
+                    error_words(error),
+                )
+            return None
+        return f"{text_of(dumped)}\n"
+
     def _append(self, path: Path, data: bytes) -> None:
         try:
-            file = open(path, "a+b", buffering=0)  # noqa: SIM115 - closed by the `with` below
+            file = open(path, "a+b", buffering=0, opener=_private)  # noqa: SIM115 - closed by the `with` below
         except OSError as error:
             raise ConfigurationError(
                 f"results cannot be written to {os.fspath(path)!r}: {error.strerror}; "
@@ -67,6 +108,10 @@ class JSONLSink:
                 data = b"\n" + data
             while data:
                 data = data[file.write(data) :]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _ends_within_a_line(file: FileIO) -> bool:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from steelyard import __version__ as VERSION
 from steelyard.sinks import _attributes as names
 from steelyard.sinks._sink import Monitored
 
@@ -73,7 +74,7 @@ def _gauges(provider: metrics.MeterProvider) -> _Gauges:
     if provider is metrics.get_meter_provider():
         # What was made before a provider was set, the API has passed on to the one that is set now.
         found = next((made for known, made in _known.items() if _is_placeholder(known)), None)
-    _known[provider] = found = found or _Gauges(provider.get_meter(names.SCOPE))
+    _known[provider] = found = found or _Gauges(provider.get_meter(names.SCOPE, VERSION))
     return found
 
 

@@ -1,6 +1,6 @@
 """Results into OpenTelemetry: an event per score, an evaluation span per record, and metrics.
 
-Needs only `opentelemetry-api`. Everything hangs on the SpanContext that came in with the record, so that it
+Needs only `opentelemetry-api`. Everything refers to the SpanContext that came in with the record, so that it
 works after the scored span has ended and in another thread. Nothing here uses the current context: the
 Monitor's own is marked as not to be recorded.
 """
@@ -18,11 +18,14 @@ from opentelemetry import metrics, trace
 from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger_provider
 from opentelemetry.context import Context
 
+from steelyard import __version__ as VERSION
+from steelyard._internal.redact import error_words
 from steelyard._internal.worker_thread import WorkerThread
 from steelyard.record import TraceRef
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 from steelyard.sinks import _attributes as names
+from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
 from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes
 from steelyard.sinks._instruments import Instruments
 from steelyard.sinks._sink import Monitored
@@ -55,9 +58,10 @@ def context_of(ref: TraceRef | None) -> Context | None:
 class OpenTelemetrySink:
     """Emits `gen_ai.evaluation.result` events, evaluation spans and metrics.
 
-    Events and metrics belong to the scored span; the evaluation span is its child and links to it. A record
-    without a trace gets an evaluation span that begins a trace of its own. Results written before are not
-    emitted again (of the last 20,000). What could not be emitted is in `undelivered`, by reason.
+    Events and metrics belong to the scored span. The evaluation span begins a trace of its own and links to
+    the scored span: below it, the seconds that judging took would count as the application's latency. Results
+    written before are not emitted again (of the last 20,000). What could not be emitted is in `undelivered`,
+    by signal and reason; `counts` says of each Score whether any signal got out.
     """
 
     name = "opentelemetry"
@@ -69,7 +73,7 @@ class OpenTelemetrySink:
         logger_provider: LoggerProvider | None = None,
         meter_provider: metrics.MeterProvider | None = None,
         explanations: bool = True,
-        new_trace: bool = False,
+        new_trace: bool = True,
     ) -> None:
         """Providers not given here are the global ones, also where they are set later.
 
@@ -78,8 +82,8 @@ class OpenTelemetrySink:
             logger_provider: For events.
             meter_provider: For metrics.
             explanations: Whether to write the judges' words, which may quote the turn.
-            new_trace: Put each evaluation span in a trace of its own, with a link to the scored span, instead
-                of below it.
+            new_trace: Put each evaluation span in a trace of its own, with a link to the scored span. False
+                puts it below the scored span, where its seconds count as part of the host's trace.
         """
         self._tracer_provider = tracer_provider
         self._logger_provider = logger_provider
@@ -89,10 +93,17 @@ class OpenTelemetrySink:
         self._lane = WorkerThread("steelyard-opentelemetry", around=unrecorded)
         self._emitted: OrderedDict[tuple[str, ...], None] = OrderedDict()
         self._undelivered: Counter[str] = Counter()
+        self._missed: set[tuple[str, str]] = set()
+        self._ledger = ScoreLedger(self.name)
         self._instruments: tuple[object, Instruments] | None = None
         self._alive: WeakSet[Any] = WeakSet()
         for provider in (tracer_provider, logger_provider, meter_provider):
             self._is_shut_down(provider)
+
+    @property
+    def counts(self) -> ScoreCounts:
+        """What became of the Scores this sink was given: one is written if any signal of it got out."""
+        return self._ledger.counts
 
     @property
     def undelivered(self) -> Mapping[str, int]:
@@ -131,13 +142,30 @@ class OpenTelemetrySink:
                 self._emit_events(evaluation, context)
             with self._counted("metrics"):
                 self._record_metrics(evaluation, context)
+            self._settle(evaluation)
+
+    def _settle(self, evaluation: Evaluation) -> None:
+        missed, self._missed = self._missed, set()
+        reasons = {reason for _, reason in missed}
+        keys = [key_of(score, evaluation) for score in evaluation.scores]
+        if {signal for signal, _ in missed} != {"span", "event", "metrics"}:
+            self._ledger.settle_all(keys, "written")
+        elif reasons == {"no_provider"}:
+            self._ledger.settle_all(keys, "left_out", "no_provider")
+        else:
+            self._ledger.settle_all(keys, "lost", min(reasons - {"no_provider"}))
+        self._ledger.warn_if_nothing_arrives()
 
     def _emit_span(self, evaluation: Evaluation, scored: Context | None) -> Context:
         """Returns the context that the scores belong to: the scored span's, else the new span's."""
         provider = self._tracer_provider or trace.get_tracer_provider()
+        if scored is not None and evaluation.trace is not None and not evaluation.trace.sampled:
+            # A span that begins a trace may be sampled again; this one would link to nothing.
+            self._miss("span", provider, "scored_span_unsampled")
+            return scored
         links = [] if scored is None else [trace.Link(trace.get_current_span(scored).get_span_context())]
         end = round(evaluation.evaluated_at * 1e9)
-        span = provider.get_tracer(names.SCOPE).start_span(
+        span = provider.get_tracer(names.SCOPE, VERSION).start_span(
             "evaluation",
             context=_nowhere() if scored is None or self._new_trace else scored,
             links=links,
@@ -151,10 +179,9 @@ class OpenTelemetrySink:
             },
         )
         if not span.is_recording():
-            unsampled = evaluation.trace is not None and not evaluation.trace.sampled
-            self._miss("span", provider, "scored_span_unsampled" if unsampled else "not_sampled")
+            self._miss("span", provider, "not_sampled")
         elif self._is_shut_down(provider):
-            self._undelivered["span:provider_shut_down"] += 1
+            self._miss("span", provider, "provider_shut_down")
         failed = [score.cause or "" for score in evaluation.scores if score.status == "failed"]
         if failed and len(failed) == len(evaluation.scores):
             span.set_attribute(names.ERROR_TYPE, failed[0])
@@ -164,7 +191,7 @@ class OpenTelemetrySink:
 
     def _emit_events(self, evaluation: Evaluation, context: Context) -> None:
         provider = self._logger_provider or get_logger_provider()
-        logger = provider.get_logger(names.SCOPE)
+        logger = provider.get_logger(names.SCOPE, VERSION)
         for score in evaluation.scores:
             if not logger.enabled(
                 context=context, severity_number=SeverityNumber.INFO, event_name=names.EVENT
@@ -172,7 +199,7 @@ class OpenTelemetrySink:
                 self._miss("event", provider, "disabled")
                 continue
             if self._is_shut_down(provider):
-                self._undelivered["event:provider_shut_down"] += 1
+                self._miss("event", provider, "provider_shut_down")
             logger.emit(
                 timestamp=round(evaluation.evaluated_at * 1e9),
                 context=context,
@@ -187,14 +214,16 @@ class OpenTelemetrySink:
             self._miss("metrics", provider, "")
             return
         if self._is_shut_down(provider):
-            self._undelivered["metrics:provider_shut_down"] += 1
+            self._miss("metrics", provider, "provider_shut_down")
             return
         if self._instruments is None or self._instruments[0] is not provider:
-            self._instruments = (provider, Instruments(provider.get_meter(names.SCOPE)))
+            self._instruments = (provider, Instruments(provider.get_meter(names.SCOPE, VERSION)))
         self._instruments[1].record(evaluation, context)
 
     def _miss(self, signal: str, provider: object, reason: str) -> None:
-        self._undelivered[f"{signal}:{'no_provider' if _is_api_only(provider) else reason}"] += 1
+        reason = "no_provider" if _is_api_only(provider) else reason
+        self._undelivered[f"{signal}:{reason}"] += 1
+        self._missed.add((signal, reason))
 
     @contextmanager
     def _counted(self, signal: str) -> Iterator[None]:
@@ -204,8 +233,13 @@ class OpenTelemetrySink:
         except Exception as error:  # noqa: BLE001 - the host's processors may raise anything
             reason = f"{signal}:{type(error).__name__}"
             if not self._undelivered[reason]:
-                _log.warning("OpenTelemetry took no %s: %r; said once, and counted", signal, error)
+                _log.warning(
+                    "OpenTelemetry did not take a %s: %s; further ones are only counted",
+                    signal,
+                    error_words(error),
+                )
             self._undelivered[reason] += 1
+            self._missed.add((signal, type(error).__name__))
 
     def _is_shut_down(self, provider: Any) -> bool:
         """Whether a provider has been shut down since it was first seen.

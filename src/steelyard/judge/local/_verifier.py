@@ -125,7 +125,9 @@ class Finding:
             wrong.append("one of claim and evidence is negated")
         if self.penalties.antonym_flip:
             wrong.append("{!r} against {!r}".format(*self.penalties.antonym_flip))
-        return "; ".join([f"{self.signals.window:.0%} of the claim's weight is in the window", *wrong])
+        return "; ".join(
+            [f"{self.signals.window:.0%} of its words are found together, rare ones counting more", *wrong]
+        )
 
     @property
     def notes(self) -> dict[str, object]:

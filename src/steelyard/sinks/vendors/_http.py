@@ -1,112 +1,182 @@
-"""What sinks for vendors' HTTP APIs share: JSON over the standard library, in a thread of their own.
-
-No client library is needed for a handful of requests a second, and none could be shared: each vendor's SDK
-brings its own.
-"""
+"""What sinks for vendors' HTTP APIs share: one delivery for all, from Scores to their states."""
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
+import asyncio
 import os
-import urllib.error
-import urllib.parse
-import urllib.request
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-from steelyard._internal.worker_thread import WorkerThread
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import text_of
-from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score
+from steelyard.sinks._counts import Key, ScoreCounts, ScoreLedger, State, key_of
 from steelyard.sinks._described import made_how
+from steelyard.sinks.vendors._client import HTTPClient
+from steelyard.sinks.vendors._late import patiently
 
-_CAUSES = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 409: "conflict", 429: "rate_limited"}
-_LARGEST_REPLY = 16 * 1024 * 1024
+REFUSALS: Final = frozenset({"rejected", "not_found", "conflict"})
+"""Causes that concern what was sent; all others concern the server and everything that is sent to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One Score on its way to a vendor."""
+
+    key: Key
+    """Which Score it is."""
+    body: Mapping[str, Any]
+    """The Score in the vendor's format."""
+    trace: str = ""
+    """The vendor's id of the trace, where requests name it."""
 
 
 class HTTPSink(ABC):
-    """A sink that posts JSON. What a vendor's format has no place for is in `left_out`, by reason."""
+    """A sink that posts JSON. `counts` says what became of each Score.
+
+    A Score that a server refuses is counted and takes no other along. A server that fails altogether is a
+    SinkError; what has arrived until then is remembered, and another attempt sends only the rest.
+    """
 
     name: str
 
     def __init__(
-        self, name: str, url: str, *, headers: Mapping[str, str], timeout: float, explanations: bool
+        self,
+        name: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        timeout: float,
+        explanations: bool,
+        connections: int = 4,
+        patience: float = 2.0,
     ) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError(f"{name}: {url!r} is no http(s) URL")
         self.name = name
-        self._url = url.rstrip("/")
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
-        self._timeout = timeout
+        self._client = HTTPClient(name, url, headers=headers, timeout=timeout, connections=connections)
+        self._request = self._client.request
+        self._connections = connections
         self._explanations = explanations
-        self._left_out: Counter[str] = Counter()
-        self._lane = WorkerThread(f"steelyard-{name}", around=unrecorded)
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        self._patience = patience
+        self._ledger = ScoreLedger(name)
 
     @property
-    def left_out(self) -> Mapping[str, int]:
-        """Scores that were not sent, by reason: `no_trace`, `no_value`, or the server's refusal."""
-        return dict(self._left_out)
+    def counts(self) -> ScoreCounts:
+        """What became of the Scores this sink was given."""
+        return self._ledger.counts
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
-        """Send them.
+        """Send them, in parallel.
 
         Raises:
-            SinkError: If the server could not be reached or refuses; sending again is safe.
+            SinkError: If the server could not be reached or refuses altogether; sending again is safe, and
+                sends only what has not arrived.
         """
-        await self._lane.run(lambda: self._send(evaluations))
+        items = [item for evaluation in evaluations for item in self._unsettled(evaluation)]
+        try:
+            if items:
+                await self._send(items)
+        finally:
+            self._ledger.warn_if_nothing_arrives()
 
     async def aclose(self) -> None:
-        """Let the thread go."""
-        self._lane.close()
+        """Let threads and connections go."""
+        self._ledger.warn_if_nothing_arrives(at_least=1)
+        self._client.close()
 
     @abstractmethod
-    def _send(self, evaluations: Sequence[Evaluation]) -> None:
-        """Send them; runs in the sink's thread."""
+    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
+        """A Score in the vendor's format, or the reason why it is left out."""
+
+    @abstractmethod
+    async def _send(self, items: Sequence[Item]) -> None:
+        """Send them and give each its state."""
+
+    def _unsettled(self, evaluation: Evaluation) -> Iterator[Item]:
+        for score in evaluation.scores:
+            key = key_of(score, evaluation)
+            if self._ledger.is_settled(key):
+                continue
+            found = self._item(score, evaluation)
+            if isinstance(found, str):
+                self._ledger.settle(key, "left_out", found)
+            else:
+                yield found
+
+    async def _each(
+        self, groups: Iterable[Sequence[Item]], send: Callable[[Sequence[Item]], Awaitable[None]]
+    ) -> None:
+        """Send groups of Scores side by side, and give each of their Scores its state.
+
+        Args:
+            groups: Scores that go together, such as a batch or those of one trace.
+            send: Sends one group. A SinkError whose cause concerns the server ends the delivery.
+
+        Raises:
+            SinkError: If the server fails.
+        """
+        failure: SinkError | None = None
+        places = asyncio.Semaphore(self._connections)
+
+        async def attempt(group: Sequence[Item]) -> None:
+            async with places:
+                if failure is not None:
+                    raise failure
+                await send(group)
+
+        async def one(group: Sequence[Item]) -> None:
+            nonlocal failure
+            try:
+                await patiently(lambda: attempt(group), patience=self._patience)
+                self._settle(group, "written")
+            except SinkError as error:
+                if error.cause in REFUSALS:
+                    reason = "trace_not_found" if error.cause == "not_found" else "rejected"
+                    self._settle(group, "refused", reason)
+                else:
+                    failure = failure or error
+
+        waiting = list(groups)
+        try:
+            await asyncio.gather(*(one(group) for group in waiting))
+            if failure is not None:
+                raise failure
+        finally:
+            cause = failure.cause if failure is not None else "cancelled"
+            self._settle([item for group in waiting for item in group], "lost", cause)
+
+    def _settle(self, items: Iterable[Item], state: State, reason: str = "") -> None:
+        """Give a state to those that have none yet."""
+        for item in items:
+            if not self._ledger.is_settled(item.key):
+                self._ledger.settle(item.key, state, reason)
 
     def _comment(self, score: Score) -> str | None:
         return text_of(score.explanation) if self._explanations and score.explanation else None
 
-    def _request(self, method: str, path: str, payload: object = None) -> Any:
-        """One request; the parsed reply.
 
-        Raises:
-            SinkError: If there is no good one.
-        """
-        body = None if payload is None else json.dumps(payload, allow_nan=False).encode()
-        request = urllib.request.Request(f"{self._url}{path}", body, self._headers, method=method)
-        try:
-            with self._opener.open(request, timeout=self._timeout) as reply:
-                return _parsed(reply.read(_LARGEST_REPLY))
-        except urllib.error.HTTPError as error:
-            with error:
-                said = error.read(300).decode("utf-8", "replace")
-            cause = _CAUSES.get(error.code, "unavailable" if error.code >= 500 else "rejected")
-            raise SinkError(f"{self.name}: HTTP {error.code} from {path}: {said}", cause=cause) from None
-        except (OSError, http.client.HTTPException) as error:
-            cause = "timeout" if "timed out" in str(error) else "unreachable"
-            raise SinkError(f"{self.name}: {self._url} cannot be reached: {error}", cause=cause) from error
+async def split(items: Sequence[Item], send: Callable[[Sequence[Item]], Awaitable[None]]) -> Sequence[Item]:
+    """Send a batch; where it is refused, its halves, and so on down to the ones that are refused alone.
 
+    Returns:
+        The refused ones. With one of them among n, this takes about 2 log2(n) requests.
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The key in the headers is for one server only, so a redirect is an error."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-def _parsed(body: bytes) -> Any:
+    Raises:
+        SinkError: If the server fails.
+    """
     try:
-        return json.loads(body)
-    except ValueError:
-        return None
+        await send(items)
+    except SinkError as error:
+        if error.cause not in REFUSALS:
+            raise
+        if len(items) == 1:
+            return items
+        half = len(items) // 2
+        first = await split(items[:half], send)
+        return [*first, *await split(items[half:], send)]
+    return ()
 
 
 def given_or_env(value: str | None, *variables: str, what: str, default: str | None = None) -> str:
@@ -119,11 +189,6 @@ def given_or_env(value: str | None, *variables: str, what: str, default: str | N
     if not found:
         raise ConfigurationError(f"no {what}: pass it, or set {' or '.join(variables)}")
     return found
-
-
-def basic(user: str, password: str) -> str:
-    """The value of a Basic `Authorization` header."""
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 def timestamp(seconds: float) -> str:

@@ -1,50 +1,51 @@
-"""Sending to servers that know a trace only some seconds after it ended."""
+"""Waiting for servers that know a trace only some seconds after it ended, or that ask us to slow down."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_before_delay,
+    wait_exponential,
+)
 
 from steelyard.errors import SinkError
 
-_Item = TypeVar("_Item")
+_MAY_PASS = frozenset({"not_found", "rate_limited"})
+_growing = wait_exponential(multiplier=0.05, max=1.0)
 
 
-def send_when_there(
-    items: Iterable[_Item], send: Callable[[_Item], None], *, patience: float, left_out: Counter[str]
-) -> None:
-    """Send each item; those whose trace is not found are tried again until `patience` seconds are over.
+async def patiently(send: Callable[[], Awaitable[None]], *, patience: float) -> None:
+    """Send; where the server does not know the trace yet, or asks for a pause, again until patience is over.
 
-    Host applications export spans in batches, every five seconds by default, so a score may be first.
+    Host applications export spans in batches, every five seconds by default, so a score may be first. Other
+    failures are not tried again here: the Monitor does that, for all sinks alike.
 
     Args:
-        items: What to send.
-        send: Sends one.
+        send: Sends once.
         patience: Seconds.
-        left_out: Where items that never found their trace, or were refused, are counted.
 
     Raises:
-        SinkError: If the server fails or refuses us altogether.
+        SinkError: The last one.
     """
-    deadline = time.monotonic() + patience
-    waiting = list(items)
-    while waiting:
-        missing = []
-        for item in waiting:
-            try:
-                send(item)
-            except SinkError as error:
-                if error.cause == "not_found":
-                    missing.append(item)
-                elif error.cause == "rejected":
-                    left_out["rejected"] += 1
-                else:
-                    raise
-        if missing and time.monotonic() >= deadline:
-            left_out["trace_not_found"] += len(missing)
-            return
-        waiting = missing
-        if waiting:
-            time.sleep(min(1.0, max(0.05, deadline - time.monotonic())))
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception(_may_pass),
+        wait=_pause,
+        stop=stop_before_delay(patience),
+        reraise=True,
+    ):
+        with attempt:
+            await send()
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, SinkError) and error.cause in _MAY_PASS
+
+
+def _pause(state: RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome else None
+    asked: float | None = getattr(error, "retry_after", None)
+    return _growing(state) if asked is None else asked

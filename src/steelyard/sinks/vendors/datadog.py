@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal, get_args
 
+from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks.vendors._http import HTTPSink, details, given_or_env
+from steelyard.sinks._counts import key_of
+from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
 __all__ = ["DatadogSink"]
 
+Tracer = Literal["otel", "ddtrace"]
+
 _PATH = "/api/intake/llm-obs/v2/eval-metric"
+_MOST = 100
 
 
 class DatadogSink(HTTPSink):
-    """Posts evaluation metrics, joined to spans that reached Datadog over OpenTelemetry.
+    """Posts evaluation metrics, joined to spans that reached Datadog over OpenTelemetry or from ddtrace.
 
-    The tag `source:otel` makes Datadog wait until it has converted the span. The time of the evaluation is
-    sent with each metric, so that writing again is the same point again. Scores without a value are left out.
+    The time of the evaluation is sent with each metric, so that writing again is the same point again. Scores
+    without a value are left out.
     """
 
     def __init__(
@@ -28,6 +33,7 @@ class DatadogSink(HTTPSink):
         api_key: str | None = None,
         site: str | None = None,
         url: str | None = None,
+        tracer: Tracer = "otel",
         explanations: bool = True,
         timeout: float = 5.0,
     ) -> None:
@@ -38,12 +44,17 @@ class DatadogSink(HTTPSink):
             api_key: Else `DD_API_KEY`.
             site: Datadog's site; else `DD_SITE`, else `datadoghq.com`.
             url: The API itself, where it is not `https://api.<site>`.
+            tracer: Who made the spans. `otel` tags the metrics so that Datadog waits until it has converted
+                the span; spans of `ddtrace` need no conversion.
             explanations: Whether to send the judges' words.
             timeout: Seconds for one request.
 
         Raises:
-            ConfigurationError: If the name or the key is missing, or the URL is none.
+            ConfigurationError: If the name or the key is missing, or the URL or the tracer is not one.
         """
+        if tracer not in get_args(Tracer):
+            raise ConfigurationError(f"tracer must be 'otel' or 'ddtrace', not {tracer!r}")
+        self._tags = ["source:otel"] if tracer == "otel" else []
         self._ml_app = given_or_env(ml_app, "DD_LLMOBS_ML_APP", what="Datadog ml_app")
         key = given_or_env(api_key, "DD_API_KEY", what="Datadog API key")
         where = given_or_env(site, "DD_SITE", what="site", default="datadoghq.com")
@@ -55,38 +66,49 @@ class DatadogSink(HTTPSink):
             explanations=explanations,
         )
 
-    def _send(self, evaluations: Sequence[Evaluation]) -> None:
-        found = [metric for evaluation in evaluations for metric in self._metrics(evaluation)]
-        if found:
-            body = {"data": {"type": "evaluation_metric", "attributes": {"metrics": found}}}
-            self._request("POST", _PATH, body)
+    async def _send(self, items: Sequence[Item]) -> None:
+        batches = [items[start : start + _MOST] for start in range(0, len(items), _MOST)]
+        await self._each(batches, self._send_batch)
 
-    def _metrics(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+    async def _send_batch(self, items: Sequence[Item]) -> None:
+        self._settle(await split(items, self._post), "refused", "rejected")
+
+    async def _post(self, items: Sequence[Item]) -> None:
+        metrics = [item.body for item in items]
+        body = {"data": {"type": "evaluation_metric", "attributes": {"metrics": metrics}}}
+        await self._request("POST", _PATH, body)
+
+    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
         trace = evaluation.trace
         if trace is None or not trace.trace_id or not trace.span_id:
-            self._left_out["no_trace"] += len(evaluation.scores)
-            return
-        # Trace ids stay hexadecimal, span ids are decimal: Datadog's own convention for 128-bit traces.
-        span = {"trace_id": trace.trace_id, "span_id": str(int(trace.span_id, 16))}
-        for score in evaluation.scores:
-            if score.value is None:
-                self._left_out["no_value"] += 1
-                continue
-            given = {
-                "event_kind": "evaluation",
-                "eval_scope": "span",
-                "join_on": {"span": span},
-                "ml_app": self._ml_app,
-                "timestamp_ms": round(evaluation.evaluated_at * 1000),
-                "label": _label(score.metric),
-                "metric_type": "score",
-                "score_value": score.value,
-                "assessment": _assessment(score),
-                "reasoning": self._comment(score),
-                "metadata": details(score, evaluation),
-                "tags": ["source:otel", f"ml_app:{self._ml_app}"],
-            }
-            yield {name: item for name, item in given.items() if item is not None}
+            return "no_trace"
+        if not trace.sampled:
+            return "unsampled"
+        if score.value is None:
+            return "no_value"
+        given = {
+            "event_kind": "evaluation",
+            "eval_scope": "span",
+            "join_on": {"span": {"trace_id": _id(trace.trace_id), "span_id": _id(trace.span_id)}},
+            "ml_app": self._ml_app,
+            "timestamp_ms": round(evaluation.evaluated_at * 1000),
+            "label": _label(score.metric),
+            "metric_type": "score",
+            "score_value": score.value,
+            "assessment": _assessment(score),
+            "reasoning": self._comment(score),
+            "metadata": details(score, evaluation),
+            "tags": [*self._tags, f"ml_app:{self._ml_app}"],
+        }
+        return Item(
+            key_of(score, evaluation), {name: item for name, item in given.items() if item is not None}
+        )
+
+
+def _id(hexadecimal: str) -> str:
+    """Ids of at most 64 bits are decimal, longer ones hexadecimal: so Datadog's own client writes them."""
+    number = int(hexadecimal, 16)
+    return str(number) if number < 1 << 64 else f"{number:032x}"
 
 
 def _label(metric: str) -> str:

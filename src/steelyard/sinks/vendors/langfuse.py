@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Literal
 
 from steelyard.errors import SinkError
-from steelyard.scores import Evaluation
-from steelyard.sinks.vendors._http import HTTPSink, basic, details, given_or_env, timestamp
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks._counts import key_of
+from steelyard.sinks.vendors._client import basic
+from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
 
 __all__ = ["LangfuseSink"]
 
@@ -19,7 +22,7 @@ class LangfuseSink(HTTPSink):
     """Posts numeric scores to `/api/public/scores`, in batches where the server takes them.
 
     Scores are keyed by result id and the time of the evaluation, so writing the same again replaces them.
-    What has no value has no place among numeric scores and is left out (counted in `left_out`).
+    What has no value has no place among numeric scores and is left out.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class LangfuseSink(HTTPSink):
             timeout: Seconds for one request.
 
         Raises:
-            ConfigurationError: If a key is missing, or the URL is none.
+            ConfigurationError: If a key is missing, or the URL is not one.
         """
         public = given_or_env(public_key, "LANGFUSE_PUBLIC_KEY", what="Langfuse public key")
         secret = given_or_env(secret_key, "LANGFUSE_SECRET_KEY", what="Langfuse secret key")
@@ -51,69 +54,80 @@ class LangfuseSink(HTTPSink):
         super().__init__(
             "langfuse",
             given_or_env(url, "LANGFUSE_BASE_URL", "LANGFUSE_HOST", what="URL", default=default),
-            headers={"Authorization": basic(public, secret)},
+            headers=basic(public, secret),
             timeout=timeout,
             explanations=explanations,
         )
         self._environment = environment
         self._batches = True
 
-    def _send(self, evaluations: Sequence[Evaluation]) -> None:
-        scores = [score for evaluation in evaluations for score in self._scores(evaluation)]
-        for batch in _batches(scores):
-            if self._batches and self._send_batch(batch):
-                continue
-            for score in batch:
-                self._request("POST", "/api/public/scores", score)
+    async def _send(self, items: Sequence[Item]) -> None:
+        await self._each(_batches(items), self._send_batch)
 
-    def _send_batch(self, batch: list[dict[str, Any]]) -> bool:
-        """False where the server is one that takes scores only one by one."""
+    async def _send_batch(self, items: Sequence[Item]) -> None:
+        became = await self._post_batch(items) if self._batches else "refused"
+        if became == "taken":
+            return
+        taken = await asyncio.gather(*(self._post_one(item) for item in items))
+        refused = [item for item, arrived in zip(items, taken, strict=True) if not arrived]
+        self._settle(refused, "refused", "rejected")
+        if became == "refused" and len(items) > 1 and not refused:
+            self._batches = False  # it was the batch that the server did not take
+
+    async def _post_batch(self, items: Sequence[Item]) -> Literal["taken", "partly", "refused"]:
+        """Of a batch taken in part the reply does not say which: one by one tells, and doubles nothing."""
         try:
-            reply = self._request("POST", "/api/public/scores", batch)
+            reply = await self._request("POST", "/api/public/scores", [item.body for item in items])
         except SinkError as error:
-            if error.cause != "rejected":
+            if error.cause not in REFUSALS:
                 raise
-            self._batches = False
+            return "refused"
+        return "partly" if isinstance(reply, dict) and reply.get("rejected") else "taken"
+
+    async def _post_one(self, item: Item) -> bool:
+        try:
+            await self._request("POST", "/api/public/scores", item.body)
+        except SinkError as error:
+            if error.cause not in REFUSALS:
+                raise
             return False
-        rejected = reply.get("rejected", 0) if isinstance(reply, dict) else 0
-        if rejected:
-            self._left_out["rejected"] += int(rejected)
         return True
 
-    def _scores(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
         trace = evaluation.trace
         if trace is None or not trace.trace_id:
-            self._left_out["no_trace"] += len(evaluation.scores)
-            return
-        for score in evaluation.scores:
-            if score.value is None:
-                self._left_out["no_value"] += 1
-                continue
-            given = {
-                "id": score.id or f"{evaluation.record_id}-{score.metric}",
-                "traceId": trace.trace_id,
-                "observationId": trace.span_id,
-                "name": score.metric,
-                "value": score.value,
-                "dataType": "NUMERIC",
-                "comment": self._comment(score),
-                "environment": self._environment,
-                "timestamp": timestamp(evaluation.evaluated_at),
-                "metadata": details(score, evaluation),
-            }
-            yield {name: item for name, item in given.items() if item is not None}
+            return "no_trace"
+        if not trace.sampled:
+            return "unsampled"
+        if score.value is None:
+            return "no_value"
+        given = {
+            "id": score.id or f"{evaluation.record_id}-{score.metric}",
+            "traceId": trace.trace_id,
+            "observationId": trace.span_id,
+            "name": score.metric,
+            "value": score.value,
+            "dataType": "NUMERIC",
+            "comment": self._comment(score),
+            "environment": self._environment,
+            "timestamp": timestamp(evaluation.evaluated_at),
+            "metadata": details(score, evaluation),
+        }
+        return Item(
+            key_of(score, evaluation), {name: item for name, item in given.items() if item is not None}
+        )
 
 
-def _batches(scores: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:
     """The server takes bodies of up to one mebibyte."""
-    batch: list[dict[str, Any]] = []
+    batch: list[Item] = []
     size = 0
-    for score in scores:
-        length = len(json.dumps(score))
+    for item in items:
+        length = len(json.dumps(item.body))
         if batch and (len(batch) >= _MOST or size + length > _LARGEST):
             yield batch
             batch, size = [], 0
-        batch.append(score)
+        batch.append(item)
         size += length
     if batch:
         yield batch

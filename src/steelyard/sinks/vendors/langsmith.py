@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID, uuid5
 
 from steelyard.errors import SinkError
-from steelyard.scores import Evaluation
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks._counts import key_of
 from steelyard.sinks._described import annotator_kind
-from steelyard.sinks.vendors._http import HTTPSink, details, given_or_env, timestamp
-from steelyard.sinks.vendors._late import send_when_there
+from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, timestamp
 
 __all__ = ["LangSmithSink"]
 
+_CONNECTIONS = 24
 _NAMESPACE = UUID("6e3c7c2a-5b0c-4b8e-9a53-4b1f7d2c9e10")
 
 
@@ -30,6 +30,7 @@ class LangSmithSink(HTTPSink):
         *,
         api_key: str | None = None,
         project_id: str | None = None,
+        extend_trace_retention: bool = False,
         patience: float = 6.0,
         explanations: bool = True,
         timeout: float = 5.0,
@@ -40,12 +41,14 @@ class LangSmithSink(HTTPSink):
             url: The API; else `LANGSMITH_ENDPOINT`, else LangSmith's cloud.
             api_key: Else `LANGSMITH_API_KEY`.
             project_id: The project's UUID (LangSmith's `session_id`), which newer servers ask for.
+            extend_trace_retention: Whether LangSmith keeps traces with feedback for longer, which it charges
+                for. Its own client does so unless told otherwise; this sink does so only when told.
             patience: Seconds to wait for a run that has not arrived yet.
             explanations: Whether to send the judges' words.
             timeout: Seconds for one request.
 
         Raises:
-            ConfigurationError: If there is no key, or the URL is none.
+            ConfigurationError: If there is no key, or the URL is not one.
         """
         key = given_or_env(api_key, "LANGSMITH_API_KEY", what="LangSmith API key")
         default = "https://api.smith.langchain.com"
@@ -55,48 +58,50 @@ class LangSmithSink(HTTPSink):
             headers={"x-api-key": key},
             timeout=timeout,
             explanations=explanations,
+            connections=_CONNECTIONS,
+            patience=patience,
         )
         self._project_id = project_id
-        self._patience = patience
+        self._extend_trace_retention = extend_trace_retention
 
-    def _send(self, evaluations: Sequence[Evaluation]) -> None:
-        found = [one for evaluation in evaluations for one in self._feedback(evaluation)]
-        send_when_there(found, self._send_one, patience=self._patience, left_out=self._left_out)
+    async def _send(self, items: Sequence[Item]) -> None:
+        await self._each([[item] for item in items], self._send_one)
 
-    def _send_one(self, feedback: dict[str, Any]) -> None:
+    async def _send_one(self, items: Sequence[Item]) -> None:
+        (feedback,) = (item.body for item in items)
         try:
-            self._request("POST", "/feedback", feedback)
+            await self._request("POST", "/feedback", feedback)
         except SinkError as error:
             if error.cause != "conflict":
                 raise
             changes = {name: feedback[name] for name in ("score", "value", "comment") if name in feedback}
-            self._request("PATCH", f"/feedback/{feedback['id']}", changes)
+            await self._request("PATCH", f"/feedback/{feedback['id']}", changes)
 
-    def _feedback(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
         run_id = _uuid(evaluation.trace.run_id) if evaluation.trace else None
         if run_id is None:
-            self._left_out["no_run"] += len(evaluation.scores)
-            return
-        for score in evaluation.scores:
-            if score.status == "not_applicable":
-                self._left_out["no_value"] += 1
-                continue
-            kind = "model" if annotator_kind(score) == "LLM" else "api"
-            at = timestamp(evaluation.evaluated_at)
-            given = {
-                "id": str(uuid5(_NAMESPACE, score.id or f"{evaluation.record_id}:{score.metric}")),
-                "run_id": str(run_id),
-                "session_id": self._project_id,
-                "key": score.metric,
-                "score": score.value,
-                "value": score.label,
-                "comment": self._comment(score),
-                "error": True if score.status == "failed" else None,
-                "feedback_source": {"type": kind, "metadata": details(score, evaluation)},
-                "created_at": at,
-                "modified_at": at,
-            }
-            yield {name: item for name, item in given.items() if item is not None}
+            return "no_run"
+        if score.status == "not_applicable":
+            return "no_value"
+        kind = "model" if annotator_kind(score) == "LLM" else "api"
+        at = timestamp(evaluation.evaluated_at)
+        given = {
+            "id": str(uuid5(_NAMESPACE, score.id or f"{evaluation.record_id}:{score.metric}")),
+            "run_id": str(run_id),
+            "session_id": self._project_id,
+            "key": score.metric,
+            "score": score.value,
+            "value": score.label,
+            "comment": self._comment(score),
+            "error": True if score.status == "failed" else None,
+            "feedback_source": {"type": kind, "metadata": details(score, evaluation)},
+            "extend_trace_retention": self._extend_trace_retention,
+            "created_at": at,
+            "modified_at": at,
+        }
+        return Item(
+            key_of(score, evaluation), {name: item for name, item in given.items() if item is not None}
+        )
 
 
 def _uuid(text: str | None) -> UUID | None:

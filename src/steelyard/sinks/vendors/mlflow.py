@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from steelyard.errors import SinkError
 from steelyard.scores import Evaluation, Score
+from steelyard.sinks._counts import key_of
 from steelyard.sinks._described import annotator_kind
-from steelyard.sinks.vendors._http import HTTPSink, basic, details, given_or_env, timestamp
-from steelyard.sinks.vendors._late import send_when_there
+from steelyard.sinks.vendors._client import basic
+from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
 
 __all__ = ["MLflowSink"]
 
+_CONNECTIONS = 24
 _TRACES = "/api/3.0/mlflow/traces"
 
 
@@ -42,44 +47,54 @@ class MLflowSink(HTTPSink):
             timeout: Seconds for one request.
 
         Raises:
-            ConfigurationError: If there is no URL, or it is none (a file or database URI has no server).
+            ConfigurationError: If there is no URL, or it is not one (a file or database URI has no server).
         """
         headers = {}
         user, password = (os.environ.get(f"MLFLOW_TRACKING_{part}") for part in ("USERNAME", "PASSWORD"))
         if token or (token := os.environ.get("MLFLOW_TRACKING_TOKEN")):
             headers["Authorization"] = f"Bearer {token}"
         elif user and password:
-            headers["Authorization"] = basic(user, password)
+            headers = basic(user, password)
         super().__init__(
             "mlflow",
             given_or_env(url, "MLFLOW_TRACKING_URI", what="MLflow tracking URL"),
             headers=headers,
             timeout=timeout,
             explanations=explanations,
+            connections=_CONNECTIONS,
+            patience=patience,
         )
-        self._patience = patience
 
-    def _send(self, evaluations: Sequence[Evaluation]) -> None:
-        found = []
-        for evaluation in evaluations:
-            if evaluation.trace is None or not evaluation.trace.trace_id:
-                self._left_out["no_trace"] += len(evaluation.scores)
-                continue
-            absent = sum(score.status == "not_applicable" for score in evaluation.scores)
-            if absent:
-                self._left_out["no_value"] += absent
-            if absent < len(evaluation.scores):
-                found.append(evaluation)
-        send_when_there(found, self._send_one, patience=self._patience, left_out=self._left_out)
+    async def _send(self, items: Sequence[Item]) -> None:
+        by_trace: defaultdict[str, list[Item]] = defaultdict(list)
+        for item in items:
+            by_trace[item.trace].append(item)
+        await self._each(by_trace.values(), self._send_trace)
 
-    def _send_one(self, evaluation: Evaluation) -> None:
-        assert evaluation.trace is not None
-        trace_id = f"tr-{evaluation.trace.trace_id}"
-        there = _result_ids(self._request("GET", f"{_TRACES}/{trace_id}"))
-        for score in evaluation.scores:
-            if score.status != "not_applicable" and (not score.id or score.id not in there):
-                assessment = self._assessment(score, evaluation, trace_id)
-                self._request("POST", f"{_TRACES}/{trace_id}/assessments", {"assessment": assessment})
+    async def _send_trace(self, items: Sequence[Item]) -> None:
+        """The Scores of one trace that it does not have yet; a refused one takes no other along."""
+        path = f"{_TRACES}/{items[0].trace}"
+        there = _result_ids(await self._request("GET", path))
+        await asyncio.gather(*(self._send_one(item, path) for item in items if item.key[1] not in there))
+
+    async def _send_one(self, item: Item, path: str) -> None:
+        try:
+            await self._request("POST", f"{path}/assessments", {"assessment": item.body})
+        except SinkError as error:
+            if error.cause not in REFUSALS:
+                raise
+            self._settle([item], "refused", "rejected")
+
+    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
+        trace = evaluation.trace
+        if trace is None or not trace.trace_id:
+            return "no_trace"
+        if not trace.sampled:
+            return "unsampled"
+        if score.status == "not_applicable":
+            return "no_value"
+        trace_id = f"tr-{trace.trace_id}"
+        return Item(key_of(score, evaluation), self._assessment(score, evaluation, trace_id), trace_id)
 
     def _assessment(self, score: Score, evaluation: Evaluation, trace_id: str) -> dict[str, Any]:
         made = score.provenance

@@ -7,20 +7,28 @@ from typing import Any
 
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, Verdict
+from steelyard.sinks._counts import key_of
 from steelyard.sinks._described import annotator_kind
-from steelyard.sinks.vendors._http import HTTPSink, details, given_or_env
+from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
 __all__ = ["PhoenixSink"]
 
 _ABOUT_CONTEXT = "useful"
 """The kind of verdict that is about a whole context; `relevant` is asked of sentences, also the answer's."""
+_MOST = 100
+_PROBABILITY = "steelyard.verdict.probability"
 
 
 class PhoenixSink(HTTPSink):
     """Posts to `/v1/span_annotations` and `/v1/document_annotations` of a Phoenix server.
 
     Annotations are keyed by result id (documents: by metric and position), so writing again replaces them.
-    They may arrive before their span; Phoenix keeps them until it does.
+    They may arrive before their span; Phoenix keeps them until it does. A Score whose document annotations
+    are refused stands on its span all the same, and counts as refused: `documents_rejected`.
+
+    Phoenix computes its own document metrics (nDCG, precision, hit rate) from annotations of the kind `LLM`
+    alone, and takes every value above 0 for relevant. So documents get 1 or 0 and that kind, whoever judged;
+    the judge's name and its probability are in the metadata.
     """
 
     def __init__(
@@ -43,7 +51,7 @@ class PhoenixSink(HTTPSink):
             timeout: Seconds for one request.
 
         Raises:
-            ConfigurationError: If the URL is none.
+            ConfigurationError: If the URL is not one.
         """
         key = api_key or given_or_env(None, "PHOENIX_API_KEY", what="key", default="-")
         super().__init__(
@@ -55,50 +63,64 @@ class PhoenixSink(HTTPSink):
         )
         self._retrieval_span = retrieval_span or _noted_span
 
-    def _send(self, evaluations: Sequence[Evaluation]) -> None:
-        spans = [one for evaluation in evaluations for one in self._annotations(evaluation)]
-        documents = [one for evaluation in evaluations for one in self._document_annotations(evaluation)]
-        if spans:
-            self._request("POST", "/v1/span_annotations?sync=false", {"data": spans})
-        if documents:
-            self._request("POST", "/v1/document_annotations?sync=false", {"data": documents})
+    async def _send(self, items: Sequence[Item]) -> None:
+        batches = [items[start : start + _MOST] for start in range(0, len(items), _MOST)]
+        await self._each(batches, self._send_batch)
 
-    def _annotations(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+    async def _send_batch(self, items: Sequence[Item]) -> None:
+        refused = await split(items, self._post_spans)
+        self._settle(refused, "refused", "rejected")
+        with_documents = [item for item in items if item.body["documents"] and item not in refused]
+        if with_documents:
+            self._settle(await split(with_documents, self._post_documents), "refused", "documents_rejected")
+
+    async def _post_spans(self, items: Sequence[Item]) -> None:
+        await self._request(
+            "POST", "/v1/span_annotations?sync=false", {"data": [one.body["span"] for one in items]}
+        )
+
+    async def _post_documents(self, items: Sequence[Item]) -> None:
+        documents = [document for item in items for document in item.body["documents"]]
+        await self._request("POST", "/v1/document_annotations?sync=false", {"data": documents})
+
+    def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
         if evaluation.trace is None or not evaluation.trace.span_id:
-            self._left_out["no_trace"] += len(evaluation.scores)
-            return
-        for score in evaluation.scores:
-            yield {
-                "span_id": evaluation.trace.span_id,
-                "name": score.metric,
-                "annotator_kind": annotator_kind(score),
-                "identifier": score.id,
-                "result": {
-                    "score": score.value,
-                    "label": score.label or (None if score.status == "scored" else score.status),
-                    "explanation": self._comment(score),
-                },
-                "metadata": details(score, evaluation),
-            }
+            return "no_trace"
+        if not evaluation.trace.sampled:
+            return "unsampled"
+        span = {
+            "span_id": evaluation.trace.span_id,
+            "name": score.metric,
+            "annotator_kind": annotator_kind(score),
+            "identifier": score.id,
+            "result": {
+                "score": score.value,
+                "label": score.label or (None if score.status == "scored" else score.status),
+                "explanation": self._comment(score),
+            },
+            "metadata": details(score, evaluation),
+        }
+        documents = list(self._document_annotations(score, evaluation))
+        return Item(key_of(score, evaluation), {"span": span, "documents": documents})
 
-    def _document_annotations(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+    def _document_annotations(self, score: Score, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
         span_id = self._retrieval_span(evaluation)
         if not span_id:
             return
-        for score in evaluation.scores:
-            for position, verdict in _by_context(score, evaluation):
-                yield {
-                    "span_id": span_id,
-                    "document_position": position,
-                    "name": score.metric,
-                    "annotator_kind": annotator_kind(score),
-                    "result": {
-                        "score": verdict.probability if verdict.probability is not None else _number(verdict),
-                        "label": str(verdict.value).lower(),
-                        "explanation": text_of(verdict.reason) or None if self._explanations else None,
-                    },
-                    "metadata": details(score, evaluation),
-                }
+        for position, verdict in _by_context(score, evaluation):
+            probability = {} if verdict.probability is None else {_PROBABILITY: verdict.probability}
+            yield {
+                "span_id": span_id,
+                "document_position": position,
+                "name": score.metric,
+                "annotator_kind": "LLM",
+                "result": {
+                    "score": int(verdict.value is True),
+                    "label": "useful" if verdict.value is True else "not useful",
+                    "explanation": text_of(verdict.reason) or None if self._explanations else None,
+                },
+                "metadata": {**details(score, evaluation), **probability},
+            }
 
 
 def _noted_span(evaluation: Evaluation) -> str | None:
@@ -112,10 +134,8 @@ def _by_context(score: Score, evaluation: Evaluation) -> Iterator[tuple[int, Ver
     if len(score.verdicts) != len(contexts):
         return
     for index, verdict in enumerate(score.verdicts):
+        if not isinstance(verdict.value, bool):
+            continue
         if verdict.kind == _ABOUT_CONTEXT and verdict.about == contexts[index].text:
             rank = contexts[index].rank
             yield (index if rank is None else rank), verdict
-
-
-def _number(verdict: Verdict) -> float | None:
-    return None if verdict.value is None or isinstance(verdict.value, str) else float(verdict.value)

@@ -1,0 +1,34 @@
+"""`steelyard prune`: delete old results from a database."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.errors import ConfigurationError
+
+
+def prune(
+    keep: Annotated[
+        str, typer.Option(help="What to keep: an age (`30d`, `12h`), a size (`2GB`), a number of turns.")
+    ],
+    file: Annotated[Path, typer.Argument(help="The results.")] = Path("steelyard.db"),
+) -> None:
+    """Delete the oldest results beyond an age, a size or a number of turns, and give their space back.
+
+    Applications may go on writing. To have it done all the time: `SQLiteSink(path, keep="30d")`.
+    """
+    from steelyard._internal.redact import error_words
+    from steelyard.sinks import prune as prune_file
+
+    try:
+        done = prune_file(file, keep=keep)
+    except sqlite3.Error as error:
+        raise ConfigurationError(f"{str(file)!r} cannot be pruned: {error_words(error)}") from None
+    typer.echo(
+        f"deleted {done.turns} turns, {done.left} are left; "
+        f"{done.bytes_before / 1e6:.1f} MB before, {done.bytes_after / 1e6:.1f} MB now"
+    )

@@ -1,0 +1,298 @@
+"""The results file over months: its size, its age, its owner, its older versions, odd values in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sinks.making import failed, make_evaluation, make_score
+from steelyard import Context, Record, evaluate
+from steelyard.cli._app import build
+from steelyard.errors import ConfigurationError
+from steelyard.scores import Evaluation, Usage
+from steelyard.sinks import JSONLSink, Retention, ScoreCounts, SQLiteSink, prune, read_evaluations, read_jsonl
+from steelyard.text import sentences
+
+FIRST = Path(__file__).with_name("schema1.sql")
+EVERYTHING = [
+    make_evaluation("a"),
+    make_evaluation(
+        "b", failed(id="b-1"), make_score("m", id="b-2", label=None), evaluated_at=1_700_000_001.0
+    ),
+    make_evaluation("c", make_score(id=""), record=None, trace=None, evaluated_at=1_700_000_002.0),
+]
+
+
+def write(sink: SQLiteSink | JSONLSink, *evaluations: Evaluation) -> None:
+    async def run() -> None:
+        await sink.write(evaluations)
+        await sink.aclose()
+
+    asyncio.run(run())
+
+
+def database_of_schema_1(path: Path) -> Path:
+    """As version 0.1.0 wrote it (`sqlite3 steelyard.db .dump`)."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(FIRST.read_text())
+    return path
+
+
+def many(count: int, *, days: float = 1.0) -> list[Evaluation]:
+    now = 1_800_000_000.0
+    return [
+        make_evaluation(f"r{n}", make_score(id=f"r{n}"), evaluated_at=now - (count - 1 - n) * 86_400 * days)
+        for n in range(count)
+    ]
+
+
+def ids(path: Path) -> list[str]:
+    return [one.record_id for one in read_evaluations(path)]
+
+
+def test_a_file_of_schema_1_is_migrated_whole(tmp_path: Path) -> None:
+    path = database_of_schema_1(tmp_path / "x.db")
+    path.chmod(0o644)
+    write(SQLiteSink(path), make_evaluation("new", make_score(id="new"), evaluated_at=1.8e9))
+    *old, new = read_evaluations(path)
+    assert [one.replace(scores=()) for one in old] == [one.replace(scores=()) for one in EVERYTHING]
+    assert [one.scores for one in old] == [one.scores for one in EVERYTHING]
+    assert new.record_id == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with closing(sqlite3.connect(path)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+        assert tables == {"bodies", "evaluations", "scores"}
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+def test_a_file_of_schema_1_is_read_without_changing_it(tmp_path: Path) -> None:
+    path = database_of_schema_1(tmp_path / "x.db")
+    before = path.read_bytes()
+    assert list(read_evaluations(path)) == EVERYTHING
+    assert [len(one.scores) for one in read_evaluations(path, metric="m")] == [1]
+    assert path.read_bytes() == before
+
+
+def typical_records() -> list[Record]:
+    """Five passages of some 900 characters each, and an answer of six of their sentences."""
+    docs = Path(__file__).parents[2] / "docs"
+    text = " ".join((docs / name).read_text() for name in ("production.md", "architecture.md"))
+    words = text.replace("|", " ").replace("`", "").split()
+    passages = [" ".join(words[start : start + 150]) for start in range(0, len(words) - 150, 150)]
+    records = []
+    for number in range(0, len(passages) - 4, 5):
+        contexts = passages[number : number + 5]
+        found = [one for one in sentences(" ".join(contexts)) if 30 < len(one.text) < 400]
+        answer = " ".join(one.text for one in found[:12:2])
+        records.append(
+            Record(
+                question=f"What does the application do about {found[0].text[:60]}?",
+                contexts=tuple(Context(text=one) for one in contexts),
+                answer=answer,
+            )
+        )
+    return records
+
+
+def test_a_typical_turn_takes_at_most_8_kib(tmp_path: Path) -> None:
+    evaluations = evaluate(typical_records(), judge="local", progress=False).evaluations
+    turns = [
+        one.replace(
+            record_id=f"{copy}-{one.record_id}",
+            scores=tuple(replace(score, id=f"{copy}-{score.id}"[:32]) for score in one.scores),
+        )
+        for copy in range(30)
+        for one in evaluations
+    ]
+    write(SQLiteSink(tmp_path / "x.db"), *turns)
+    assert (tmp_path / "x.db").stat().st_size / len(turns) <= 8192
+
+
+@pytest.mark.parametrize(
+    ("keep", "left"),
+    [("7.5d", 8), (Retention(turns=5), 5), (5, 5), ("300d, 12 turns", 12), ("180h", 8), ("1w,50", 8)],
+)
+def test_the_oldest_beyond_a_limit_are_deleted(tmp_path: Path, keep: Any, left: int) -> None:
+    path = tmp_path / "x.db"
+    write(SQLiteSink(path), *many(20))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.time", lambda: 1_800_000_000.0)
+        done = prune(path, keep=keep)
+    assert (done.turns, done.left) == (20 - left, left)
+    assert ids(path) == [f"r{n}" for n in range(20 - left, 20)]
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("scores", "bodies"):
+            assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (left,)
+
+
+def test_space_is_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    write(SQLiteSink(path), *many(600))
+    size = path.stat().st_size
+    done = prune(path, keep=f"{size // 2000}kb")
+    assert done.bytes_after <= size / 2
+    assert path.stat().st_size <= size / 2
+    assert ids(path)[-1] == "r599"
+
+
+def test_a_sink_keeps_to_its_limits_while_it_writes(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    sink = SQLiteSink(path, keep=50)
+    turns = many(400)
+
+    async def run() -> None:
+        for start in range(0, 400, 40):
+            sink._next_look = 0.0  # a minute has passed
+            await sink.write(turns[start : start + 40])
+        await sink.aclose()
+
+    asyncio.run(run())
+    assert ids(path) == [f"r{n}" for n in range(350, 400)]
+
+
+@pytest.mark.parametrize("keep", ["", "x30d", "30y", 0, -1, True, "0d", "1d,2d", 1.5])
+def test_limits_that_mean_nothing_are_refused(keep: Any) -> None:
+    with pytest.raises(ConfigurationError, match="keep"):
+        SQLiteSink(keep=keep)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    write(SQLiteSink(path), *many(20))
+    result = CliRunner().invoke(build(), ["prune", str(path), "--keep", "5"])
+    assert "deleted 15 turns, 5 are left" in result.output
+    missing = CliRunner().invoke(build(), ["prune", str(tmp_path / "no.db"), "--keep", "5"])
+    assert "there is no results file" in str(missing.exception or missing.output)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file modes")
+def test_new_files_are_private(tmp_path: Path) -> None:
+    os.umask(os.umask(0o022))
+    sink = SQLiteSink(tmp_path / "x.db")
+    asyncio.run(sink.write([make_evaluation("a")]))
+    write(JSONLSink(tmp_path / "x.jsonl"), make_evaluation("a"))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert set(modes) == {"x.db", "x.db-wal", "x.db-shm", "x.jsonl"}
+    assert set(modes.values()) == {0o600}
+    asyncio.run(sink.aclose())
+
+
+def foreign_application_id(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA application_id = 77")
+
+
+def foreign_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 7")
+
+
+def foreign_tables_with_our_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE evaluations (record_id TEXT); PRAGMA user_version = 1")
+
+
+def text_file(path: Path) -> None:
+    path.write_text("notes")
+
+
+@pytest.mark.parametrize(
+    "make", [foreign_application_id, foreign_version, foreign_tables_with_our_version, text_file]
+)
+def test_what_is_not_ours_is_refused_and_not_changed(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "app.db"
+    make(path)
+    before, mode = path.read_bytes(), path.stat().st_mode
+    for use in (SQLiteSink(path).open, lambda: prune(path, keep=1), lambda: next(read_evaluations(path))):
+        with pytest.raises(ConfigurationError, match="left alone"):
+            use()
+    assert (path.read_bytes(), path.stat().st_mode) == (before, mode)
+    assert [file.name for file in tmp_path.iterdir()] == ["app.db"]
+
+
+def test_a_dangling_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "x.db").symlink_to(tmp_path / "elsewhere.db")
+    with pytest.raises(ConfigurationError, match="link to a file that does not exist"):
+        SQLiteSink(tmp_path / "x.db").open()
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+def test_the_path_is_fixed_when_the_sink_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    database, lines = SQLiteSink("x.db"), JSONLSink("x.jsonl")
+    monkeypatch.chdir(tmp_path / "other")
+    write(database, make_evaluation("a"))
+    write(lines, make_evaluation("a"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "x.db", "x.jsonl"]
+
+
+class Unshowable:
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+ODD: dict[str, Evaluation] = {
+    "numpy": make_evaluation(
+        "odd",
+        make_score("m", np.float32(0.5), id="o", passed=np.bool_(True), threshold=np.int64(0)),  # type: ignore[arg-type]
+    ),
+    "large": make_evaluation("odd", make_score("m", id="o"), usage=Usage(prompt_tokens=2**70)),
+    "none": make_evaluation("odd", make_score("m", id="o", explanation=None)),
+    "list": make_evaluation("odd", make_score("m", id="o", label=["a"])),
+    "surrogates": make_evaluation("odd\ud800", make_score("m\udfff", id="o\ud800", label="\ud800")),
+    "unshowable": make_evaluation("odd", make_score("m", id="o", label=Unshowable())),
+}
+REFUSED: dict[str, Evaluation] = {
+    "nan": make_evaluation("odd", make_score("m", float("nan"), id="o")),
+    "infinite": make_evaluation("odd", make_score("m", id="o", standard_error=float("inf"))),
+    "text": make_evaluation("odd", make_score("m", "much", id="o")),  # type: ignore[arg-type]
+    "scores": make_evaluation("odd", make_score("m", id="o", verdicts=3)),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_odd_values_are_stored_as_what_they_mean(tmp_path: Path, odd: Evaluation) -> None:
+    sink = SQLiteSink(tmp_path / "x.db")
+    write(sink, make_evaluation("a"), odd, make_evaluation("b"))
+    assert len(list(read_evaluations(tmp_path / "x.db"))) == 3
+    assert sink.counts == ScoreCounts(written=5)
+    lines = JSONLSink(tmp_path / "x.jsonl")
+    write(lines, make_evaluation("a"), odd, make_evaluation("b"))
+    assert len(list(read_jsonl(tmp_path / "x.jsonl"))) == 3
+
+
+@pytest.mark.parametrize("odd", REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_stored_is_refused_alone_and_counted(
+    tmp_path: Path, odd: Evaluation, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = SQLiteSink(tmp_path / "x.db")
+    write(sink, make_evaluation("a"), odd, make_evaluation("b"))
+    assert ids(tmp_path / "x.db") == ["a", "b"]
+    assert sink.counts == ScoreCounts(written=4, refused={"unstorable": 1})
+    assert "cannot be stored" in caplog.text
+    assert "much" not in caplog.text
+
+
+def test_a_row_that_cannot_be_read_spoils_only_itself(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "x.db"
+    write(SQLiteSink(path), *many(4))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE bodies SET body = x'00' WHERE record_id = 'r1'")
+        connection.execute("DELETE FROM bodies WHERE record_id = 'r2'")
+    assert ids(path) == ["r0", "r3"]
+    assert "2 evaluations cannot be read" in caplog.text
