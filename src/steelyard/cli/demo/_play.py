@@ -14,7 +14,7 @@ from rich.console import Console
 from steelyard.cli._words import counted
 from steelyard.cli.demo._board import COLUMNS, Board
 from steelyard.cli.demo._chain import ExtractiveChatModel, build_chain, inventing
-from steelyard.cli.demo._compare import Difference, compare
+from steelyard.cli.demo._compare import MetricDifference, compare
 from steelyard.cli.demo._text import QUESTIONS, UNANSWERABLE, passages
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
@@ -157,19 +157,20 @@ def _conclude(board: Board, plain: Mapping[str, Evaluation], invented: Mapping[s
     board.say()
 
 
-def _finding(differences: Sequence[Difference]) -> str:
+def _finding(differences: Sequence[MetricDifference]) -> str:
     """The largest difference that can be told from chance, in a sentence."""
-    clear = [one for one in differences if one.clear]
+    clear = [one for one in differences if one.difference.clear]
     if not clear:
         return "The two chains cannot be told apart on these questions."
-    most = max(clear, key=lambda one: abs(one.value))
-    worse, other = ("B", most.second) if most.second_is_worse else ("A", most.first)
-    better = most.first if most.second_is_worse else most.second
+    found = max(clear, key=lambda one: abs(one.difference.value))
+    most = found.difference
+    worse, other = ("B", most.second) if found.second_is_worse else ("A", most.first)
+    better = most.first if found.second_is_worse else most.second
     low, high = sorted((abs(most.low), abs(most.high)))
     return (
-        f"Chain {worse} is worse: {most.metric} {other:.2f} against {better:.2f}, "
+        f"Chain {worse} is worse: {found.metric} {other:.2f} against {better:.2f}, "
         f"{abs(most.value):.2f} apart "
-        f"(95 % interval {low:.2f} to {high:.2f}, {most.pairs} questions)."
+        f"(95 % interval {low:.2f} to {high:.2f}, {most.n} questions)."
     )
 
 
