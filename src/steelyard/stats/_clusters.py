@@ -70,9 +70,8 @@ def _seeds(points: _Array, counts: _Array, number: int) -> list[int]:
 def _k_means(points: _Array, counts: _Array, centres: _Array) -> tuple[_Labels, _Array]:
     labels = np.argmax(points @ centres.T, axis=1)
     for _ in range(_ROUNDS):
-        sums = np.zeros_like(centres)
-        np.add.at(sums, labels, points * counts[:, None])
-        centres = _unit(sums)
+        members = (labels[:, None] == np.arange(len(centres))) * counts[:, None]
+        centres = _unit(members.T @ points)
         following = np.argmax(points @ centres.T, axis=1)
         if np.array_equal(following, labels):
             break

@@ -104,6 +104,8 @@ def _distance(
     for period, sign in (
         [(np.ones(len(data), bool), 1.0)] if after is None else [(after, 1.0), (~after, -1.0)]
     ):
+        if int(period.sum()) < 2 * minimum:
+            return None
         weight, value = weights[period], data[period]
         pooled = float(weight @ value) / float(weight.sum())
         # As if the slice were like the rest (a score test): its own variance would make rare failures
