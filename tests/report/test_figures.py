@@ -147,3 +147,10 @@ def test_figures_become_a_table_and_a_frame(tmp_path: Path) -> None:
     assert list(table.columns) == ["metric", "time", "mean", "low", "high", "n"]
     assert len(table) == 3 and table["n"].sum() == 3
     assert made._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_results_show_themselves_in_a_notebook() -> None:
+    from steelyard.engine import Results
+
+    shown = Results([turn(n, 1.0) for n in range(20)])._repr_html_()
+    assert "<td>faithfulness</td><td>1.000</td><td>0.839 to 1.000</td><td>20</td><td>100%</td>" in shown

@@ -8,6 +8,7 @@ HTML file, in a terminal or in a notebook.
 """
 
 from steelyard.report._build import build_figures
+from steelyard.report._reasons import reason_of
 from steelyard.report._report import Report, report
 from steelyard.report._sqlite import SQLiteResults
 from steelyard.report.html import render_html
@@ -21,6 +22,7 @@ __all__ = [
     "Scope",
     "build_figures",
     "print_figures",
+    "reason_of",
     "render_html",
     "report",
 ]

@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import methodcaller
 from typing import Any
 
 from steelyard.errors import ConfigurationError, InvalidRecord
@@ -44,7 +45,7 @@ class SQLiteResults:
         self._path = os.fspath(path)
         self._connection = connect_readonly(path)
         # A stored text may hold anything; a byte that is not UTF-8 must not end the report.
-        self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        self._connection.text_factory = methodcaller("decode", "utf-8", "replace")
 
     @property
     def name(self) -> str:
@@ -94,11 +95,11 @@ class SQLiteResults:
         where, values = _scores(scope)
         group, join = _grouping(by)
         turns = "JOIN evaluations e ON e.record_id = s.record_id" if by or scope.tag else ""
-        # Added up here, as the rows come: SQLite would sort them all to group them, which takes thrice as long.
+        # Added up here, as the rows come: to group them SQLite would sort them all, which takes longer.
         with self._readable():
             rows = self._connection.execute(
                 f"""SELECT s.metric, CAST((s.evaluated_at - :start) / :width AS INTEGER), {group},
-                    s.value, s.passed, {_P}, s.threshold, s.direction
+                    s.value, s.passed, {_P}, s.threshold, s.direction = 'lower'
                     FROM scores s {turns} {join}
                     WHERE s.status = 'scored' AND s.value IS NOT NULL AND {where}""",
                 {**values, "start": start, "width": width, "by": f'$.record.metadata."{by}"'},
@@ -243,7 +244,7 @@ def _grouping(by: str | None) -> tuple[str, str]:
 
 def _added(rows: Iterable[Sequence[Any]]) -> list[Sums]:
     found: dict[tuple[str, int, str | None], Sums] = {}
-    for metric, bucket, group, value, passed, inclusion, threshold, direction in rows:
+    for metric, bucket, group, value, passed, inclusion, threshold, lower in rows:
         sums = found.get((metric, bucket, group))
         if sums is None or sums.threshold != threshold:
             sums = found[metric, bucket, group] = Sums(
@@ -254,7 +255,7 @@ def _added(rows: Iterable[Sequence[Any]]) -> list[Sums]:
                 passes=sums.passes if sums else Moments(),
                 bars=sums.bars if sums else [0.0] * BARS,
                 threshold=threshold,
-                direction="lower" if direction == "lower" else "higher",
+                direction="lower" if lower else "higher",
             )
         sums.values.add(value, inclusion)
         if passed is not None:

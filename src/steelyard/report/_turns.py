@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from steelyard.report._reasons import reason_of
 from steelyard.report._text import one_line, visible
 from steelyard.scores import Evaluation, Score, Verdict
 
@@ -131,7 +132,7 @@ def _claim(verdict: Verdict, contexts: int) -> Claim:
         about=one_line(verdict.about, 500),
         verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
         good=good,
-        reason=one_line(verdict.reason, 400),
+        reason=one_line(reason_of(verdict) if good is False else verdict.reason, 400),
         sources=tuple(f"context {index + 1}" for index in seen if index < contexts),
     )
 

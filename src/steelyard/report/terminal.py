@@ -139,7 +139,8 @@ def _turn(turn: Evaluation, metric: str, width: int) -> list[Text]:
     head = f"  {view.score.value:.2f}  {one_line(view.title, max(width - 10, 30))}"
     if against is None:
         return [Text(head)]
-    return [Text(head), Text(f'        "{one_line(against.about, max(width - 12, 30))}"', style="dim")]
+    about = f'        "{one_line(against.about, max(width - 12, 30))}"'
+    return [Text(head), Text(about, style="dim"), Text(f"        {against.reason}", style="dim")]
 
 
 def _made(figures: ReportFigures) -> list[Text]:

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, reason_of, shorten, worst_verdict
+from steelyard.cli._words import amount, shorten, worst_verdict
 from steelyard.cli.demo._compare import MetricDifference
+from steelyard.report import reason_of
 from steelyard.scores import Evaluation, Score
 
 __all__ = ["COLUMNS", "Board"]

@@ -6,6 +6,7 @@ import os
 import queue
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -20,6 +21,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Hallucination, default_metrics
 from steelyard.online import Monitor
+from steelyard.report import report
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard_langchain import CallbackHandler
@@ -72,6 +74,8 @@ def play(console: Console, *, database: str, model: str | None, base_url: str | 
         style="dim",
     )
     board.steps("Next", _next(database, model))
+    if page := _page(database):
+        board.say(f"The report is in {page}: open it in a browser.", style="bold")
     board.steps("In a chain of your own", _OWN)
     return 1 if pending else 0
 
@@ -81,6 +85,16 @@ _OWN = (
     ("from steelyard_langchain import CallbackHandler", ""),
     ('chain.invoke(question, config={"callbacks": [CallbackHandler(Monitor())]})', ""),
 )
+
+
+def _page(database: str) -> str | None:
+    """Write the report beside the database; None where Jinja2 is not installed or the folder is read-only."""
+    page = str(Path(database).with_suffix(".html"))
+    try:
+        report(database, by="variant").write_html(page)
+    except ConfigurationError:
+        return None
+    return page
 
 
 def _chat_model(model: str | None, base_url: str | None) -> BaseChatModel:

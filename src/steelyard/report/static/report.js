@@ -17,7 +17,7 @@
     const scales = { x: { time: true, range: [data.times[0] - half, data.times.at(-1) + half] }, y: { range: [0, 1.02] } };
     const level = data.times.map(() => data.threshold);
     new uPlot({
-      width, height: 230, tzDate: utc, scales, cursor: { sync, y: false },
+      width, height: 238, padding: [8, 24, 10, 0], tzDate: utc, scales, cursor: { sync, y: false },
       bands: [{ series: [2, 1], fill: token("--band") }],
       axes: [axis({ show: false }), axis({ size: 40, values: (_, ticks) => ticks.map((tick) => tick.toFixed(1)) })],
       series: [
@@ -30,7 +30,7 @@
       ],
     }, [data.times, data.low, data.high, data.mean, level], box);
     new uPlot({
-      width, height: 116, tzDate: utc, scales: { x: scales.x, y: { range: (u, low, high) => [0, Math.max(high, 1)] } },
+      width, height: 116, padding: [8, 24, 0, 0], tzDate: utc, scales: { x: scales.x, y: { range: (u, low, high) => [0, Math.max(high, 1)] } },
       cursor: { sync, y: false }, legend: { show: false },
       axes: [axis({}), axis({ size: 40, space: 18, values: (_, ticks) => ticks.map((t) => (t >= 1e4 ? t / 1e3 + "k" : t)) })],
       series: [{}, { label: "scored", fill: token("--band"), stroke: token("--accent"), width: 1,
