@@ -61,6 +61,7 @@ class Moments:
     square: float = 0.0
     square_value: float = 0.0
     square_value_value: float = 0.0
+    fourth: float = 0.0
     least: float = 1.0
 
     def add(self, value: float, inclusion: float = 1.0) -> None:
@@ -73,6 +74,7 @@ class Moments:
         self.square += weight * weight
         self.square_value += weight * weight * value
         self.square_value_value += weight * weight * value * value
+        self.fourth += weight**4
         self.least = min(self.least, inclusion)
 
     def merge(self, other: Moments) -> None:
@@ -84,6 +86,7 @@ class Moments:
         self.square += other.square
         self.square_value += other.square_value
         self.square_value_value += other.square_value_value
+        self.fourth += other.fourth
         self.least = min(self.least, other.least)
 
     @property
@@ -116,7 +119,10 @@ class Moments:
         # weights vary, the more of it is estimated, and the fewer degrees of freedom the quantile has.
         estimated = 1 - ends * (size / self.n) ** 2
         tail = (1 + level) / 2
-        freedom = max(size - 1, 1.0) / estimated if estimated > 1e-6 else math.inf
+        # A few heavy weights make the variance less certain than the mean: Satterthwaite's degrees,
+        # (sum w^2)^2 / sum w^4, are too few, Kish's too many; in simulation their geometric mean covers best.
+        freedom = max(math.sqrt(max(size - 1, 1.0) * self.square**2 / self.fourth), 1.0)
+        freedom = freedom / estimated if estimated > 1e-6 else math.inf
         return wilson(mean, trials, t_quantile(tail, freedom) if freedom < 1e6 else normal_quantile(tail))
 
     def _variance_ratio(self, mean: float, prior: float) -> float:
@@ -160,8 +166,9 @@ def weighted_mean(
     shrinks to a point, and for few values. The variance ratio is shrunk towards 1 by as much as four turns
     would tell, times the share of values that are 0 or 1: a few equal values do not show that all are equal.
 
-    In simulation it covers 93 to 97 % on average over rates and shapes, from 5 turns on and with inclusion
-    probabilities from .01 to 1; for a single rate any interval's coverage jumps with n, here down to 89 %.
+    In simulation (tests/stats/test_mean.py, 5 to 200 turns) it covers 92 to 99 % on average over five shapes,
+    also with inclusion probabilities from .01 to 1. Single cells fall to .74 (5 turns), .85 (200 turns, one
+    in 33 bad, bad ones picked more often): bad turns of large weight are then mostly absent from the sample.
 
     Args:
         values: Each in 0..1.
