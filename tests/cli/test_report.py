@@ -1,4 +1,4 @@
-"""`steelyard report`: weighted means and the worst turns of a results file."""
+"""`steelyard report`: weighted means with intervals, an axis of time, and one HTML file."""
 
 from __future__ import annotations
 
@@ -42,16 +42,35 @@ def write(path: Path, *evaluations: Evaluation) -> Path:
     return path
 
 
+def row_of(out: str) -> list[str]:
+    return next(line.split() for line in out.splitlines() if line.startswith("faithfulness"))
+
+
 def test_means_are_weighted_by_inclusion(steelyard: Steelyard, tmp_path: Path) -> None:
     """Ten bad turns were all judged, ten good ones stand for a hundred: (10 x 0 + 100 x 1) / 110."""
     turns = [made(n, 0.0, 1.0) for n in range(10)] + [made(n, 1.0, 0.1) for n in range(10, 20)]
     outcome = steelyard("report", "--db", write(tmp_path / "s.db", *turns))
     assert outcome.status == 0
-    row = next(line.split() for line in outcome.out.splitlines() if line.startswith("faithfulness"))
-    assert row[1] == "0.91"
-    # By hand: the sum of w^2 (x - m)^2 is 16.53, times 20/19; 1.96 times its root over 110 is 0.074.
-    assert row[2] == "0.07"
-    assert row[3:5] == ["10", "10"]
+    name, mean, interval, scored, passed, *_ = row_of(outcome.out)
+    assert (name, mean, scored, passed) == ("faithfulness", "0.91", "20", "91%")
+    low, high = map(float, interval.split("–"))
+    assert 0.6 < low < 0.85 and 0.93 < high < 1
+    assert "rests on 20 turns" in outcome.out
+
+
+def test_turns_that_are_all_good_still_have_an_interval(steelyard: Steelyard, tmp_path: Path) -> None:
+    outcome = steelyard("report", "--db", write(tmp_path / "s.db", *(made(n, 1.0, 1) for n in range(32))))
+    assert row_of(outcome.out)[2] == "0.89–1.00"
+
+
+def test_a_fall_shows_on_the_axis_of_time(steelyard: Steelyard, tmp_path: Path) -> None:
+    turns = [
+        made(day * 20 + n, 0.2 if day == 5 else 0.9, 1, age=24 * (6 - day))
+        for day in range(7)
+        for n in range(20)
+    ]
+    trend = row_of(steelyard("report", "--db", write(tmp_path / "s.db", *turns)).out)[-1]
+    assert trend[5] == "▁" and set(trend[:5] + trend[6]) == {"█"}
 
 
 def test_the_worst_turns_go_by_their_question(steelyard: Steelyard, tmp_path: Path) -> None:
@@ -66,8 +85,25 @@ def test_filters(steelyard: Steelyard, tmp_path: Path) -> None:
     path = write(tmp_path / "s.db", made(1, 1, 1, tag="new"), made(2, 1, 1, age=30), made(3, 1, 1, tag="old"))
     assert steelyard("report", "--db", path).out.startswith("3 records")
     assert steelyard("report", "--db", path, "--tag", "new").out.startswith("1 record ")
-    assert steelyard("report", "--db", path, "--last", "24").out.startswith("2 records")
-    assert steelyard("report", "--db", path, "--metric", "nonsense").out.startswith("0 records")
+    assert steelyard("report", "--db", path, "--since", "24h").out.startswith("2 records")
+    assert steelyard("report", "--db", path, "--until", "24h").out.startswith("1 record ")
+    nothing = steelyard("report", "--db", path, "--metric", "nonsense").out
+    assert nothing.startswith("0 records") and "no evaluated turns" in nothing
+
+
+def test_groups_are_set_side_by_side(steelyard: Steelyard, tmp_path: Path) -> None:
+    turns = [made(n, 0.9, 1, tag="a") for n in range(40)] + [made(n, 0.4, 1, tag="b") for n in range(40, 80)]
+    out = steelyard("report", "--db", write(tmp_path / "s.db", *turns), "--by", "tag").out
+    assert "-0.50" in out and "cannot be told" not in out
+    assert "no turn has a model" in steelyard("report", "--db", tmp_path / "s.db", "--by", "model").out
+
+
+def test_a_page_is_written(steelyard: Steelyard, tmp_path: Path) -> None:
+    page = tmp_path / "out.html"
+    outcome = steelyard("report", "--db", write(tmp_path / "s.db", made(1, 1, 1)), "--out", page)
+    assert outcome.status == 0 and "wrote" in outcome.out
+    assert page.read_text().startswith("<!doctype html>")
+    assert steelyard("report", "--db", tmp_path / "s.db", "--out", tmp_path / "no" / "x.html").status == 2
 
 
 def test_judges_that_are_mixed_are_pointed_out(steelyard: Steelyard, tmp_path: Path) -> None:
@@ -82,6 +118,7 @@ def test_no_such_file(steelyard: Steelyard, tmp_path: Path) -> None:
     assert "there is no results file" in outcome.err
 
 
-def test_hours_to_come_are_refused(steelyard: Steelyard, tmp_path: Path) -> None:
+def test_a_time_that_is_none_is_refused(steelyard: Steelyard, tmp_path: Path) -> None:
     path = str(write(tmp_path / "s.db", made(1, 0.5, 1.0)))
-    assert steelyard("report", "--db", path, "--last", "-1").status == 2
+    outcome = steelyard("report", "--db", path, "--since", "yesterday-ish")
+    assert outcome.status == 2 and "is not a time" in outcome.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from steelyard.errors import MissingDependency
@@ -54,6 +55,12 @@ class Results(Sequence[Evaluation]):
     def __str__(self) -> str:
         return "\n".join(map(_line, self.summary)) or ("no metrics" if self.evaluations else "no records")
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks: each metric's mean with its interval."""
+        rows = "".join(map(_html_row, self.summary))
+        heads = "".join(f"<th>{name}</th>" for name in ("metric", "mean", "95 % interval", "scored", "pass"))
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
     def to_pandas(self) -> pd.DataFrame:
         """One row a record: id, question, answer and the value of each metric, missing where there is none.
 
@@ -75,6 +82,18 @@ def _row(evaluation: Evaluation) -> dict[str, Any]:
         "answer": record.answer if record else None,
         **{score.metric: score.value for score in evaluation.scores},
     }
+
+
+def _html_row(summary: MetricSummary) -> str:
+    found, passed = summary.estimate, summary.pass_rate
+    cells = [
+        summary.metric,
+        "" if found is None else f"{found.value:.3f}",
+        "" if found is None else f"{found.low:.3f} to {found.high:.3f}",
+        f"{summary.scored}",
+        "" if passed is None else f"{passed.value:.0%}",
+    ]
+    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
 
 def _line(summary: MetricSummary) -> str:

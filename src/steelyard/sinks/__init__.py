@@ -13,7 +13,7 @@ from steelyard.errors import MissingDependency
 from steelyard.sinks._by_name import sink_from
 from steelyard.sinks._counts import Counting, ScoreCounts
 from steelyard.sinks._described import span_attributes
-from steelyard.sinks._read import connect_readonly, read_evaluations, read_jsonl
+from steelyard.sinks._read import connect_readonly, evaluation_of, read_evaluations, read_jsonl
 from steelyard.sinks._retention import Retention
 from steelyard.sinks._sink import Monitored, Observing, ReportsDecisions, Sink
 from steelyard.sinks.jsonl import JSONLSink
@@ -46,6 +46,7 @@ __all__ = [
     "ScoreCounts",
     "Sink",
     "connect_readonly",
+    "evaluation_of",
     "observe_monitor",
     "prune",
     "read_evaluations",

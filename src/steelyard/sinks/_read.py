@@ -71,6 +71,23 @@ def read_evaluations(
         _log.warning("%s: %d evaluations cannot be read and were left out", os.fspath(path), bad)
 
 
+def evaluation_of(connection: sqlite3.Connection, record_id: str) -> Evaluation | None:
+    """The Evaluation of one record, over a connection of `connect_readonly`; None where there is none.
+
+    Raises:
+        InvalidRecord: If what is stored is not an Evaluation.
+    """
+    before, connection.row_factory = connection.row_factory, sqlite3.Row
+    try:
+        row = connection.execute("SELECT * FROM evaluations WHERE record_id = ?", (record_id,)).fetchone()
+        if row is None:
+            return None
+        first = connection.execute("PRAGMA user_version").fetchone()[0] == 1
+        return (_read_first if first else read_evaluation)(connection, row, metric=None)
+    finally:
+        connection.row_factory = before
+
+
 def _read_first(connection: sqlite3.Connection, row: sqlite3.Row, *, metric: str | None) -> Evaluation:
     """From a file of schema 1, which nobody has written to since."""
     scores = connection.execute(

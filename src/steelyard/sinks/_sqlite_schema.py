@@ -52,7 +52,7 @@ TABLES: Final = (
     """CREATE TABLE evaluations (
         record_id TEXT NOT NULL UNIQUE, evaluated_at REAL NOT NULL, duration REAL NOT NULL,
         trace_id TEXT, span_id TEXT, run_id TEXT, framework TEXT,
-        record_status TEXT, question TEXT, answer TEXT, tags TEXT,
+        record_status TEXT, question TEXT, answer TEXT, tags TEXT, metadata TEXT,
         requests INTEGER NOT NULL, questions INTEGER NOT NULL, reasked INTEGER NOT NULL,
         prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
         cost REAL, seconds REAL NOT NULL, body INTEGER NOT NULL
@@ -136,6 +136,8 @@ def read_evaluation(
     data = bodies[row["body"]]
     if isinstance(data.get("record"), dict):
         data["record"] |= {"question": row["question"] or "", "answer": row["answer"] or ""}
+        if row["metadata"]:
+            data["record"]["metadata"] = json.loads(row["metadata"])
     parts = {
         (body, stored_id(score, record_id)): score
         for body in wanted
@@ -175,9 +177,8 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         # Taken out of the body: each text is stored once.
         "question": text_of(texts.pop("question", "")) if record is not None else None,
         "answer": text_of(texts.pop("answer", "")) if record is not None else None,
-        "tags": text_of(json.dumps(texts.get("tags", []), ensure_ascii=False))
-        if record is not None
-        else None,
+        "tags": _json(texts.get("tags", [])) if record is not None else None,
+        "metadata": _json(metadata) if (metadata := texts.pop("metadata", None)) else None,
         "requests": _integer(usage.requests),
         "questions": _integer(usage.questions),
         "reasked": _integer(usage.reasked),
@@ -265,6 +266,10 @@ def _whole(evaluation: Evaluation) -> dict[str, Any]:
     known = {*_IN_COLUMNS, "provenance"}
     scores = [{name: item for name, item in score.items() if name not in known} for score in data["scores"]]
     return {**data, "scores": scores}
+
+
+def _json(value: object) -> str:
+    return text_of(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain_value))
 
 
 def _text(value: object) -> str | None:

@@ -1,8 +1,46 @@
-"""The stats room: what a set of scores means."""
+"""The stats room: what a set of scores means.
 
+Scores of live traffic are a sample whose members were picked with unequal, known probabilities. The functions
+here turn such samples into figures with intervals; they need numpy alone and read or write nothing.
+
+>>> from steelyard.stats import weighted_mean
+>>> bad, good = [0.2] * 10, [1.0] * 10
+>>> estimate = weighted_mean(bad + good, [1.0] * 10 + [0.1] * 10)  # suspicious turns were all picked
+>>> round(estimate.value, 3)
+0.927
+"""
+
+from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
+from steelyard.stats._difference import Difference, difference_of, paired_difference, unpaired_difference
+from steelyard.stats._labels import auroc, cohen_kappa, corrected_mean
+from steelyard.stats._mean import FEW, Estimate, Moments, pass_rate, turns_needed, weighted_mean
+from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
+from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer
 
 __all__ = [
+    "FEW",
+    "ConfidenceSequence",
+    "Difference",
+    "Estimate",
+    "FallAlarm",
     "MetricSummary",
+    "Moments",
+    "Slice",
     "Summarizer",
+    "adjusted_rand",
+    "auroc",
+    "benjamini_hochberg",
+    "cluster",
+    "cohen_kappa",
+    "corrected_mean",
+    "difference_of",
+    "ewma",
+    "find_slices",
+    "name_clusters",
+    "paired_difference",
+    "pass_rate",
+    "turns_needed",
+    "unpaired_difference",
+    "weighted_mean",
 ]

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from steelyard.scores import Direction, Evaluation, Score, Usage
-
-__all__ = ["MetricSummary", "Summarizer"]
+from steelyard.stats._mean import Estimate, Moments
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +22,10 @@ class MetricSummary:
     """The bar, if there is one."""
     mean: float | None
     """Mean of the values, each weighted by 1 / its inclusion probability; None where nothing was scored."""
+    estimate: Estimate | None
+    """The mean again, with its interval."""
+    pass_rate: Estimate | None
+    """The share of turns on the right side of the threshold, weighted as the mean is; None without one."""
     scored: int
     """Scores with a value."""
     passed: int
@@ -44,8 +47,8 @@ class _Tally:
     """One metric's running sums."""
 
     first: Score
-    weight: float = 0.0
-    total: float = 0.0
+    values: Moments = field(default_factory=Moments)
+    passes: Moments = field(default_factory=Moments)
     passed: int = 0
     below: int = 0
     scored: int = 0
@@ -61,10 +64,10 @@ class _Tally:
             self.missing[score.status][cause] += 1
             self.explanations.setdefault(cause, score.explanation)
             return
-        weight = 1 / score.inclusion_probability
         self.scored += 1
-        self.weight += weight
-        self.total += weight * score.value
+        self.values.add(score.value, score.inclusion_probability)
+        if score.passed is not None:
+            self.passes.add(float(score.passed), score.inclusion_probability)
         self.passed += score.passed is True
         self.below += score.passed is False
         self.worst.append((record_id, score))
@@ -76,7 +79,9 @@ class _Tally:
             metric=self.first.metric,
             direction=self.first.direction,
             threshold=self.first.threshold,
-            mean=self.total / self.weight if self.weight else None,
+            mean=self.values.mean,
+            estimate=self.values.estimate(),
+            pass_rate=self.passes.estimate(),
             scored=self.scored,
             passed=self.passed,
             below=self.below,

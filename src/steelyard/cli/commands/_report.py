@@ -9,33 +9,42 @@ import typer
 
 def report(
     db: Annotated[str, typer.Option("--db", metavar="FILE", help="The results file.")] = "steelyard.db",
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Only turns judged since then: 24h, 7d, 2026-11-01.")
+    ] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Only turns judged before then.")] = "",
     metric: Annotated[str, typer.Option("--metric", "-m", metavar="NAME", help="Only this metric.")] = "",
     tag: Annotated[str, typer.Option(metavar="TAG", help="Only turns with this tag.")] = "",
-    last: Annotated[
-        float, typer.Option(min=0.0, metavar="HOURS", help="Only turns judged in these last hours.")
-    ] = 0.0,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELD",
+            help="Compare groups: tag, judge, framework or a metadata field such as version.",
+        ),
+    ] = "",
+    out: Annotated[
+        str, typer.Option(metavar="FILE.html", help="Write one HTML file instead of printing tables.")
+    ] = "",
 ) -> None:
     """Sum up the scores of a running application.
 
     Means are weighted by how likely each turn was to be picked, so that sampling suspicious turns more often
-    does not make the application look worse than it is. The interval is for the mean.
+    does not make the application look worse than it is. Intervals are for the mean, at 95 %.
 
     **Examples**
 
     - `steelyard report`
-    - `steelyard report --db prod.db --last 24 --metric faithfulness`
-    - `steelyard report --tag inventing`
+    - `steelyard report --db prod.db --since 24h --metric faithfulness`
+    - `steelyard report --since 7d --by version --out report.html`
     """
-    import time
-
     from rich.console import Console
 
-    from steelyard.cli.scoring._summary import Tally, show
-    from steelyard.sinks import read_evaluations
+    from steelyard.report import print_figures
+    from steelyard.report import report as make
 
-    tally = Tally(by_question=True)
-    since = time.time() - last * 3600 if last else None
-    for evaluation in read_evaluations(db, metric=metric or None, since=since):
-        if not tag or (evaluation.record and tag in evaluation.record.tags):
-            tally.add(evaluation)
-    show(Console(), tally, title=f"in {db}")
+    made = make(db, since=since, until=until, metric=metric or None, tag=tag or None, by=by or None)
+    if out:
+        made.write_html(out)
+        Console(highlight=False).print(f"wrote {out}", markup=False)
+    else:
+        print_figures(Console(highlight=False), made.figures)

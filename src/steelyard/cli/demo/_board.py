@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, reason_of, shorten, worst_verdict
-from steelyard.cli.demo._compare import Difference
+from steelyard.cli._words import amount, shorten, worst_verdict
+from steelyard.cli.demo._compare import MetricDifference
+from steelyard.report import reason_of
 from steelyard.scores import Evaluation, Score
 
 COLUMNS = ("faithfulness", "hallucination")
@@ -62,17 +63,18 @@ class Board:
         against = _against(second, self._verdict)
         self._console.print(line.append(gap).append(against), no_wrap=True, crop=True)
 
-    def comparison(self, differences: Sequence[Difference]) -> None:
+    def comparison(self, differences: Sequence[MetricDifference]) -> None:
         """How the chains differ, metric by metric."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("Mean over questions", no_wrap=True)
-        for heading in ("A", "B", "B - A", "95 % interval", "GeneratedQuestions"):
+        for heading in ("A", "B", "B - A", "95 % interval", "Questions"):
             table.add_column(heading, justify="right", no_wrap=True)
-        for one in differences:
+        for metric in differences:
+            one = metric.difference
             style = "bold" if one.clear else "dim"
             interval = f"{one.low:+.2f} to {one.high:+.2f}"
-            cells = (amount(one.first), amount(one.second), f"{one.value:+.2f}", interval, str(one.pairs))
-            table.add_row(Text(one.metric), *(Text(cell, style=style) for cell in cells))
+            cells = (amount(one.first), amount(one.second), f"{one.value:+.2f}", interval, str(one.n))
+            table.add_row(Text(metric.metric), *(Text(cell, style=style) for cell in cells))
         self.say()
         self._console.print(table)
         self.say()

@@ -6,6 +6,7 @@ import os
 import queue
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -14,12 +15,13 @@ from rich.console import Console
 from steelyard.cli._words import counted
 from steelyard.cli.demo._board import COLUMNS, Board
 from steelyard.cli.demo._chain import ExtractiveChatModel, build_chain, inventing
-from steelyard.cli.demo._compare import Difference, compare
+from steelyard.cli.demo._compare import MetricDifference, compare
 from steelyard.cli.demo._text import QUESTIONS, UNANSWERABLE, passages
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Hallucination, default_metrics
 from steelyard.online import Monitor
+from steelyard.report import report
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard_langchain import CallbackHandler
@@ -70,6 +72,8 @@ def play(console: Console, *, database: str, model: str | None, base_url: str | 
         style="dim",
     )
     board.steps("Next", _next(database, model))
+    if page := _page(database):
+        board.say(f"The report is in {page}: open it in a browser.", style="bold")
     board.steps("In a chain of your own", _OWN)
     return 1 if pending else 0
 
@@ -79,6 +83,16 @@ _OWN = (
     ("from steelyard_langchain import CallbackHandler", ""),
     ('chain.invoke(question, config={"callbacks": [CallbackHandler(Monitor())]})', ""),
 )
+
+
+def _page(database: str) -> str | None:
+    """Write the report beside the database; None where Jinja2 is not installed or the folder is read-only."""
+    page = str(Path(database).with_suffix(".html"))
+    try:
+        report(database, by="variant").write_html(page)
+    except ConfigurationError:
+        return None
+    return page
 
 
 def _chat_model(model: str | None, base_url: str | None) -> BaseChatModel:
@@ -155,19 +169,20 @@ def _conclude(board: Board, plain: Mapping[str, Evaluation], invented: Mapping[s
     board.say()
 
 
-def _finding(differences: Sequence[Difference]) -> str:
+def _finding(differences: Sequence[MetricDifference]) -> str:
     """The largest difference that can be told from chance, in a sentence."""
-    clear = [one for one in differences if one.clear]
+    clear = [one for one in differences if one.difference.clear]
     if not clear:
         return "The two chains cannot be told apart on these questions."
-    most = max(clear, key=lambda one: abs(one.value))
-    worse, other = ("B", most.second) if most.second_is_worse else ("A", most.first)
-    better = most.first if most.second_is_worse else most.second
+    found = max(clear, key=lambda one: abs(one.difference.value))
+    most = found.difference
+    worse, other = ("B", most.second) if found.second_is_worse else ("A", most.first)
+    better = most.first if found.second_is_worse else most.second
     low, high = sorted((abs(most.low), abs(most.high)))
     return (
-        f"Chain {worse} is worse: {most.metric} {other:.2f} against {better:.2f}, "
+        f"Chain {worse} is worse: {found.metric} {other:.2f} against {better:.2f}, "
         f"{abs(most.value):.2f} apart "
-        f"(95 % interval {low:.2f} to {high:.2f}, {most.pairs} questions)."
+        f"(95 % interval {low:.2f} to {high:.2f}, {most.n} questions)."
     )
 
 

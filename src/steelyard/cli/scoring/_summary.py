@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from rich import box
@@ -13,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, counted, printable, reason_of, shorten, worst_verdict
+from steelyard.cli._words import amount, counted, printable, shorten, worst_verdict
+from steelyard.report import reason_of
 from steelyard.scores import Evaluation, Provenance, Score, Usage
-from steelyard.stats import MetricSummary, Summarizer
+from steelyard.stats import Estimate, MetricSummary, Summarizer
 
 _WORST = 3
 _FULL = 6
@@ -23,42 +22,8 @@ _ID = 24
 _REMEMBERED = 10_000
 
 
-@dataclass(slots=True)
-class _Moments:
-    """Running sums of one metric's values, each weighted by 1 / its inclusion probability."""
-
-    number: int = 0
-    weight: float = 0.0
-    value: float = 0.0
-    square: float = 0.0
-    square_value: float = 0.0
-    square_value_value: float = 0.0
-
-    def add(self, value: float, weight: float) -> None:
-        self.number += 1
-        self.weight += weight
-        self.value += weight * value
-        self.square += weight * weight
-        self.square_value += weight * weight * value
-        self.square_value_value += weight * weight * value * value
-
-    @property
-    def margin(self) -> float | None:
-        """Half the width of the 95 % interval of the weighted (Hajek) mean.
-
-        Linearised variance (Särndal, Swensson & Wretman, Model Assisted Survey Sampling, 1992, chapter 5)
-        times n / (n - 1); by the normal approximation.
-        """
-        if self.number < 2:
-            return None
-        mean = self.value / self.weight
-        spread = self.square_value_value - 2 * mean * self.square_value + mean * mean * self.square
-        correction = self.number / (self.number - 1)
-        return 1.96 * math.sqrt(max(spread, 0.0) * correction) / self.weight
-
-
 class Tally:
-    """Adds up Evaluations in bounded memory: the engine's sums, how they spread, and how they were made."""
+    """Adds up Evaluations in bounded memory: what they come to, and how they were made."""
 
     def __init__(self, *, by_question: bool = False) -> None:
         """Args: by_question: Whether bad records go by their question rather than their id."""
@@ -67,7 +32,6 @@ class Tally:
         self._by_question = by_question
         self.makings: Counter[str] = Counter()
         self.readings: dict[str, str] = {}
-        self._moments: defaultdict[str, _Moments] = defaultdict(_Moments)
 
     def add(self, evaluation: Evaluation) -> None:
         """Take one into account."""
@@ -78,8 +42,6 @@ class Tally:
         for score in evaluation.scores:
             if score.options:
                 self.readings.setdefault(score.metric, score.options)
-            if score.value is not None:
-                self._moments[score.metric].add(score.value, 1 / score.inclusion_probability)
 
     def _remember(self, record_id: str, question: str) -> None:
         """Keep a question, and now and then let go of those that are not among the worst."""
@@ -97,10 +59,6 @@ class Tally:
     def nothing_worked(self) -> list[MetricSummary]:
         """Metrics that failed on some records and succeeded on none."""
         return [summary for summary in self.metrics if summary.failed and not summary.scored]
-
-    def margin(self, metric: str) -> float | None:
-        """Half the width of the 95 % interval of a metric's mean."""
-        return self._moments[metric].margin
 
 
 def show(console: Console, tally: Tally, *, title: str, price: str = "") -> None:
@@ -137,27 +95,32 @@ def _section(console: Console, title: str, rows: Sequence[str | Text], *, style:
 def _table(tally: Tally) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     table.add_column("\nMetric", no_wrap=True)
-    for heading in ("\nMean", "95 %\n±", "\nPass", "\nFail", "Pass\nif", "Not\nappl.", "\nFailed"):
+    for heading in ("\nMean", "95 %\ninterval", "\nPass", "\nFail", "Pass\nif", "Not\nappl.", "\nFailed"):
         table.add_column(heading, justify="right", no_wrap=True)
     for summary in tally.metrics:
-        table.add_row(*_row(summary, tally.margin(summary.metric)))
+        table.add_row(*_row(summary))
     return table
 
 
-def _row(summary: MetricSummary, margin: float | None) -> list[Text]:
+def _row(summary: MetricSummary) -> list[Text]:
     judged = summary.threshold is not None and summary.scored > 0
     sign = "≥" if summary.direction == "higher" else "≤"
     failed = sum(summary.failed.values())
     return [
         Text(summary.metric),
         Text(amount(summary.mean), style="bold"),
-        Text(amount(margin), style="dim"),
+        Text(_interval(summary.estimate), style="dim"),
         Text(f"{summary.passed:,}" if judged else "-"),
         Text(f"{summary.below:,}" if judged else "-", style="yellow" if judged and summary.below else ""),
         Text("-" if summary.threshold is None else f"{sign} {summary.threshold:g}", style="dim"),
         Text(f"{sum(summary.not_applicable.values()):,}", style="dim"),
         Text(f"{failed:,}", style="red" if failed else "dim"),
     ]
+
+
+def _interval(found: Estimate | None) -> str:
+    """Both ends: an interval is seldom symmetric, and near 0 and 1 it never is."""
+    return "-" if found is None else f"{amount(found.low)}–{amount(found.high)}"
 
 
 def _reasons(summaries: Iterable[MetricSummary], status: Literal["not_applicable", "failed"]) -> list[str]:

@@ -1,0 +1,136 @@
+"""From a database's answers to the figures of a report."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+from steelyard.report._slices import slices_of
+from steelyard.report.figures import GroupFigure, MetricFigure, Point, ReportFigures, WorstTurns
+from steelyard.report.period import bucket_width
+from steelyard.report.queries import BARS, Missing, ResultsReader, Scope, Sums, Totals
+from steelyard.stats import FEW, Moments, difference_of
+
+_WORST = 6
+_GROUPS = 12
+
+
+def build_figures(
+    reader: ResultsReader, scope: Scope | None = None, *, by: str | None = None, worst: int = _WORST
+) -> ReportFigures:
+    """Ask a database for everything a report shows.
+
+    Args:
+        reader: The database.
+        scope: Which results; all where None.
+        by: What to cut groups by: `tag`, `judge`, `framework` or a metadata field such as `version`.
+        worst: How many of the worst turns to show for each metric.
+
+    Raises:
+        ConfigurationError: If the database cannot be read.
+    """
+    scope = scope or Scope()
+    totals = reader.totals(scope)
+    first, last = totals.first or 0.0, totals.last or 0.0
+    width = bucket_width(max(last - first, 1.0))
+    start = first // width * width
+    sums = reader.sums(scope, start=start, width=width)
+    metrics = _metrics(sums, start, width)
+    missing = tuple(reader.missing(scope))
+    grouped = reader.sums(scope, start=start, width=max(last - start, width) + 1, by=by) if by else []
+    groups = _groups(grouped)
+    notes = [*_notes(totals, metrics, missing)]
+    if by and not groups:
+        notes.append(f"no turn has a {by}: nothing to compare")
+    return ReportFigures(
+        source=reader.name,
+        made_at=time.time(),
+        width=width,
+        totals=totals,
+        metrics=metrics,
+        missing=missing,
+        made=tuple(reader.made(scope)),
+        worst=tuple(
+            WorstTurns(metric=one.metric, turns=tuple(reader.worst(scope, one.metric, limit=worst)))
+            for one in metrics
+        ),
+        by=by,
+        groups=groups,
+        slices=slices_of(reader, scope, metrics),
+        notes=tuple(notes),
+    )
+
+
+def _metrics(sums: Sequence[Sums], start: float, width: float) -> tuple[MetricFigure, ...]:
+    by_name: defaultdict[str, list[Sums]] = defaultdict(list)
+    for one in sums:
+        by_name[one.metric].append(one)
+    return tuple(_metric(parts, start, width) for _, parts in sorted(by_name.items()))
+
+
+def _metric(parts: Sequence[Sums], start: float, width: float) -> MetricFigure:
+    values, passes = Moments(), Moments()
+    for part in parts:
+        values.merge(part.values)
+        passes.merge(part.passes)
+    weights = [sum(part.bars[index] for part in parts) for index in range(BARS)]
+    estimate = values.estimate()
+    assert estimate is not None
+    points = [
+        Point(time=start + part.bucket * width, estimate=found)
+        for part in sorted(parts, key=lambda part: part.bucket)
+        # A day on which only suspicious turns were picked says little of the others: the floor tells it so.
+        if (found := part.values.estimate(floor=values.least)) is not None
+    ]
+    return MetricFigure(
+        metric=parts[-1].metric,
+        direction=parts[-1].direction,
+        threshold=parts[-1].threshold,
+        estimate=estimate,
+        pass_rate=passes.estimate(),
+        points=tuple(points),
+        shares=tuple(weight / values.weight for weight in weights),
+        stands_for=values.weight,
+        unequal=values.effective_n < 0.999 * values.n,
+    )
+
+
+def _groups(sums: Sequence[Sums]) -> tuple[GroupFigure, ...]:
+    """Each metric's groups, the largest ones, each beside the first by name."""
+    by_name: defaultdict[str, list[Sums]] = defaultdict(list)
+    for one in sums:
+        if one.group:
+            by_name[one.metric].append(one)
+    figures = []
+    for metric, parts in sorted(by_name.items()):
+        largest = sorted(parts, key=lambda part: -part.values.n)[:_GROUPS]
+        ordered = sorted(largest, key=lambda part: part.group or "")
+        for index, part in enumerate(ordered):
+            estimate = part.values.estimate()
+            assert estimate is not None and part.group is not None
+            figures.append(
+                GroupFigure(
+                    metric=metric,
+                    direction=part.direction,
+                    group=part.group,
+                    estimate=estimate,
+                    difference=difference_of(ordered[0].values, part.values) if index else None,
+                )
+            )
+    return tuple(figures)
+
+
+def _notes(totals: Totals, metrics: Sequence[MetricFigure], missing: Sequence[Missing]) -> list[str]:
+    notes = []
+    if not totals.turns:
+        return ["There are no evaluated turns here."]
+    if not metrics:
+        notes.append("No score has a value: every one failed or was not applicable; the reasons are below.")
+    if totals.turns < FEW:
+        notes.append(f"All of this rests on {totals.turns} turns; with fewer than {FEW} it says little.")
+    if not totals.with_content:
+        notes.append("Questions and answers were not stored, so that turns cannot be opened.")
+    if any(one.cause == "missing_reference" for one in missing):
+        notes.append("Some metrics need a reference answer, and some turns have none.")
+    return notes

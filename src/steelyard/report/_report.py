@@ -1,0 +1,106 @@
+"""A report as a value: a notebook shows it, a file keeps it, pandas takes its figures."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.report._build import build_figures
+from steelyard.report._sqlite import SQLiteResults
+from steelyard.report.figures import ReportFigures
+from steelyard.report.html import render_html
+from steelyard.report.period import moment
+from steelyard.report.queries import Scope
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the scores of a database add up to."""
+
+    figures: ReportFigures
+    """Everything it shows, as data."""
+
+    def write_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML file that needs no network.
+
+        Raises:
+            ConfigurationError: If the file cannot be written.
+            MissingDependency: If Jinja2 is not installed.
+        """
+        page = render_html(self.figures)
+        try:
+            Path(path).write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise ConfigurationError(f"{os.fspath(path)!r} cannot be written: {error.strerror}") from error
+
+    def _repr_html_(self) -> str:
+        """The whole page in a frame of its own, so that its style and script do not touch the notebook."""
+        from html import escape
+
+        page = escape(render_html(self.figures), quote=True)
+        return (
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="Steelyard report" '
+            'style="width:100%;height:720px;border:0"></iframe>'
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row for each metric and piece of time: mean, both ends of its interval, scored turns.
+
+        Raises:
+            MissingDependency: If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingDependency("pandas", extra="pandas") from None
+        return pd.DataFrame(
+            [
+                {
+                    "metric": metric.metric,
+                    "time": pd.Timestamp(point.time, unit="s", tz="UTC"),
+                    "mean": point.estimate.value,
+                    "low": point.estimate.low,
+                    "high": point.estimate.high,
+                    "n": point.estimate.n,
+                }
+                for metric in self.figures.metrics
+                for point in metric.points
+            ],
+            columns=["metric", "time", "mean", "low", "high", "n"],
+        )
+
+
+def report(
+    db: str | os.PathLike[str] = "steelyard.db",
+    *,
+    since: str = "",
+    until: str = "",
+    metric: str | None = None,
+    tag: str | None = None,
+    by: str | None = None,
+) -> Report:
+    """Look at the results in a file that `SQLiteSink` wrote.
+
+    Args:
+        db: The file.
+        since: Only turns evaluated since then: `7d`, `24h`, or a date.
+        until: Only turns evaluated before then.
+        metric: Only this metric.
+        tag: Only turns with this tag.
+        by: Compare groups by `tag`, `judge`, `framework` or a metadata field such as `version`.
+
+    Raises:
+        ConfigurationError: If the file cannot be read, or a time is not one.
+    """
+    now = time.time()
+    scope = Scope(since=moment(since, now=now), until=moment(until, now=now), metric=metric, tag=tag)
+    with closing(SQLiteResults(db)) as reader:
+        return Report(build_figures(reader, scope, by=by))

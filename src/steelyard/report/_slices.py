@@ -1,0 +1,103 @@
+"""Which parts of the traffic stand out: tags, frameworks, metadata and clusters of questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from steelyard.report.figures import MetricFigure, SliceFigure
+from steelyard.report.queries import ResultsReader, SampledScore, Scope
+from steelyard.stats import cluster, find_slices, name_clusters
+
+_SAMPLE = 3_000
+_VALUES = 30
+_QUESTIONS = 800
+_SHOWN = 12
+_ABOUT = "questions about"
+
+
+def slices_of(
+    reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure]
+) -> tuple[SliceFigure, ...]:
+    """The slices that stand out from the rest, and those that changed otherwise than the rest.
+
+    They are looked for among the latest 3,000 scores of each metric; a change is one between the first and
+    the second half of the time these span.
+    """
+    named: dict[str, str] | None = None
+    found: list[SliceFigure] = []
+    for metric in metrics:
+        scores = reader.sample(scope, metric.metric, limit=_SAMPLE)
+        if len(scores) < 40 or all(score.value == scores[0].value for score in scores):
+            continue
+        if named is None:
+            named = _clusters([score.question for score in scores])
+        found += _of_metric(metric, scores, named)
+    return tuple(sorted(found, key=lambda one: one.q)[:_SHOWN])
+
+
+def _of_metric(
+    metric: MetricFigure, scores: Sequence[SampledScore], clusters: dict[str, str]
+) -> list[SliceFigure]:
+    columns = _columns(scores, clusters)
+    middle = (scores[0].evaluated_at + scores[-1].evaluated_at) / 2
+    after = [score.evaluated_at >= middle for score in scores]
+    values = [score.value for score in scores]
+    inclusion = [score.inclusion for score in scores]
+    return [
+        SliceFigure(
+            metric=metric.metric,
+            direction=metric.direction,
+            attribute=one.name.split("\0")[0],
+            value=one.value,
+            n=one.n,
+            share=one.share,
+            difference=one.difference,
+            q=one.q,
+            of_fall=fall,
+        )
+        for fall in (False, True)
+        for one in find_slices(values, columns, inclusion=inclusion, after=after if fall else None)
+    ]
+
+
+def _columns(scores: Sequence[SampledScore], clusters: dict[str, str]) -> dict[str, list[str | None]]:
+    """A column for each frequent value of an attribute, as a turn may have several tags."""
+    columns: dict[str, list[str | None]] = {}
+    for name in sorted({name for score in scores for name in score.attributes}):
+        counts = Counter(value for score in scores for value in score.attributes.get(name, ()))
+        common = [value for value, count in counts.most_common(_VALUES) if count >= 10]
+        if name != "tag" and len(counts) > _VALUES:
+            continue  # an id or a text: every turn has its own
+        for value in common:
+            columns[f"{name}\0{value}"] = [
+                value if value in score.attributes.get(name, ()) else None for score in scores
+            ]
+    if len(set(clusters.values())) > 1:
+        columns[_ABOUT] = [clusters.get(score.question) for score in scores]
+    return columns
+
+
+def _clusters(questions: Sequence[str]) -> dict[str, str]:
+    """The name of each question's cluster, over the most frequent questions."""
+    counts = Counter(question for question in questions if question.strip())
+    chosen = sorted(counts, key=lambda question: (-counts[question], question))[:_QUESTIONS]
+    if len(chosen) < 8:
+        return {}
+    with ThreadPoolExecutor(1) as thread:  # a notebook's own thread already runs a loop
+        vectors = thread.submit(lambda: asyncio.run(_embed(chosen))).result()
+    labels = cluster(vectors).tolist()
+    names = name_clusters(chosen, labels)
+    return {
+        question: names[label] or f"cluster {label + 1}"
+        for question, label in zip(chosen, labels, strict=True)
+    }
+
+
+async def _embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    from steelyard.judge import StaticEmbedder
+
+    vectors, _ = await StaticEmbedder().embed(texts)
+    return vectors

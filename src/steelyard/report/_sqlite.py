@@ -1,0 +1,277 @@
+"""The queries of a report over a file that `SQLiteSink` wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import methodcaller
+from typing import Any
+
+from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.report.queries import (
+    BARS,
+    Made,
+    Missing,
+    SampledScore,
+    Scope,
+    Sums,
+    Totals,
+    attributes_of,
+)
+from steelyard.scores import Evaluation
+from steelyard.sinks import connect_readonly, evaluation_of
+from steelyard.stats import Moments
+
+_P = "s.inclusion_probability"
+_METADATA_IN_SCHEMA_1 = "CASE WHEN json_valid(e.json) THEN json_extract(e.json, '$.record.metadata') END"
+_BY = {
+    "judge": ("coalesce(s.judge, '')", ""),
+    "framework": ("coalesce(e.framework, '')", ""),
+    "tag": ("t.value", "JOIN json_each(CASE WHEN json_valid(e.tags) THEN e.tags ELSE '[]' END) t"),
+}
+
+
+class SQLiteResults:
+    """A `ResultsReader` over a results file, which may still be written to."""
+
+    def __init__(self, path: str | os.PathLike[str] = "steelyard.db") -> None:
+        """Open a file for reading.
+
+        Raises:
+            ConfigurationError: If there is no such file, or it holds no results of this version.
+        """
+        self._path = os.fspath(path)
+        self._connection = connect_readonly(path)
+        # A stored text may hold anything; a byte that is not UTF-8 must not end the report.
+        self._connection.text_factory = methodcaller("decode", "utf-8", "replace")
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        self._metadata = _METADATA_IN_SCHEMA_1 if version == 1 else "e.metadata"
+
+    @property
+    def name(self) -> str:
+        """The file's path."""
+        return self._path
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def totals(self, scope: Scope) -> Totals:
+        """All turns of a scope together."""
+        where, values = _turns(scope)
+        with self._readable():
+            row = self._connection.execute(
+                f"""SELECT count(*), count(e.record_status), min(e.evaluated_at), max(e.evaluated_at),
+                    total(e.requests), total(e.prompt_tokens), total(e.completion_tokens), sum(e.cost),
+                    count(e.cost), total(e.seconds) FROM evaluations e WHERE {where}""",
+                values,
+            ).fetchone()
+            turns = row[0]
+            return Totals(
+                turns=turns,
+                with_content=row[1],
+                first=row[2],
+                last=row[3],
+                requests=int(row[4]),
+                prompt_tokens=int(row[5]),
+                completion_tokens=int(row[6]),
+                cost=row[7],
+                priced=row[8],
+                seconds=row[9],
+                median_duration=self._duration(scope, turns // 2),
+                high_duration=self._duration(scope, turns * 95 // 100),
+            )
+
+    def _duration(self, scope: Scope, rank: int) -> float | None:
+        where, values = _turns(scope)
+        row = self._connection.execute(
+            f"SELECT e.duration FROM evaluations e WHERE {where} ORDER BY e.duration LIMIT 1 OFFSET :rank",
+            {**values, "rank": rank},
+        ).fetchone()
+        return float(row[0]) if row else None
+
+    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> list[Sums]:
+        """Running sums for each metric, piece of time and group."""
+        where, values = _scores(scope)
+        group, join = _grouping(by, self._metadata)
+        turns = "JOIN evaluations e ON e.record_id = s.record_id" if by or scope.tag else ""
+        # Added up here, as the rows come: to group them SQLite would sort them all, which takes longer.
+        with self._readable():
+            rows = self._connection.execute(
+                f"""SELECT s.metric, CAST((s.evaluated_at - :start) / :width AS INTEGER), {group},
+                    s.value, s.passed, {_P}, s.threshold, s.direction = 'lower'
+                    FROM scores s {turns} {join}
+                    WHERE s.status = 'scored' AND s.value IS NOT NULL AND {where}""",
+                {**values, "start": start, "width": width, "by": f'$."{by}"'},
+            )
+            return _added(rows)
+
+    def missing(self, scope: Scope) -> list[Missing]:
+        """Counts of scores without a value, most frequent first."""
+        where, values = _scores(scope)
+        with self._readable():
+            rows = self._connection.execute(
+                f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown') AS why, min(s.explanation),
+                    count(*)
+                    FROM scores s {_with_turns(scope)} WHERE s.status != 'scored' AND {where}
+                    GROUP BY s.metric, s.status, why ORDER BY count(*) DESC, s.metric""",
+                values,
+            )
+            return [
+                Missing(metric=metric, status=status, cause=cause, explanation=why, count=count)
+                for metric, status, cause, why, count in rows
+            ]
+
+    def made(self, scope: Scope) -> list[Made]:
+        """How the scores were made, most frequent first."""
+        where, values = _scores(scope)
+        with self._readable():
+            rows = self._connection.execute(
+                f"""SELECT s.judge, coalesce(s.embedder, ''), coalesce(s.prompt_version, ''),
+                    coalesce(s.calibrated, 0), count(*)
+                    FROM scores s {_with_turns(scope)} WHERE s.judge IS NOT NULL AND {where}
+                    GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC""",
+                values,
+            )
+            return [
+                Made(
+                    judge=judge,
+                    embedder=embedder,
+                    prompt_version=prompt,
+                    calibrated=bool(known),
+                    scores=count,
+                )
+                for judge, embedder, prompt, known, count in rows
+            ]
+
+    def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
+        """The worst turns by a metric, worst first."""
+        where, values = _scores(scope)
+        with self._readable():
+            rows = self._connection.execute(
+                f"""SELECT s.record_id FROM scores s {_with_turns(scope)}
+                    WHERE s.metric = :worst AND s.status = 'scored' AND s.value IS NOT NULL AND {where}
+                    ORDER BY CASE s.direction WHEN 'lower' THEN -s.value ELSE s.value END,
+                    s.evaluated_at DESC, s.record_id LIMIT :limit""",
+                {**values, "worst": metric, "limit": limit},
+            ).fetchall()
+            return [found for (record,) in rows if (found := self._evaluation(record)) is not None]
+
+    def _evaluation(self, record: str) -> Evaluation | None:
+        try:
+            return evaluation_of(self._connection, record)
+        except InvalidRecord:
+            return None
+
+    def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
+        """The latest scores of a metric, in order of time."""
+        where, values = _scores(scope)
+        with self._readable():
+            rows = self._connection.execute(
+                f"""SELECT s.value, {_P}, s.evaluated_at, substr(coalesce(e.question, ''), 1, 500), e.tags,
+                    e.framework,
+                    {self._metadata}
+                    FROM scores s JOIN evaluations e ON e.record_id = s.record_id
+                    WHERE s.metric = :sampled AND s.status = 'scored' AND s.value IS NOT NULL AND {where}
+                    ORDER BY s.evaluated_at DESC LIMIT :limit""",
+                {**values, "sampled": metric, "limit": limit},
+            )
+            return [_sampled(row) for row in rows][::-1]
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Turn SQLite's errors into one that says which file cannot be read."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ConfigurationError(f"{self._path!r} cannot be read: {error}") from error
+
+
+def _with_turns(scope: Scope) -> str:
+    return "JOIN evaluations e ON e.record_id = s.record_id" if scope.tag else ""
+
+
+def _turns(scope: Scope) -> tuple[str, dict[str, Any]]:
+    conditions = {
+        "e.evaluated_at >= :since": scope.since,
+        "e.evaluated_at < :until": scope.until,
+        _TAGGED: scope.tag,
+        "e.record_id IN (SELECT record_id FROM scores WHERE metric = :metric)": scope.metric,
+    }
+    return _given(conditions, scope)
+
+
+def _scores(scope: Scope) -> tuple[str, dict[str, Any]]:
+    conditions = {
+        "s.evaluated_at >= :since": scope.since,
+        "s.evaluated_at < :until": scope.until,
+        _TAGGED: scope.tag,
+        "s.metric = :metric": scope.metric,
+    }
+    return _given(conditions, scope)
+
+
+_TAGGED = (
+    "EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(e.tags) THEN e.tags ELSE '[]' END) "
+    "WHERE value = :tag)"
+)
+
+
+def _given(conditions: dict[str, Any], scope: Scope) -> tuple[str, dict[str, Any]]:
+    where = " AND ".join(text for text, value in conditions.items() if value is not None) or "1"
+    return where, {"since": scope.since, "until": scope.until, "tag": scope.tag, "metric": scope.metric}
+
+
+def _grouping(by: str | None, metadata: str) -> tuple[str, str]:
+    if by is None:
+        return "NULL", ""
+    if by in _BY:
+        return _BY[by]
+    if '"' in by:
+        raise ConfigurationError(
+            f"{by!r} cannot be the name of a metadata field here: it holds a quotation mark"
+        )
+    return f"CASE WHEN json_valid({metadata}) THEN CAST(json_extract({metadata}, :by) AS TEXT) END", ""
+
+
+def _added(rows: Iterable[Sequence[Any]]) -> list[Sums]:
+    found: dict[tuple[str, int, str | None], Sums] = {}
+    for metric, bucket, group, value, passed, inclusion, threshold, lower in rows:
+        sums = found.get((metric, bucket, group))
+        if sums is None or sums.threshold != threshold:
+            sums = found[metric, bucket, group] = Sums(
+                metric=metric,
+                bucket=bucket,
+                group=group,
+                values=sums.values if sums else Moments(),
+                passes=sums.passes if sums else Moments(),
+                bars=sums.bars if sums else [0.0] * BARS,
+                threshold=threshold,
+                direction="lower" if lower else "higher",
+            )
+        sums.values.add(value, inclusion)
+        if passed is not None:
+            sums.passes.add(passed, inclusion)
+        sums.bars[min(max(int(value * BARS), 0), BARS - 1)] += 1 / inclusion
+    return [found[key] for key in sorted(found, key=lambda key: (key[0], key[1], key[2] or ""))]
+
+
+def _sampled(row: Sequence[Any]) -> SampledScore:
+    value, inclusion, when, question, tags, framework, metadata = row
+    return SampledScore(
+        value=min(max(value, 0.0), 1.0),
+        inclusion=inclusion,
+        evaluated_at=when,
+        question=question,
+        attributes=attributes_of(_parsed(tags), framework, _parsed(metadata)),
+    )
+
+
+def _parsed(text: str | None) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,179 @@
+"""A turn as it is read: its texts cut into pieces, each with the claims that rest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from steelyard.report._reasons import reason_of
+from steelyard.report._text import one_line, visible
+from steelyard.scores import Evaluation, Score, Verdict
+
+_ANSWER = 8_000
+_CONTEXT = 2_400
+_CONTEXTS = 12
+_CLAIMS = 40
+_LEAD = 300
+_BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Piece:
+    """A stretch of text that the same claims rest on."""
+
+    text: str
+    """The text, made harmless."""
+    claims: tuple[int, ...] = ()
+    """Numbers of the claims, from 0."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Passage:
+    """A text in pieces."""
+
+    title: str
+    """What it is."""
+    pieces: tuple[Piece, ...]
+    """In order."""
+    cut: int = 0
+    """How many characters are not shown."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """One verdict in words."""
+
+    about: str
+    """What was judged."""
+    verdict: str
+    """What the judge said of it."""
+    good: bool | None
+    """Whether that speaks for the answer; None where it cannot be told."""
+    reason: str
+    """Why."""
+    sources: tuple[str, ...]
+    """The passages with its evidence, e.g. `context 2`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnView:
+    """One turn, opened at one metric."""
+
+    title: str
+    """The question, or the record's id where content was not stored."""
+    score: Score
+    """The metric's score."""
+    others: tuple[Score, ...]
+    """The other metrics' scores with a value."""
+    record_id: str
+    """The record's id."""
+    trace_id: str
+    """The trace's id, or empty."""
+    question: str
+    """The question; empty where it was not stored."""
+    reference: str
+    """The expected answer, or empty."""
+    answer: Passage | None
+    """The answer; None where it was not stored."""
+    contexts: tuple[Passage, ...]
+    """The contexts, best first."""
+    more_contexts: int
+    """How many contexts are not shown."""
+    claims: tuple[Claim, ...]
+    """The verdicts, in the judge's order."""
+    more_claims: int
+    """How many verdicts are not shown."""
+    explanation: str
+    """The score's own words."""
+
+
+def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
+    """A turn as it is read, opened at a metric."""
+    score, record = evaluation[metric], evaluation.record
+    verdicts = score.verdicts[:_CLAIMS]
+    contexts = record.contexts if record else ()
+    trace = evaluation.trace
+    return TurnView(
+        title=one_line(record.question, 160)
+        if record and record.question
+        else f"turn {visible(evaluation.record_id)}",
+        score=score,
+        others=tuple(
+            other for other in evaluation.scores if other.metric != metric and other.value is not None
+        ),
+        record_id=visible(evaluation.record_id),
+        trace_id=visible((trace.trace_id if trace else "") or ""),
+        question=visible(record.question[:_ANSWER]) if record else "",
+        reference=visible((record.reference or "")[:_ANSWER]) if record else "",
+        answer=_passage("Answer", record.answer, _in_answer(record.answer, verdicts), _ANSWER)
+        if record
+        else None,
+        contexts=tuple(
+            _passage(f"Context {index + 1}", context.text, _in_context(index, verdicts), _CONTEXT)
+            for index, context in enumerate(contexts[:_CONTEXTS])
+        ),
+        more_contexts=max(len(contexts) - _CONTEXTS, 0),
+        claims=tuple(_claim(verdict, len(contexts)) for verdict in verdicts),
+        more_claims=len(score.verdicts) - len(verdicts),
+        explanation=one_line(score.explanation, 400),
+    )
+
+
+def _claim(verdict: Verdict, contexts: int) -> Claim:
+    value = verdict.value
+    if isinstance(value, bool):
+        said, good = "yes" if value else "no", value != (verdict.kind in _BAD_WHEN_TRUE)
+    else:
+        said, good = (f"{value:.2f}" if isinstance(value, float) else str(value)), None
+    if value is None:
+        said = f"no verdict ({verdict.cause or 'unknown'})"
+    seen = sorted({piece.context for piece in verdict.evidence if piece.context is not None})
+    return Claim(
+        about=one_line(verdict.about, 500),
+        verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
+        good=good,
+        reason=one_line(reason_of(verdict) if good is False else verdict.reason, 400),
+        sources=tuple(f"context {index + 1}" for index in seen if index < contexts),
+    )
+
+
+_Span = tuple[int, int, int]
+
+
+def _in_answer(answer: str, verdicts: Sequence[Verdict]) -> list[_Span]:
+    """Where the answer says what was judged: the verdict's own span, or else its words where they stand."""
+    spans = []
+    for number, verdict in enumerate(verdicts):
+        span = getattr(verdict, "span", None)
+        if span is None and len(verdict.about) > 3 and (start := answer.find(verdict.about)) >= 0:
+            span = (start, start + len(verdict.about))
+        if span is not None:
+            spans.append((span[0], span[1], number))
+    return spans
+
+
+def _in_context(index: int, verdicts: Sequence[Verdict]) -> list[_Span]:
+    return [
+        (piece.start, piece.end, number)
+        for number, verdict in enumerate(verdicts)
+        for piece in verdict.evidence
+        if piece.context == index and piece.start is not None and piece.end is not None
+    ]
+
+
+def _passage(title: str, text: str, spans: Iterable[_Span], size: int) -> Passage:
+    """A text cut to size around its first span, in pieces between the ends of spans."""
+    whole = len(text)
+    kept = [(max(start, 0), min(end, whole), number) for start, end, number in spans if start < end]
+    first = min((start for start, _, _ in kept), default=0)
+    offset = max(min(first - _LEAD, whole - size), 0) if first > size // 2 else 0
+    stop = min(offset + size, whole)
+    edges = sorted({offset, stop, *(min(max(edge, offset), stop) for span in kept for edge in span[:2])})
+    pieces = [
+        Piece(
+            text=visible(text[low:high]),
+            claims=tuple(number for start, end, number in kept if start <= low and high <= end),
+        )
+        for low, high in zip(edges, edges[1:], strict=False)
+    ]
+    return Passage(title=title, pieces=tuple(pieces), cut=whole - (stop - offset))

@@ -1,0 +1,123 @@
+"""What a report shows, as plain data: the same for the terminal, the HTML file and a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steelyard.report.queries import Made, Missing, Totals
+from steelyard.scores import Direction, Evaluation
+from steelyard.stats import Difference, Estimate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One piece of time on a metric's axis."""
+
+    time: float
+    """When it starts, as Unix time."""
+    estimate: Estimate
+    """The mean with its interval."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricFigure:
+    """One metric over the whole period."""
+
+    metric: str
+    """The metric's name."""
+    direction: Direction
+    """Which way is better."""
+    threshold: float | None
+    """The threshold last used."""
+    estimate: Estimate
+    """The weighted mean with its interval."""
+    pass_rate: Estimate | None
+    """The weighted share of turns that pass; None without a threshold."""
+    points: tuple[Point, ...]
+    """The mean over time."""
+    shares: tuple[float, ...]
+    """The weighted share of turns in each of 20 bars from 0 to 1."""
+    stands_for: float
+    """How many turns of the application the scored ones stand for: the sum of 1 / inclusion probability."""
+    unequal: bool
+    """Whether turns were picked with different probabilities, so that a plain mean would mislead."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupFigure:
+    """One metric in one group, beside the group it is compared with."""
+
+    metric: str
+    """The metric's name."""
+    direction: Direction
+    """Which way is better."""
+    group: str
+    """The group's name."""
+    estimate: Estimate
+    """Its weighted mean."""
+    difference: Difference | None
+    """This group - the first one; None for the first itself."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SliceFigure:
+    """A part of the traffic in which a metric stands out."""
+
+    metric: str
+    """The metric's name."""
+    direction: Direction
+    """Which way is better."""
+    attribute: str
+    """`tag`, `framework`, `questions about` or a metadata field."""
+    value: str
+    """Its value in the slice."""
+    n: int
+    """Scored turns in it."""
+    share: float
+    """Its share of all turns, 0..1."""
+    difference: Difference
+    """Slice - rest, or after - before."""
+    q: float
+    """Corrected p-value."""
+    of_fall: bool
+    """Whether the slice explains a change between the two halves of the period."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorstTurns:
+    """The worst turns by one metric."""
+
+    metric: str
+    """The metric's name."""
+    turns: tuple[Evaluation, ...]
+    """Worst first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportFigures:
+    """Everything a report shows."""
+
+    source: str
+    """The database."""
+    made_at: float
+    """When the report was made, as Unix time."""
+    width: float
+    """Seconds a piece of time lasts."""
+    totals: Totals
+    """All turns together."""
+    metrics: tuple[MetricFigure, ...]
+    """Metrics with values, by name."""
+    missing: tuple[Missing, ...]
+    """Scores without a value."""
+    made: tuple[Made, ...]
+    """How the scores were made."""
+    worst: tuple[WorstTurns, ...]
+    """The worst turns of each metric."""
+    by: str | None
+    """What groups are cut by."""
+    groups: tuple[GroupFigure, ...]
+    """Metrics by group."""
+    slices: tuple[SliceFigure, ...]
+    """Parts of the traffic that stand out."""
+    notes: tuple[str, ...]
+    """What a reader must know before believing a figure."""

@@ -1,0 +1,111 @@
+"""Figures as one HTML file that needs no network and runs nothing but its own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import MissingDependency
+from steelyard.report._text import one_line, visible
+from steelyard.report._turns import TurnView, turn_view
+from steelyard.report.figures import MetricFigure, ReportFigures
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def render_html(figures: ReportFigures) -> str:
+    """The page, as text.
+
+    Judged text is escaped, and characters that steer direction or control are replaced. A content security
+    policy allows the page's own style and script by their hashes, and nothing else.
+
+    Raises:
+        MissingDependency: If Jinja2 is not installed.
+    """
+    script = _static("uPlot.iife.min.js") + "\n" + _static("report.js")
+    style = _static("uPlot.min.css") + "\n" + _static("report.css")
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            figures=figures,
+            charts=[_chart(metric) for metric in figures.metrics],
+            turns=_turns(figures),
+            groups=_groups(figures),
+            script=script,
+            style=style,
+            policy=policy,
+        )
+    )
+
+
+def _groups(figures: ReportFigures) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for one in figures.groups:
+        found.setdefault(one.metric, []).append(one)
+    return found
+
+
+def _turns(figures: ReportFigures) -> dict[str, list[TurnView]]:
+    return {worst.metric: [turn_view(turn, worst.metric) for turn in worst.turns] for worst in figures.worst}
+
+
+def _chart(metric: MetricFigure) -> dict[str, Any]:
+    """What the page's script draws."""
+    estimates = [point.estimate for point in metric.points]
+    return {
+        "times": [point.time for point in metric.points],
+        "mean": [round(one.value, 4) for one in estimates],
+        "low": [round(one.low, 4) for one in estimates],
+        "high": [round(one.high, 4) for one in estimates],
+        "n": [one.n for one in estimates],
+        "threshold": metric.threshold,
+        "shares": [round(share, 5) for share in metric.shares],
+    }
+
+
+@cache
+def _static(name: str) -> str:
+    return (files("steelyard.report") / "static" / name).read_text(encoding="utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError:
+        raise MissingDependency("jinja2", extra="report") from None
+    environment = Environment(
+        loader=PackageLoader("steelyard.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(amount=_amount, signed=_signed, when=_when, safe_text=visible, line=one_line)
+    return environment
+
+
+def _amount(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def _when(time: float | None) -> str:
+    return "–" if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,185 @@
+"""What a report asks of stored results: one small Protocol, whatever the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from steelyard.scores import Direction, Evaluation, Outcome
+from steelyard.stats import Moments
+
+BARS = 20
+"""Bars of a distribution over 0..1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scope:
+    """Which results are meant."""
+
+    since: float | None = None
+    """Only turns evaluated at or after this Unix time."""
+    until: float | None = None
+    """Only turns evaluated before this Unix time."""
+    metric: str | None = None
+    """Only this metric."""
+    tag: str | None = None
+    """Only turns with this tag."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """All turns of a scope together."""
+
+    turns: int = 0
+    """Evaluated turns."""
+    with_content: int = 0
+    """Of those, stored with question and answer."""
+    first: float | None = None
+    """When the first was evaluated, as Unix time."""
+    last: float | None = None
+    """When the last was evaluated."""
+    requests: int = 0
+    """Judge and embedding requests."""
+    prompt_tokens: int = 0
+    """Tokens sent to the judge."""
+    completion_tokens: int = 0
+    """Tokens received from it."""
+    cost: float | None = None
+    """US dollars, where prices are known."""
+    priced: int = 0
+    """Turns whose cost is known."""
+    seconds: float = 0.0
+    """Seconds waited for judges, summed over requests."""
+    median_duration: float | None = None
+    """Seconds an evaluation took, in the median."""
+    high_duration: float | None = None
+    """Seconds that 95 % of evaluations did not exceed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sums:
+    """One metric's running sums over one piece of time and one group."""
+
+    metric: str
+    """The metric's name."""
+    bucket: int
+    """Which piece of time, from 0."""
+    group: str | None
+    """The group, where the question was put by group."""
+    values: Moments
+    """Of the values."""
+    passes: Moments
+    """Of passed (1) and failed (0)."""
+    bars: list[float]
+    """Weight in each of the bars of the distribution."""
+    threshold: float | None
+    """The threshold last used."""
+    direction: Direction
+    """Which way is better."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Missing:
+    """Scores without a value, of one cause."""
+
+    metric: str
+    """The metric's name."""
+    status: Outcome
+    """`not_applicable` or `failed`."""
+    cause: str
+    """The stable word for why."""
+    explanation: str
+    """One of the explanations."""
+    count: int
+    """How many."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """One way in which scores were made."""
+
+    judge: str
+    """The judge's name."""
+    embedder: str
+    """The embedder's name, or empty."""
+    prompt_version: str
+    """Version of the judge's wording."""
+    calibrated: bool
+    """Whether its probabilities were calibrated against people."""
+    scores: int
+    """How many scores were made so."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SampledScore:
+    """One score with what slices are cut by."""
+
+    value: float
+    """In 0..1."""
+    inclusion: float
+    """The probability with which the turn was picked."""
+    evaluated_at: float
+    """Unix time."""
+    question: str
+    """The question, or empty."""
+    attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Tags, framework and the user's metadata, as texts."""
+
+
+class ResultsReader(Protocol):
+    """Reads stored results. Every method may raise `ConfigurationError` for a database it cannot read."""
+
+    @property
+    def name(self) -> str:
+        """The database's name, for people."""
+        ...
+
+    def totals(self, scope: Scope) -> Totals:
+        """All turns of a scope together."""
+        ...
+
+    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> list[Sums]:
+        """Running sums for each metric, piece of time and group.
+
+        Args:
+            scope: Which results.
+            start: Unix time at which piece 0 starts.
+            width: Seconds a piece lasts.
+            by: `tag`, `judge`, `framework` or the name of a metadata field; None for no groups.
+        """
+        ...
+
+    def missing(self, scope: Scope) -> list[Missing]:
+        """Counts of scores without a value, most frequent first."""
+        ...
+
+    def made(self, scope: Scope) -> list[Made]:
+        """How the scores were made, most frequent first."""
+        ...
+
+    def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
+        """The worst turns by a metric, worst first, with all their scores; unreadable ones are left out."""
+        ...
+
+    def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
+        """The latest scores of a metric, in order of time."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
+
+
+def attributes_of(tags: object, framework: object, metadata: object) -> dict[str, list[str]]:
+    """What slices are cut by: a turn's tags, its framework, and what is short in its metadata."""
+    found: dict[str, list[str]] = {}
+    if isinstance(tags, list):
+        found["tag"] = [tag for tag in tags if isinstance(tag, str)]
+    if isinstance(framework, str):
+        found["framework"] = [framework]
+    items: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
+    for name, value in items.items():
+        if isinstance(value, bool | int | str) and len(str(value)) <= 80:
+            found[str(name)] = [str(value)]
+    return found

@@ -1,0 +1,168 @@
+"""Figures as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.report._text import one_line
+from steelyard.report._turns import turn_view
+from steelyard.report.figures import MetricFigure, Point, ReportFigures
+from steelyard.scores import Evaluation
+from steelyard.stats import Estimate
+
+_BARS = "▁▂▃▄▅▆▇█"
+_TREND = 20
+_WORST = 3
+_SPAN = 0.2
+_LEGEND = "means are weighted by inclusion; a trend spans its own range, at least .2 of the scale"
+
+
+def print_figures(console: Console, figures: ReportFigures) -> None:
+    """Print a report's figures."""
+    totals = figures.totals
+    noun = "record" if totals.turns == 1 else "records"
+    console.print(Text(f"{totals.turns:,} {noun} in {one_line(figures.source, 200)}", style="bold"))
+    if totals.first is not None:
+        console.print(Text(f"{_when(totals.first)} to {_when(totals.last)} UTC", style="dim"))
+    for note in figures.notes:
+        console.print(Text(note, style="yellow"))
+    if figures.metrics:
+        console.print(_metrics(figures.metrics))
+        console.print(Text(_LEGEND, style="dim"))
+    _section(console, f"By {figures.by}", _groups(figures))
+    _section(console, "What stands out", _slices(figures))
+    _section(console, "Scores without a value", _missing(figures))
+    _section(console, "Worst records", _worst(figures, console.width - 2))
+    _section(console, "How these numbers were made", _made(figures))
+
+
+def _section(console: Console, title: str, rows: Sequence[Text]) -> None:
+    if not rows:
+        return
+    console.print()
+    console.print(Text(title, style="bold"))
+    for row in rows:
+        for line in row.wrap(console, console.width - 2):
+            console.print(Text.assemble("  ", line))
+
+
+def _metrics(metrics: Sequence[MetricFigure]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    table.add_column("Metric", no_wrap=True)
+    for heading in ("Mean", "95 %", "Scored", "Pass"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Trend", no_wrap=True)
+    for one in metrics:
+        passed = one.pass_rate
+        table.add_row(
+            Text(one_line(one.metric, 40)),
+            Text(f"{one.estimate.value:.2f}", style="bold"),
+            Text(_interval(one.estimate), style="dim"),
+            Text(f"{one.estimate.n:,}", style="yellow" if one.estimate.few else ""),
+            Text("-" if passed is None else f"{passed.value:.0%}"),
+            Text(_trend(one.points)),
+        )
+    return table
+
+
+def _interval(found: Estimate) -> str:
+    return f"{found.low:.2f}–{found.high:.2f}"
+
+
+def _trend(points: Sequence[Point]) -> str:
+    """The latest means as bars."""
+    means = [point.estimate.value for point in points[-_TREND:]]
+    top = max(means, default=1.0)
+    bottom = max(min(*means, top - _SPAN) if means else 0.0, 0.0)
+    span = max(top - bottom, _SPAN)
+    return "".join(_BARS[min(int((mean - bottom) / span * 8), 7)] for mean in means)
+
+
+def _groups(figures: ReportFigures) -> list[Text]:
+    rows = []
+    for one in figures.groups:
+        text = Text(
+            f"{one_line(one.metric, 40)}  {one_line(one.group, 40)}  {one.estimate.value:.2f} "
+            f"({_interval(one.estimate)}, {one.estimate.n:,} scored)"
+        )
+        if one.difference is not None:
+            found = one.difference
+            told = "" if found.clear else ", cannot be told from 0"
+            text.append(f"  {found.value:+.2f} ({found.low:+.2f} to {found.high:+.2f}{told})")
+        rows.append(text)
+    return rows
+
+
+def _slices(figures: ReportFigures) -> list[Text]:
+    return [
+        Text(
+            f"{one_line(one.metric, 40)}  {one_line(one.attribute, 40)}: {one_line(one.value, 60)}  "
+            f"{one.difference.value:+.2f} ({one.difference.low:+.2f} to {one.difference.high:+.2f}, "
+            f"{one.n:,} scored) {'changed otherwise than the rest' if one.of_fall else 'beside the rest'}"
+        )
+        for one in figures.slices
+    ]
+
+
+def _missing(figures: ReportFigures) -> list[Text]:
+    return [
+        Text(
+            f"{one_line(one.metric, 40)}  {one.count:,}  {one.status.replace('_', ' ')} "
+            f"({one_line(one.cause, 60)}): {one_line(one.explanation, 300)}",
+            style="red" if one.status == "failed" else "dim",
+        )
+        for one in figures.missing[:12]
+    ]
+
+
+def _worst(figures: ReportFigures, width: int) -> list[Text]:
+    """The turns that do not pass, worst first, each with what weighs most against it."""
+    rows: list[Text] = []
+    for worst in figures.worst:
+        bad = [turn for turn in worst.turns if turn[worst.metric].passed is False][:_WORST]
+        if bad:
+            rows.append(Text(one_line(worst.metric, 40)))
+        for turn in bad:
+            rows += _turn(turn, worst.metric, width)
+    return rows
+
+
+def _turn(turn: Evaluation, metric: str, width: int) -> list[Text]:
+    view = turn_view(turn, metric)
+    against = next((claim for claim in view.claims if claim.good is False), None)
+    head = f"  {view.score.value:.2f}  {one_line(view.title, max(width - 10, 30))}"
+    if against is None:
+        return [Text(head)]
+    about = f'        "{one_line(against.about, max(width - 12, 30))}"'
+    return [Text(head), Text(about, style="dim"), Text(f"        {against.reason}", style="dim")]
+
+
+def _made(figures: ReportFigures) -> list[Text]:
+    rows = []
+    for one in figures.made[:6]:
+        known = "" if one.calibrated else " (not calibrated against people)"
+        prompts = f", prompts {one_line(one.prompt_version, 40)}" if one.prompt_version else ""
+        rows.append(Text(f"judge {one_line(one.judge, 80)}{known}{prompts}: {one.scores:,} scores"))
+    if len(figures.made) > 1:
+        rows.append(Text("means over scores made in different ways say little", style="yellow"))
+    totals = figures.totals
+    cost = "" if totals.cost is None else f", ${totals.cost:.4f}"
+    if totals.turns:
+        rows.append(
+            Text(
+                f"{totals.requests:,} judge and embedder calls, {totals.prompt_tokens:,} tokens in, "
+                f"{totals.completion_tokens:,} out{cost}; an evaluation took "
+                f"{totals.median_duration or 0:.2f} s in the median"
+            )
+        )
+    return rows
+
+
+def _when(time: float | None) -> str:
+    return "-" if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,168 @@
+"""A judge held against people's labels: the mean corrected by them, and how far the two agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.stats._mean import Estimate
+from steelyard.stats._quantiles import normal_quantile, t_quantile
+
+_Array = npt.NDArray[np.float64]
+
+
+def corrected_mean(
+    judged: Sequence[float],
+    labelled: Sequence[float],
+    labels: Sequence[float],
+    *,
+    judged_inclusion: Sequence[float] | None = None,
+    labelled_inclusion: Sequence[float] | None = None,
+    level: float = 0.95,
+) -> Estimate:
+    """What people would find on average, from many judged turns and a few that people labelled too (PPI++).
+
+    mean(labels) + l (mean(judged) - mean(labelled)), with the l that makes the variance least (Angelopoulos,
+    Duchi & Zrnic, PPI++, 2023, section 6), kept in 0..1; all means are Hajek's. A judge that tells nothing
+    gives l = 0 and the labels alone.
+
+    Args:
+        judged: The judge's values on turns without a label.
+        labelled: The judge's values on turns with one.
+        labels: What people found there, in the same order.
+        judged_inclusion: The probabilities with which the turns were picked; 1 where None.
+        labelled_inclusion: Those of the labelled turns, for being picked and labelled.
+        level: Nominal coverage.
+
+    Raises:
+        ValueError: If there are fewer than two labels or judged turns.
+    """
+    many, pairs, truth = (np.asarray(part, float) for part in (judged, labelled, labels))
+    if len(pairs) < 2 or len(many) < 2 or len(pairs) != len(truth):
+        raise ValueError("corrected_mean needs at least two judged turns and two labelled pairs")
+    weights, few = _weights(judged_inclusion, len(many)), _weights(labelled_inclusion, len(pairs))
+    size, few_size = 1 / float(np.sum(weights**2)), 1 / float(np.sum(few**2))
+    covariance = _covariance(truth, pairs, few)
+    variance = float(np.sum(weights * (many - weights @ many) ** 2))
+    trust = covariance / ((1 + few_size / size) * variance) if variance > 0 else 0.0
+    trust = min(max(trust, 0.0), 1.0)
+    value = float(few @ truth + trust * (weights @ many - few @ pairs))
+    spread = _mean_variance(truth - trust * pairs, few) + trust**2 * _mean_variance(many, weights)
+    half = t_quantile((1 + level) / 2, max(few_size - 1, 1.0)) * math.sqrt(spread)
+    return Estimate(
+        value=min(max(value, 0.0), 1.0),
+        low=max(value - half, 0.0),
+        high=min(value + half, 1.0),
+        n=len(pairs),
+        effective_n=few_size,
+        level=level,
+    )
+
+
+def _weights(inclusion: Sequence[float] | None, count: int) -> _Array:
+    weights: _Array = np.ones(count) if inclusion is None else 1 / np.asarray(inclusion, float)
+    return weights / float(weights.sum())
+
+
+def _covariance(one: _Array, other: _Array, weights: _Array) -> float:
+    return float(np.sum(weights * (one - weights @ one) * (other - weights @ other)))
+
+
+def _mean_variance(values: _Array, weights: _Array) -> float:
+    """Linearised variance of a Hajek mean, times n / (n - 1) with the effective n."""
+    square = float(np.sum(weights**2))
+    return float(np.sum(weights**2 * (values - weights @ values) ** 2)) / max(1 - square, 1e-9)
+
+
+def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95) -> Estimate:
+    """Agreement between two raters beyond chance, in -1..1 (Cohen 1960).
+
+    The interval uses the large-sample variance (Fleiss, Cohen & Everitt, Psychological Bulletin 72, 1969,
+    eq. 13) on Fisher's scale, artanh(kappa), which keeps it inside the range and wide enough for few pairs.
+
+    Raises:
+        ValueError: If there are no pairs, or both raters gave one and the same answer throughout.
+    """
+    names = {name: index for index, name in enumerate(dict.fromkeys([*first, *second]))}
+    table = np.zeros((len(names), len(names)))
+    for one, other in zip(first, second, strict=True):
+        table[names[one], names[other]] += 1
+    count = int(table.sum())
+    if len(names) < 2:
+        raise ValueError("kappa needs pairs, and at least two different answers among them")
+    share = table / count
+    rows, columns = share.sum(axis=1), share.sum(axis=0)
+    seen, chance = float(np.trace(share)), float(rows @ columns)
+    kappa = (seen - chance) / (1 - chance)
+    diagonal = np.diag(share) * (1 - (rows + columns) * (1 - kappa)) ** 2
+    both = share * (columns[:, None] + rows[None, :]) ** 2
+    beside = (1 - kappa) ** 2 * (both.sum() - np.trace(both))
+    variance = diagonal.sum() + beside - (kappa - chance * (1 - kappa)) ** 2
+    error = math.sqrt(max(variance, 0.0) / count) / (1 - chance)
+    low, high = _fisher(kappa, error, normal_quantile((1 + level) / 2), count)
+    return Estimate(
+        value=kappa,
+        low=low,
+        high=high,
+        n=count,
+        effective_n=float(count),
+        level=level,
+    )
+
+
+def _fisher(kappa: float, error: float, quantile: float, count: int) -> tuple[float, float]:
+    """The interval on the scale of artanh; at the ends of the range, one pair of doubt."""
+    centre = min(max(kappa, -1 + 1 / (count + 1)), 1 - 1 / (count + 1))
+    error = max(error, math.sqrt(1 - centre * centre) / (count + 1))
+    half = quantile * error / (1 - centre * centre)
+    return min(math.tanh(math.atanh(centre) - half), kappa), max(math.tanh(math.atanh(centre) + half), kappa)
+
+
+def auroc(values: Sequence[float], good: Sequence[bool], *, level: float = 0.95) -> Estimate:
+    """The probability that a good turn has a higher value than a bad one, ties counting half.
+
+    The interval inverts Hanley & McNeil's variance (Radiology 143, 1982), taken at each end of the interval
+    and not at the estimate (Newcombe, Statistics in Medicine 25, 2006, method 5): it holds at 0 and 1.
+
+    Raises:
+        ValueError: If there is no good or no bad turn.
+    """
+    data, truth = np.asarray(values, float), np.asarray(good, bool)
+    positive, negative = int(truth.sum()), int((~truth).sum())
+    if not positive or not negative:
+        raise ValueError("auroc needs at least one good and one bad turn")
+    _, inverse, counts = np.unique(data, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    area = float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
+    quantile = normal_quantile((1 + level) / 2)
+
+    def outside(theta: float) -> bool:
+        spread = _area_variance(theta, positive, negative)
+        return abs(area - theta) > quantile * math.sqrt(spread)
+
+    return Estimate(
+        value=area,
+        low=_edge(outside, area, 0.0),
+        high=_edge(outside, area, 1.0),
+        n=len(data),
+        effective_n=float(min(positive, negative)),
+        level=level,
+    )
+
+
+def _area_variance(theta: float, positive: int, negative: int) -> float:
+    middle = (positive + negative) / 2 - 1
+    more = (1 - theta) / (2 - theta) + theta / (1 + theta)
+    return theta * (1 - theta) * (1 + middle * more) / (positive * negative)
+
+
+def _edge(outside: Callable[[float], bool], inside: float, end: float) -> float:
+    """Where the interval ends between a value inside it and an end of the range, by bisection."""
+    beyond = end
+    for _ in range(50):
+        middle = (inside + beyond) / 2
+        inside, beyond = (inside, middle) if outside(middle) else (middle, beyond)
+    return (inside + beyond) / 2

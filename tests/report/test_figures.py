@@ -1,0 +1,157 @@
+"""From a results file to figures, and what is said of files that hold little or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from report.parts import NOON, results, turn
+from steelyard.errors import ConfigurationError
+from steelyard.report import report
+from steelyard.report.html import render_html
+from steelyard.stats import adjusted_rand, weighted_mean
+
+
+def test_the_sums_of_the_database_are_those_of_the_values(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    drawn = [(draw.random(), draw.choice([0.1, 0.5, 1.0])) for _ in range(200)]
+    path = results(
+        tmp_path / "s.db",
+        [turn(n, value, inclusion=p, at=NOON + n * 3600) for n, (value, p) in enumerate(drawn)],
+    )
+    (metric,) = report(path).figures.metrics
+    expected = weighted_mean([value for value, _ in drawn], [p for _, p in drawn])
+    assert expected is not None
+    assert metric.estimate.value == pytest.approx(expected.value)
+    assert (metric.estimate.low, metric.estimate.high) == pytest.approx((expected.low, expected.high))
+    assert metric.stands_for == pytest.approx(sum(1 / p for _, p in drawn))
+    assert sum(metric.shares) == pytest.approx(1)
+    assert sum(point.estimate.n for point in metric.points) == 200
+    assert metric.unequal
+
+
+def test_a_day_of_suspicious_turns_alone_tells_little_of_the_others(tmp_path: Path) -> None:
+    calm = [turn(n, 1.0, inclusion=0.05, at=NOON + n * 3600) for n in range(72)]
+    odd = [turn(100 + n, 0.0, at=NOON + 5 * 86400) for n in range(6)]
+    (metric,) = report(results(tmp_path / "s.db", [*calm, *odd])).figures.metrics
+    last = metric.points[-1].estimate
+    assert last.value == 0 and last.high > 0.8
+
+
+def test_the_tag_and_the_questions_that_fell_are_named(tmp_path: Path) -> None:
+    draw = random.Random(2)
+    kinds = ["How do I reset the password of account {}?", "Where is parcel {} from the warehouse?"]
+    turns = []
+    for n in range(400):
+        kind = draw.randrange(2)
+        bad = draw.random() < (0.6 if kind == 1 and n > 200 else 0.1)
+        asked = kinds[kind].format(draw.choice(["one", "two", "three", "four", "five", "six"]))
+        turns.append(turn(n, 0.0 if bad else 1.0, at=NOON + n * 600, question=asked, team=f"t{kind}"))
+    slices = report(results(tmp_path / "s.db", turns)).figures.slices
+    fallen = {(one.attribute, one.value) for one in slices if one.of_fall and one.difference.value < 0}
+    assert ("team", "t1") in fallen
+    assert any(attribute == "questions about" and "parcel" in value for attribute, value in fallen)
+
+
+def test_clusters_of_real_questions_are_found_again() -> None:
+    """Four topics, each with several wordings, by static vectors."""
+    from steelyard.judge import StaticEmbedder
+    from steelyard.stats import cluster
+
+    topics = [
+        ["reset my password", "forgot the password", "change the login password", "password is not accepted"],
+        ["where is my parcel", "the parcel is late", "track a parcel", "parcel arrived damaged"],
+        ["refund for an order", "when is the refund paid", "money back refund", "refund was too low"],
+        [
+            "invoice shows wrong address",
+            "download the invoice",
+            "invoice with tax number",
+            "send invoice again",
+        ],
+    ]
+    texts = [
+        f"{text} {more}".strip() for topic in topics for text in topic for more in ("", "please", "today?")
+    ]
+    truth = [index for index, topic in enumerate(topics) for _ in range(3 * len(topic))]
+    vectors, _ = asyncio.run(StaticEmbedder().embed(texts))
+    assert adjusted_rand(cluster(vectors).tolist(), truth) >= 0.7
+
+
+def test_groups_carry_the_interval_of_their_difference(tmp_path: Path) -> None:
+    turns = [turn(n, 0.9, version="v1") for n in range(40)]
+    turns += [turn(n, 0.3 if n % 2 else 0.9, version="v2") for n in range(40, 80)]
+    first, second = report(results(tmp_path / "s.db", turns), by="version").figures.groups
+    assert (first.group, first.difference) == ("v1", None)
+    assert second.difference is not None and second.difference.clear
+    assert second.difference.value == pytest.approx(-0.3)
+
+
+@pytest.mark.parametrize(
+    ("turns", "said"),
+    [
+        ([], "no evaluated turns"),
+        ([turn(1, 0.5)], "rests on 1 turn"),
+        ([turn(n, None) for n in range(3)], "No score has a value"),
+        ([turn(n, 0.5, content=False) for n in range(3)], "were not stored"),
+    ],
+    ids=["empty", "one record", "all failed", "without content"],
+)
+def test_a_file_that_holds_little_is_reported_as_such(tmp_path: Path, turns: list, said: str) -> None:  # type: ignore[type-arg]
+    made = report(results(tmp_path / "s.db", turns), by="version")
+    assert any(said in note for note in made.figures.notes)
+    assert said in render_html(made.figures)
+
+
+def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(b"SQLite format 3\x00 and then something else" * 100)
+    with pytest.raises(ConfigurationError, match=r"s\.db"):
+        report(path)
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    with pytest.raises(ConfigurationError, match=r"empty\.db"):
+        report(empty)
+
+
+def test_a_corrupt_row_is_left_out(tmp_path: Path) -> None:
+    path = results(tmp_path / "s.db", [turn(n, n / 10) for n in range(3)])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE bodies SET body = x'00' WHERE record_id = 'r0'")
+        connection.execute("UPDATE evaluations SET tags = 'x', metadata = '{half' WHERE record_id = 'r0'")
+        connection.commit()
+    made = report(path, by="version", tag=None)
+    assert [one.record_id for one in made.figures.worst[0].turns] == ["r1", "r2"]
+    assert report(path, tag="web").figures.totals.turns == 2
+
+
+def test_a_locked_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = results(tmp_path / "s.db", [turn(1, 0.5)])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("BEGIN EXCLUSIVE")
+        real = sqlite3.connect
+        monkeypatch.setattr(
+            sqlite3, "connect", lambda *args, **more: real(*args, **{**more, "timeout": 0.05})
+        )
+        with pytest.raises(ConfigurationError, match="locked"):
+            report(path)
+
+
+def test_figures_become_a_table_and_a_frame(tmp_path: Path) -> None:
+    made = report(results(tmp_path / "s.db", [turn(n, 0.5, at=NOON + n * 86400) for n in range(3)]))
+    table = made.to_pandas()
+    assert list(table.columns) == ["metric", "time", "mean", "low", "high", "n"]
+    assert len(table) == 3 and table["n"].sum() == 3
+    assert made._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_results_show_themselves_in_a_notebook() -> None:
+    from steelyard.engine import Results
+
+    shown = Results([turn(n, 1.0) for n in range(20)])._repr_html_()
+    assert "<td>faithfulness</td><td>1.000</td><td>0.839 to 1.000</td><td>20</td><td>100%</td>" in shown
