@@ -27,6 +27,7 @@ ROOMS = [
     "sinks",
     "online",
     "report",
+    "view",
 ]
 LAST = ["testing", "cli"]
 INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry"}

@@ -1,0 +1,53 @@
+"""The application: which address leads to which page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.sinks import connect_readonly
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def app(
+    db: str | os.PathLike[str] = "steelyard.db",
+    *,
+    token: str | None = None,
+    read_only: bool = False,
+    hosts: Collection[str] | None = None,
+) -> ASGIApp:
+    """An ASGI application that shows a results database, to be served or mounted.
+
+    Args:
+        db: A file that `SQLiteSink` wrote; applications may go on writing to it.
+        token: Whoever opens a page must give this, 16 characters at least. None: whoever can reach the
+            server sees everything, so serve it on 127.0.0.1 only, or behind a check of your own.
+        read_only: Take no labels.
+        hosts: Names this server goes by; requests for other names are refused. None: those of this machine
+            itself, and any name where a token is needed.
+
+    Raises:
+        ConfigurationError: If the file is not there or not a results database, or the token is too short.
+        MissingDependency: If Starlette or Jinja2 is not installed.
+    """
+    try:
+        from steelyard.view._guard import Guard
+        from steelyard.view._routes import Pages
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "jinja2"):
+            raise
+        raise MissingDependency("starlette and jinja2", extra="serve") from None
+    path = os.path.abspath(os.fspath(db))
+    connect_readonly(path).close()
+    if hosts is None:
+        hosts = () if token else _LOOPBACK
+    elif not hosts:
+        raise ConfigurationError("hosts must name at least one host, or be left out")
+    pages = Pages(path, read_only=read_only, asks_token=token is not None)
+    return Guard(pages.application(), token=token, hosts=hosts, csrf=pages.csrf)

@@ -1,0 +1,140 @@
+"""Who may see the pages: a check of each request before any page is made.
+
+A page in another tab can send requests to 127.0.0.1, and a name that its owner points there ("DNS rebinding")
+lets it read the replies. So the `Host` header must name this server, a change needs a token from its own
+pages and an `Origin` that is its own, and an open address needs the user's token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Collection
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from steelyard.errors import ConfigurationError
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_COOKIE = "steelyard_session"
+_SHORTEST_TOKEN = 16
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """Middleware that answers itself what must not reach a page, and sets the security headers."""
+
+    def __init__(self, inner: ASGIApp, *, token: str | None, hosts: Collection[str], csrf: str) -> None:
+        """Wrap an application.
+
+        Raises:
+            ConfigurationError: If the token is shorter than 16 characters.
+        """
+        if token is not None and len(token) < _SHORTEST_TOKEN:
+            raise ConfigurationError(f"the token must have at least {_SHORTEST_TOKEN} characters")
+        self._inner, self._csrf = inner, csrf
+        self._token = token
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._session = (
+            hmac.new(token.encode(), b"steelyard session", hashlib.sha256).hexdigest() if token else None
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request pass, or answer it."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer = await self._answer(Request(scope, receive))
+        await (answer or self._inner)(scope, receive, send_guarded)
+
+    async def _answer(self, request: Request) -> Response | None:
+        """The reply that ends a request here; None where it may pass."""
+        if not self._is_known_host(request.headers):
+            return PlainTextResponse("this server does not go by that name", status_code=421)
+        changes = request.method not in ("GET", "HEAD")
+        if changes and not _is_own_origin(request.headers):
+            return PlainTextResponse("this request comes from another site", status_code=403)
+        path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+        if path == "/login" and request.method == "POST":
+            return await self._log_in(request)
+        if path == "/login" or path.startswith("/static/"):
+            return None
+        if not self._is_known_user(request):
+            if changes or path.startswith("/api/"):
+                return PlainTextResponse("a token is needed", status_code=401)
+            return RedirectResponse(f"{request.scope.get('root_path', '')}/login", status_code=303)
+        if changes and not _same(request.headers.get("x-csrf-token", ""), self._csrf):
+            return PlainTextResponse("the page is out of date; load it again", status_code=403)
+        return None
+
+    def _is_known_host(self, headers: Headers) -> bool:
+        if not self._hosts:
+            return True
+        try:
+            name = urlsplit(f"//{headers.get('host', '')}").hostname
+        except ValueError:
+            return False
+        return name in self._hosts
+
+    def _is_known_user(self, request: HTTPConnection) -> bool:
+        if self._session is None or self._token is None:
+            return True
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and _same(given, self._token):
+            return True
+        return _same(request.cookies.get(_COOKIE, ""), self._session)
+
+    async def _log_in(self, request: Request) -> Response:
+        body = await read_body(request, 4_096)
+        given = parse_qs((body or b"").decode(errors="replace")).get("token", [""])[0]
+        if self._token is None or self._session is None or not _same(given, self._token):
+            return PlainTextResponse("this is not the token", status_code=401)
+        answer = RedirectResponse(f"{request.scope.get('root_path', '')}/", status_code=303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(_COOKIE, self._session, httponly=True, samesite="lax", secure=secure, path="/")
+        return answer
+
+
+async def read_body(request: Request, longest: int) -> bytes | None:
+    """The body of a request; None if it is longer than that many bytes."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > longest:
+            return None
+    return body
+
+
+def _same(given: str, wanted: str) -> bool:
+    """Whether two texts are the same, in a time that does not tell where they differ."""
+    return secrets.compare_digest(given.encode(errors="replace"), wanted.encode())
+
+
+def _is_own_origin(headers: Headers) -> bool:
+    """A browser says where a change comes from; other clients say nothing and hold no cookies of ours."""
+    origin = headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == headers.get("host")

@@ -1,0 +1,231 @@
+"""The pages. Each opens the database for itself, so that it may be written to, replaced or come back."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, fields
+from functools import wraps
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.report import Scope
+from steelyard.report.period import moment
+from steelyard.scores import Evaluation
+from steelyard.sinks import connect_readonly, evaluation_of
+from steelyard.view._guard import read_body
+from steelyard.view._labels import Label, LabelStore
+from steelyard.view._listing import STATUSES, TurnFilter, TurnRow, list_turns
+from steelyard.view._pages import STATIC, FigureCache, chart_of, environment, static_file
+from steelyard.view._turn import turn_page
+
+_PAGE = 50
+_LONGEST_FILTER = 200
+_LONGEST_LABEL = 16_384
+
+
+def _told(page: Callable[[Pages, Request], Response]) -> Callable[[Pages, Request], Response]:
+    """Show what cannot be read as a page that says so."""
+
+    @wraps(page)
+    def told(self: Pages, request: Request) -> Response:
+        try:
+            return page(self, request)
+        except (ConfigurationError, InvalidRecord) as error:
+            return self.say(request, str(error), 503)
+
+    return told
+
+
+class Pages:
+    """All pages over one database."""
+
+    def __init__(self, path: str, *, read_only: bool, asks_token: bool) -> None:
+        """Name the database."""
+        self.csrf = secrets.token_urlsafe(32)
+        self._path, self._read_only, self._asks_token = path, read_only, asks_token
+        self._figures = FigureCache(path)
+        self._labels = LabelStore(path)
+
+    def application(self) -> Starlette:
+        """The routes. A page that reads the database runs in a thread; the loop never waits for a disk."""
+        return Starlette(
+            routes=[
+                Route("/", self.overview),
+                Route("/turns", self.turns),
+                Route("/turn", self.turn),
+                Route("/trace/{trace_id}", self.trace),
+                Route("/api/new", self.new_turns),
+                Route("/api/labels", self.label, methods=["POST"]),
+                Route("/login", self.login),
+                Route("/static/{name}", self.static),
+            ],
+        )
+
+    def render(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
+        """A page of a template."""
+        shared = {"root": request.scope.get("root_path", ""), "db": self._path, "csrf": self.csrf}
+        page = environment().get_template(template)
+        return HTMLResponse(page.render(**shared, read_only=self._read_only, **values), status_code=status)
+
+    def say(self, request: Request, what: str, status: int) -> Response:
+        """A page with one sentence."""
+        return self.render(request, "message.html", status, message=what)
+
+    @_told
+    def overview(self, request: Request) -> Response:
+        """Means, pass rates and charts of every metric, over a time."""
+        asked = {
+            name: request.query_params.get(name, "")[:_LONGEST_FILTER] for name in ("since", "metric", "tag")
+        }
+        try:
+            since = moment(asked["since"], now=time.time() // 600 * 600)
+        except ConfigurationError as error:
+            return self.say(request, str(error), 400)
+        scope = Scope(since=since, metric=asked["metric"] or None, tag=asked["tag"] or None)
+        figures = self._figures.get(scope)
+        charts = [chart_of(metric) for metric in figures.metrics]
+        return self.render(request, "overview.html", figures=figures, charts=charts, asked=asked)
+
+    @_told
+    def turns(self, request: Request) -> Response:
+        """The list of turns, newest first."""
+        wanted = _filter(request)
+        key = _key(request, "before")
+        rows = list_turns(self._path, wanted, before=key, limit=_PAGE + 1)
+        asked = {name: value for name, value in asdict(wanted).items() if value}
+        shown = rows[:_PAGE]
+        older = _link(asked, shown[-1]) if len(rows) > _PAGE else ""
+        newest = shown[0].key if shown else (0.0, "")
+        return self.render(
+            request,
+            "turns.html",
+            rows=shown,
+            asked=asdict(wanted),
+            statuses=STATUSES,
+            older=older,
+            live="" if key else urlencode({**asked, "time": repr(newest[0]), "id": newest[1]}),
+            first=urlencode(asked),
+            paged=key is not None,
+        )
+
+    @_told
+    def new_turns(self, request: Request) -> Response:
+        """The turns after a key, as rows of the list."""
+        key = _key(request, "time") or (0.0, "")
+        rows = list_turns(self._path, _filter(request), after=key, limit=_PAGE)
+        newest = rows[0].key if rows else key
+        page = environment().get_template("rows.html")
+        html = page.render(rows=rows, root=request.scope.get("root_path", ""))
+        return JSONResponse({"rows": html, "count": len(rows), "time": repr(newest[0]), "id": newest[1]})
+
+    @_told
+    def turn(self, request: Request) -> Response:
+        """One turn, with its claims, evidence and labels."""
+        record_id = request.query_params.get("id", "")
+        found = self._evaluation(record_id)
+        if found is None:
+            return self.say(request, "There is no turn of this id.", 404)
+        return self.render(request, "turn.html", page=turn_page(found, self._labels.of(record_id)))
+
+    @_told
+    def trace(self, request: Request) -> Response:
+        """The turn of a trace, or the list where it has several."""
+        wanted = TurnFilter(trace=request.path_params["trace_id"][:_LONGEST_FILTER])
+        rows = list_turns(self._path, wanted, limit=2)
+        root = request.scope.get("root_path", "")
+        if not rows:
+            return self.say(request, "There is no evaluated turn of this trace.", 404)
+        if len(rows) == 1:
+            return RedirectResponse(f"{root}/turn?id={quote(rows[0].record_id, safe='')}", status_code=303)
+        return RedirectResponse(f"{root}/turns?{urlencode({'trace': wanted.trace})}", status_code=303)
+
+    async def label(self, request: Request) -> Response:
+        """Store a label, or take one back (with the value `none`)."""
+        if self._read_only:
+            return PlainTextResponse("labels are not taken here", status_code=403)
+        body = await read_body(request, _LONGEST_LABEL)
+        if body is None:
+            return PlainTextResponse("this is too long for a label", status_code=413)
+        return await run_in_threadpool(self._store, body)
+
+    def _store(self, body: bytes) -> Response:
+        try:
+            data = json.loads(body)
+            names = ("record_id", "metric", "claim", "who")
+            what = {name: data.get(name) for name in names}
+            taken_back = data.get("value") == "none"
+            value: Any = data.get("value")
+            if taken_back:
+                value = "good" if what["claim"] is None else "supported"
+            label = Label(**what, value=value, note=data.get("note", ""), labelled_at=time.time())
+            found = self._evaluation(label.record_id)
+            if found is None or not _has_claim(found, label):
+                return PlainTextResponse("there is no such turn or claim", status_code=404)
+            if taken_back:
+                self._labels.remove(
+                    label.record_id, metric=label.metric, claim=label.claim, who=label.who.strip()
+                )
+            else:
+                self._labels.put([label])
+        except InvalidRecord as error:
+            return PlainTextResponse(str(error), status_code=400)
+        except ConfigurationError as error:
+            return PlainTextResponse(str(error), status_code=503)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return PlainTextResponse("this is not a label", status_code=400)
+        return JSONResponse({"labels": [asdict(one) for one in self._labels.of(label.record_id)]})
+
+    def login(self, request: Request) -> Response:
+        """Where the token is given."""
+        if not self._asks_token:
+            return RedirectResponse(f"{request.scope.get('root_path', '')}/", status_code=303)
+        return self.render(request, "login.html")
+
+    def static(self, request: Request) -> Response:
+        """A script or a style; only those of a fixed list."""
+        name = request.path_params["name"]
+        if name not in STATIC:
+            return PlainTextResponse("not found", status_code=404)
+        headers = {"cache-control": "public, max-age=3600"}
+        return Response(static_file(name), media_type=STATIC[name][1], headers=headers)
+
+    def _evaluation(self, record_id: str) -> Evaluation | None:
+        with closing(connect_readonly(self._path)) as connection:
+            return evaluation_of(connection, record_id)
+
+
+def _filter(request: Request) -> TurnFilter:
+    given = request.query_params
+    values = {field.name: given.get(field.name, "")[:_LONGEST_FILTER] for field in fields(TurnFilter)}
+    status = values.pop("status")
+    return TurnFilter(**values, status=next((one for one in STATUSES if one == status), ""))
+
+
+def _key(request: Request, name: str) -> tuple[float, str] | None:
+    try:
+        return float(request.query_params[name]), request.query_params.get("id", "")
+    except (KeyError, ValueError):
+        return None
+
+
+def _link(asked: dict[str, str], last: TurnRow) -> str:
+    return urlencode({**asked, "before": repr(last.evaluated_at), "id": last.record_id})
+
+
+def _has_claim(evaluation: Evaluation, label: Label) -> bool:
+    if label.claim is None:
+        return True
+    return any(
+        score.metric == label.metric and label.claim < len(score.verdicts) for score in evaluation.scores
+    )

@@ -1,0 +1,220 @@
+"""The pages over HTTP: what they show, whom they refuse, and how labels go in and out."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+from pathlib import Path
+
+import httpx
+import pytest
+
+pytest.importorskip("starlette", reason="starlette is not installed")
+
+from report.parts import NOON, results, turn
+from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.view import (
+    Label,
+    LabelStore,
+    TurnFilter,
+    app,
+    export_labels,
+    import_labels,
+    list_turns,
+)
+
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
+pytestmark = pytest.mark.anyio
+TOKEN = "a-token-of-some-length"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def mode(db: str) -> int:
+    return stat.S_IMODE(Path(db).stat().st_mode)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> str:
+    turns = [turn(n, n / 10, at=NOON + n, version=f"v{n % 2}", route="/ask") for n in range(9)]
+    turns.append(turn(9, None, at=NOON + 9, question=HOSTILE, answer=HOSTILE, context=HOSTILE))
+    return str(results(tmp_path / "s.db", turns))
+
+
+def client(
+    db: str, *, token: str | None = None, read_only: bool = False, host: str = "127.0.0.1"
+) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app=app(db, token=token, read_only=read_only))
+    return httpx.AsyncClient(transport=transport, base_url=f"http://{host}")
+
+
+async def csrf(http: httpx.AsyncClient) -> dict[str, str]:
+    found = re.search('name="csrf" content="([^"]+)"', (await http.get("/turns")).text)
+    assert found is not None
+    return {"x-csrf-token": found[1]}
+
+
+def label(**changes: object) -> dict[str, object]:
+    return {"record_id": "r1", "value": "good", "who": "Ann", "metric": None, "claim": None, **changes}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        (TurnFilter(), ["r9", "r8", "r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"]),
+        (TurnFilter(status="not_passed"), ["r4", "r3", "r2", "r1", "r0"]),
+        (TurnFilter(status="failed"), ["r9"]),
+        (TurnFilter(version="v1", status="passed"), ["r7", "r5"]),
+        (TurnFilter(route="/other"), []),
+        (TurnFilter(tag="web", text="OWNED"), ["r9"]),
+        (TurnFilter(text="%"), []),
+        (TurnFilter(metric="faithfulness", judge="nobody"), []),
+    ],
+)
+def test_filters_find_their_turns(db: str, wanted: TurnFilter, ids: list[str]) -> None:
+    assert [row.record_id for row in list_turns(db, wanted)] == ids
+
+
+def test_pages_by_key_meet_without_a_gap_when_turns_are_added(db: str) -> None:
+    first = list_turns(db, TurnFilter(), limit=4)
+    results(Path(db), [turn(20, 0.5, at=NOON + 100)])
+    second = list_turns(db, TurnFilter(), before=first[-1].key, limit=4)
+    assert [row.record_id for row in second] == ["r5", "r4", "r3", "r2"]
+    assert [row.record_id for row in list_turns(db, TurnFilter(), after=first[0].key)] == ["r20"]
+
+
+async def test_every_page_is_served_with_a_policy_and_hostile_text_stays_text(db: str) -> None:
+    async with client(db) as http:
+        for path in ("/", "/turns", "/turn?id=r9", "/turn?id=r1"):
+            page = await http.get(path)
+            assert page.status_code == 200, path
+            assert "unsafe" not in page.headers["content-security-policy"]
+            assert "<img" not in page.text and "owned'</script>" not in page.text
+            assert "\u202e" not in page.text
+            assert all('src="' in tag or "json" in tag for tag in re.findall("<script[^>]*>", page.text))
+        assert (await http.get("/turn?id=gone")).status_code == 404
+        assert (await http.get("/trace/none")).status_code == 404
+        assert (await http.get("/static/..%2f_app.py")).status_code == 404
+
+
+async def test_another_host_name_is_refused(db: str) -> None:
+    async with client(db, host="rebound.example") as http:
+        assert (await http.get("/turns")).status_code == 421
+
+
+async def test_a_token_opens_the_pages_and_nothing_else_does(db: str) -> None:
+    async with client(db, token=TOKEN, host="results.example") as http:
+        assert (await http.get("/turns")).headers["location"] == "/login"
+        assert (await http.get("/api/new")).status_code == 401
+        assert (await http.get("/turns", headers={"cookie": f"steelyard_session={TOKEN}"})).status_code == 303
+        assert (await http.post("/login", data={"token": "wrong"})).status_code == 401
+        given = await http.post("/login", data={"token": TOKEN})
+        cookie = given.headers["set-cookie"]
+        assert "HttpOnly" in cookie and "SameSite=lax" in cookie and TOKEN not in cookie
+        assert (await http.get("/turns")).status_code == 200
+    async with client(db, token=TOKEN) as http:
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        assert (await http.get("/turns", headers=bearer)).status_code == 200
+    with pytest.raises(ConfigurationError):
+        app(db, token="short")
+
+
+async def test_a_label_is_stored_with_who_and_when_and_can_be_taken_back(db: str) -> None:
+    before = mode(db)
+    async with client(db) as http:
+        headers = await csrf(http)
+        claim = label(metric="faithfulness", claim=1, value="not_supported", note="no source")
+        for body in (label(), label(value="bad"), claim):
+            assert (await http.post("/api/labels", json=body, headers=headers)).status_code == 200
+        stored = LabelStore(db).of("r1")
+        assert [(one.value, one.who, one.claim) for one in stored] == [
+            ("bad", "Ann", None),
+            ("not_supported", "Ann", 1),
+        ]
+        assert stored[0].labelled_at > NOON
+        assert "no source" in (await http.get("/turn?id=r1")).text
+        await http.post("/api/labels", json=label(value="none"), headers=headers)
+        assert [one.claim for one in LabelStore(db).of("r1")] == [1]
+    assert mode(db) == before == 0o600
+
+
+async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str) -> None:
+    async with client(db) as http:
+        own = await csrf(http)
+        refused = {
+            403: [({}, label()), ({**own, "origin": "http://evil.example"}, label())],
+            400: [(own, label(value="supported")), (own, label(who=" ")), (own, label(note="x" * 2001))],
+            404: [
+                (own, label(record_id="gone")),
+                (own, label(metric="faithfulness", claim=2, value="supported")),
+            ],
+            413: [(own, label(note="x" * 20_000))],
+        }
+        for status, tries in refused.items():
+            for headers, body in tries:
+                assert (await http.post("/api/labels", json=body, headers=headers)).status_code == status
+        odd = await http.post("/api/labels", content=b"[1]", headers=own)
+        assert odd.status_code == 400
+    async with client(db, read_only=True) as http:
+        answer = await http.post("/api/labels", json=label(), headers=await csrf(http))
+        assert answer.status_code == 403
+    assert list(LabelStore(db)) == []
+
+
+async def test_a_database_that_goes_and_comes_back_is_said_and_shown(db: str, tmp_path: Path) -> None:
+    async with client(db) as http:
+        os.rename(db, tmp_path / "away.db")
+        gone = await http.get("/turns")
+        assert gone.status_code == 503 and "there is no results file" in gone.text
+        os.rename(tmp_path / "away.db", db)
+        assert (await http.get("/turns")).status_code == 200
+
+
+async def test_new_turns_are_given_after_a_key(db: str) -> None:
+    async with client(db) as http:
+        key = {"time": str(NOON + 8), "id": "r8"}
+        found = (await http.get("/api/new", params=key)).json()
+        assert found["count"] == 1 and found["id"] == "r9" and "<img" not in found["rows"]
+        again = await http.get("/api/new", params={"time": found["time"], "id": found["id"]})
+        assert again.json()["count"] == 0
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_labels_go_out_and_in_without_a_loss_and_run_in_no_spreadsheet(form: str) -> None:
+    notes = ["=HYPERLINK(1)", "'=1", "+1", "@x", 'two\nlines, "quoted"', ""]
+    labels = [
+        Label(record_id=f"-r{n}", value="bad", who="=Ann", labelled_at=NOON + n / 7, note=note)
+        for n, note in enumerate(notes)
+    ]
+    labels.append(
+        Label(record_id="r", value="supported", who="Bo", labelled_at=1.0, metric="faithfulness", claim=0)
+    )
+    file = io.StringIO(newline="")
+    export_labels(labels, file, form=form)  # type: ignore[arg-type]
+    if form == "csv":
+        assert not re.search(r"(^|,)\"?[=+@-]", file.getvalue(), re.MULTILINE)
+    file.seek(0)
+    assert list(import_labels(file, form=form)) == labels  # type: ignore[arg-type]
+
+
+def test_a_line_that_is_no_label_is_told_and_the_others_stay() -> None:
+    good = '{"record_id": "r", "value": "good", "who": "Ann", "labelled_at": 1.0}'
+    text = f'{good}\n{{"record_id": 3}}\nnonsense\n{good}\n'
+    problems: list[str] = []
+    assert len(list(import_labels(io.StringIO(text), form="jsonl", problems=problems))) == 2
+    assert [problem.split(":")[0] for problem in problems] == ["line 2", "line 3"]
+    with pytest.raises(InvalidRecord):
+        list(import_labels(io.StringIO(text), form="jsonl"))
+
+
+def test_an_older_word_does_not_replace_a_later_one(db: str) -> None:
+    store = LabelStore(db)
+    later = Label(record_id="r1", value="bad", who="Ann", labelled_at=2.0)
+    assert store.put([later]) == 1
+    assert store.put([Label(record_id="r1", value="good", who="Ann", labelled_at=1.0)]) == 0
+    assert list(store) == [later]
