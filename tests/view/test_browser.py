@@ -1,0 +1,121 @@
+"""The pages in a real Chromium: filters, new turns, labels by click and key, hostile text."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+
+from report.parts import NOON, results, turn
+from steelyard.view import LabelStore
+
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+SERVE = """
+import socket, sys, uvicorn
+from steelyard.view import app
+listening = socket.socket()
+listening.bind(("127.0.0.1", 0))
+listening.listen()
+print(listening.getsockname()[1], flush=True)
+uvicorn.Server(uvicorn.Config(app(sys.argv[1]), log_level="warning")).run(sockets=[listening])
+"""
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    turns = [turn(n, (n % 10) / 10, at=NOON + n * 600, question=f"Question {n}?") for n in range(120)]
+    return results(tmp_path / "s.db", [*turns, turn(500, 0.2, at=NOON + 10**5, question=HOSTILE)])
+
+
+@pytest.fixture
+def address(db: Path) -> Iterator[str]:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(db)], stdout=subprocess.PIPE, text=True, env=os.environ
+    ) as server:
+        assert server.stdout is not None
+        yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        server.terminate()
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+def opened(browser: Any, width: int, scheme: str) -> tuple[Any, list[str]]:
+    view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    errors: list[str] = []
+    view.on("console", lambda message: errors.append(message.text))
+    view.on("pageerror", lambda error: errors.append(str(error)))
+    return view, errors
+
+
+def picture(view: Any, name: str) -> None:
+    """Keep a screenshot where the environment names a folder for them."""
+    if folder := os.environ.get("STEELYARD_SCREENSHOTS"):
+        view.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_pages_draw_fit_and_take_labels(
+    address: str, db: Path, browser: Any, width: int, scheme: str
+) -> None:
+    view, errors = opened(browser, width, scheme)
+    view.goto(f"{address}/")
+    view.locator(".chart canvas").nth(2).wait_for()
+    picture(view, f"overview-{scheme}")
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    view.goto(f"{address}/turns")
+    assert view.locator("#rows tr").count() == 50
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    picture(view, f"turns-{scheme}")
+    view.keyboard.press("/")
+    view.keyboard.type("owned")
+    view.keyboard.press("Enter")
+    view.wait_for_url(re.compile("text=owned"))
+    assert view.locator("#rows tr").count() == 1
+    view.keyboard.press("j")
+    view.keyboard.press("Enter")
+    view.wait_for_url(re.compile("/turn[?]id=r500"))
+    assert view.title() == "Turn · Steelyard"
+    view.fill("#who", "Ann")
+    view.locator("h1").click()
+    view.keyboard.press("b")
+    view.locator(".label-turn .labels li").wait_for()
+    view.locator("[data-index='0'] [data-value=not_supported]").click()
+    view.locator("[data-index='0'] .labels li").wait_for()
+    view.locator("[data-index='0'] .claim").click()
+    assert view.locator("mark.lit").all_text_contents() == ["Paris is the capital of France."]
+    picture(view, f"turn-{scheme}")
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    assert [(one.value, one.claim) for one in LabelStore(str(db))] == [("bad", None), ("not_supported", 0)]
+    assert errors == []
+
+
+def test_new_turns_appear_by_themselves(address: str, db: Path, browser: Any) -> None:
+    view, errors = opened(browser, 1280, "light")
+    view.goto(f"{address}/turns")
+    late = turn(900, 0.5, at=NOON + 2 * 10**5, question=f"A new one {HOSTILE}")
+    with ThreadPoolExecutor(1) as thread:  # the browser's driver runs a loop in this one
+        thread.submit(results, db, [late]).result()
+    view.locator("#rows tr.fresh").wait_for()
+    assert "A new one" in view.locator("#rows tr").first.text_content()
+    assert view.title() == "Turns · Steelyard"
+    assert errors == []
