@@ -218,3 +218,20 @@ def test_an_older_word_does_not_replace_a_later_one(db: str) -> None:
     assert store.put([later]) == 1
     assert store.put([Label(record_id="r1", value="good", who="Ann", labelled_at=1.0)]) == 0
     assert list(store) == [later]
+
+
+async def test_mounted_in_another_application_its_links_stay_under_the_mount(db: str) -> None:
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    outer = Starlette(routes=[Mount("/results", app=app(db, token=TOKEN, hosts=["rag.example"]))])
+    transport = httpx.ASGITransport(app=outer)
+    async with httpx.AsyncClient(transport=transport, base_url="http://rag.example") as http:
+        assert (await http.get("/results/turns")).headers["location"] == "/results/login"
+        assert (await http.get("/results/static/view.js")).status_code == 200
+        given = await http.post("/results/login", data={"token": TOKEN})
+        assert given.headers["location"] == "/results/"
+        page = await http.get("/results/turns")
+        assert page.status_code == 200
+        assert set(re.findall('(?:href|src|action)="(/[a-z]+)', page.text)) == {"/results"}
+        assert (await http.get("/results/turns", headers={"host": "other.example"})).status_code == 421
