@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import stat
@@ -148,7 +149,12 @@ async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str)
         own = await csrf(http)
         refused = {
             403: [({}, label()), ({**own, "origin": "http://evil.example"}, label())],
-            400: [(own, label(value="supported")), (own, label(who=" ")), (own, label(note="x" * 2001))],
+            400: [
+                (own, label(value="supported")),
+                (own, label(who=" ")),
+                (own, label(note="x" * 2001)),
+                (own, label(metric="faithfulness", claim=0.5, value="supported")),
+            ],
             404: [
                 (own, label(record_id="gone")),
                 (own, label(metric="faithfulness", claim=2, value="supported")),
@@ -158,6 +164,8 @@ async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str)
         for status, tries in refused.items():
             for headers, body in tries:
                 assert (await http.post("/api/labels", json=body, headers=headers)).status_code == status
+        half = json.dumps(label(note="\ud800"))
+        assert (await http.post("/api/labels", content=half, headers=own)).status_code == 400
         odd = await http.post("/api/labels", content=b"[1]", headers=own)
         assert odd.status_code == 400
     async with client(db, read_only=True) as http:

@@ -75,9 +75,9 @@ class Label:
             raise InvalidRecord("a label needs a record and the name of who gave it")
         for name, longest in _LONGEST.items():
             text = getattr(self, name) or ""
-            if len(text) > longest or "\0" in text or not text.isprintable() and name == "who":
+            if len(text) > longest or not _is_storable(text):
                 raise InvalidRecord(f"the {name} of a label is longer than {longest} characters or not text")
-        if self.claim is not None and not 0 <= self.claim < _LARGEST_CLAIM:
+        if self.claim is not None and not (type(self.claim) is int and 0 <= self.claim < _LARGEST_CLAIM):
             raise InvalidRecord("the claim of a label is an index from 0")
         if not math.isfinite(self.labelled_at):
             raise InvalidRecord("the time of a label is a finite number of seconds")
@@ -158,6 +158,11 @@ class LabelStore:
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise ConfigurationError(f"{self._path!r} cannot be written: {error_words(error)}") from None
+
+
+def _is_storable(text: str) -> bool:
+    """Whether a text has neither a lone surrogate nor a zero character, which SQLite's tools cut it at."""
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
 
 
 def _row(label: Label) -> tuple[str, str | None, int | None, str, str, str, float]:
