@@ -1,0 +1,28 @@
+"""Text that is shown: in a terminal, a CSV file, an HTML page, a log line."""
+
+from __future__ import annotations
+
+import re
+
+# C0 and C1 controls, the bidirectional controls and marks, line and paragraph separators, zero-width and
+# tag characters, and lone surrogates: whatever moves the cursor, starts a sequence or reorders what is read.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """A text in which no character acts as code where it is shown.
+
+    Control characters (C0 and C1, so also the escape character that starts terminal sequences), bidirectional
+    controls, zero-width characters and lone surrogates become the replacement character. Escaping for HTML or
+    quoting for CSV is the writer's own work, on top of this.
+
+    Args:
+        text: Any text.
+        lines: Keep line breaks and tabs; else all white space becomes single spaces.
+    """
+    text = _BREAKS.sub("\n", text) if lines else " ".join(text.split())
+    return text if text.isascii() and text.isprintable() else _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard._internal.text import printable
+
+
+def test_terminal_sequences_are_taken_apart() -> None:
+    assert printable("\x1b[2J\x1b]0;title\x07gone\x9b31m") == "�[2J�]0;title�gone�31m"
+
+
+def test_no_character_reorders_or_breaks_a_line() -> None:
+    assert printable("a\u202eb\u2066c\u200fd\u2028e\u2029f\x85g") == "a�b�c�d e f g"
+
+
+def test_lines_are_kept_where_they_are_asked_for() -> None:
+    assert printable("a\r\nb\tc\u2028d\x1b", lines=True) == "a\nb\tc\nd�"
+    assert printable("a\r\n  b\tc") == "a b c"
+
+
+def test_scripts_and_emoji_are_left_alone() -> None:
+    text = "naïve 東京 हिन्दी می‌خواهم 👩‍🔬 שלום"
+    assert printable(text) == text
+
+
+@given(st.text(st.characters(codec=None, categories=["Cc", "Cf", "Cs", "Zl", "Zp", "L"])))
+def test_nothing_that_acts_is_left(text: str) -> None:
+    shown = printable(text)
+    assert not {unicodedata.category(letter) for letter in shown} & {"Cc", "Zl", "Zp", "Cs"}
+    assert not {unicodedata.bidirectional(letter) for letter in shown} & {
+        *("RLO", "LRO", "RLE", "LRE", "PDF", "RLI", "LRI", "FSI", "PDI"),
+    }

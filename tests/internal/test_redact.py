@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import sqlite3
+import time
+
+import pytest
+
+from steelyard._internal.redact import error_words, redacted, redacted_url
+
+KEY = "planted-key-93f1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://user:{KEY}@host/v1 cannot be reached",
+        f"GET https://host/v1?api_key={KEY}&page=2",
+        f"https://host/?a=1&access_token={KEY}",
+        f"Authorization: Bearer {KEY}",
+        f"authorization: basic {KEY}==",
+        f'{{"api_key": "{KEY}"}}',
+        f"DD-API-KEY: {KEY}",
+        f"password={KEY}; host=db",
+        f"Incorrect API key provided: sk-proj-{KEY}",
+        f"lsv2_pt_{KEY} is not a key",
+        f"the server said {KEY}",
+    ],
+)
+def test_keys_leave_a_text(text: str) -> None:
+    shown = redacted(text, secrets=[KEY] if text.startswith("the server") else [])
+    assert "93f1" not in shown
+    assert "***" in shown
+
+
+def test_ordinary_text_stays() -> None:
+    text = "The monkey: a key figure at https://host/path?page=2; tokens: 12; basic facts, bearer of news"
+    assert redacted(text, secrets=["a", ""]) == text
+
+
+def test_addresses_are_shown_without_user_query_and_fragment() -> None:
+    assert redacted_url(f"https://u:{KEY}@host:8080/a/b?api_key={KEY}#{KEY}") == "https://host:8080/a/b"
+    assert KEY not in redacted_url(f"http://[{KEY}")
+    assert KEY not in redacted_url(f"sqlite:///file.db?key={KEY}")
+
+
+def test_errors_are_shown_by_type_and_status() -> None:
+    assert error_words(ValueError(KEY)) == "ValueError"
+    assert error_words(OSError(28, "No space left on device", KEY)) == "OSError (No space left on device)"
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        sqlite3.connect(":memory:").execute(f'SELECT "{KEY}" FROM nowhere')
+    assert error_words(caught.value) == "OperationalError (SQLITE_ERROR)"
+
+
+def test_time_grows_with_the_length_only() -> None:
+    def seconds(times: int) -> float:
+        text = ("://" + "a" * 50 + "api_key" * 50 + "=" + "bearer " * 20 + "sk-" * 50) * times
+        started = time.perf_counter()
+        redacted(text)
+        return time.perf_counter() - started
+
+    small = min(seconds(20) for _ in range(3))
+    assert min(seconds(80) for _ in range(3)) < 12 * small
