@@ -107,7 +107,7 @@ class AnswerRelevancy(Metric):
         beside = [text for text, answer in zip(statements, answers, strict=True) if not answer.value]
         return self.scored(
             share(answer.value for answer in answers),
-            verdicts=verdicts("relevant", statements, answers),
+            verdicts=verdicts("relevant", statements, answers, record=record, of_answer=True),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"{len(beside)} of {len(statements)} statements beside the question"
             + (f": {name_worst(beside)}" if beside else ""),
