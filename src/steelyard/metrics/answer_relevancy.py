@@ -45,7 +45,7 @@ class AnswerRelevancy(Metric):
     variant: Literal["questions", "statements"] = "questions"
     """Compare regenerated questions, or judge statement by statement."""
     count: int = 3
-    """Questions to write, in the `questions` variant."""
+    """Questions to ask for, in the `questions` variant; the mean is over those that were written."""
     noncommittal: Literal["none", "all", "any"] = "all"
     """Which judgements of evasiveness make the value 0, in the `questions` variant."""
     repeats: int = 1

@@ -9,7 +9,7 @@ from numbers import Real
 from typing import TypeVar
 
 from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
-from steelyard.questions._question import Choose, GeneratedQuestions, Question, Rating
+from steelyard.questions._question import Choose, Question, Rating
 from steelyard.record import text_of
 from steelyard.scores import clean_evidence
 
@@ -68,7 +68,7 @@ def _fault(question: Question, answer: Answer) -> str | None:
         case ChosenOption():
             return _choice_fault(question, answer)
         case Texts(items=items):
-            return _texts_fault(question, items)
+            return _texts_fault(items)
         case Vector(values=values) if not values or not all(map(math.isfinite, values)):
             return "a vector that is empty or not finite"
         case _:
@@ -83,11 +83,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real)
 
 
-def _texts_fault(question: Question, items: Sequence[object]) -> str | None:
+def _texts_fault(items: Sequence[object]) -> str | None:
     if isinstance(items, str) or not all(isinstance(item, str) and item.strip() for item in items):
         return "an item that is empty or no text"
-    if isinstance(question, GeneratedQuestions) and items and len(items) < question.count:
-        return f"{len(items)} questions where {question.count} were asked for"
     return None
 
 
