@@ -41,7 +41,7 @@ _BY_CAUSE: dict[str, dict[str, str]] = {
     },
     ORDER: {
         "best_at_both_ends": "attach handler openinference openllmetry",
-        "nodes_reordered": "instrument openinference openllmetry",
+        "nodes_reordered": "openinference openllmetry",
         "reordered_for_long_contexts": "attach handler openinference openllmetry",
         "research_plan_with_parallel_searches": "attach handler openinference openllmetry",
         "two_places_in_one_template": "attach handler openinference openllmetry",
@@ -64,7 +64,6 @@ _BY_CAUSE: dict[str, dict[str, str]] = {
         "parallel_searches": "openinference openllmetry",
         "prompt_made_by_middleware": "attach handler",
         "results_of_a_service_in_the_state": "attach handler openinference openllmetry",
-        "retrieve_then_complete": "instrument",
         "retriever_and_web_tools": "openinference openllmetry",
         "search_then_ask": "attach block handler",
         "streamed_to_a_page": "attach block handler",
@@ -81,7 +80,7 @@ _BY_CAUSE: dict[str, dict[str, str]] = {
         "sentences_searched_windows_shown": "openinference openllmetry",
     },
     LISTS: {
-        "agent_that_searches_the_web": "instrument openinference openllmetry",
+        "agent_that_searches_the_web": "openinference openllmetry",
         "search_tool_with_a_list": "openinference openllmetry",
         "search_tool_with_results_as_json": "openinference openllmetry",
         "web_search_tool": "openinference openllmetry",
@@ -102,7 +101,6 @@ _BY_CAUSE: dict[str, dict[str, str]] = {
     ROOTS: {
         "class_of_graders": "attach handler",
         "loop_over_sub_questions": "attach handler openinference openllmetry",
-        "retrieve_then_synthesize": "instrument",
     },
     UPSTREAM: {
         "streamed_query_engine": "openllmetry",

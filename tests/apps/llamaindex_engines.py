@@ -94,7 +94,7 @@ async def nodes_reranked_by_a_model(config: Any, way: str) -> str:
 
 
 @script(
-    Truth(question=SUNDAY, contexts=(FARES, FERRY, STORM), answer=SUNDAY_ANSWER),
+    Truth(question=SUNDAY, contexts=(FERRY, FARES, STORM), answer=SUNDAY_ANSWER),
     framework="llamaindex",
     ways=BOTH,
 )
