@@ -10,15 +10,7 @@ from steelyard.recording import TurnDraft, with_given
 from steelyard_llamaindex._contexts import TurnContexts
 from steelyard_llamaindex._extract import answer_of, reply_of, trouble_of
 from steelyard_llamaindex._options import Options
-from steelyard_llamaindex._provenance import (
-    LOOSE,
-    asked_of,
-    loose_asked,
-    model_calls,
-    notes_of,
-    provenance_of,
-    retrieved_of,
-)
+from steelyard_llamaindex._provenance import Evidence
 from steelyard_llamaindex._turn import Turn
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
@@ -48,25 +40,13 @@ class LlamaIndexDraft(TurnDraft):
         turn = self.turn
         if turn.root.kind == "retrieve":
             return None
-        found = TurnContexts(turn, self._options)
-        calls = model_calls(turn)
-        asked = asked_of(turn, calls, [hop.query for hop in found.hops])
-        question, given = asked.question, turn.given or {}
-        contexts, notes = found.passages(question)
-        if turn.root.kind == "workflow" and not found.hops and not found.retrievals and not contexts:
-            return None
+        given = turn.given or {}
         answer = given.get("answer") or self._answer()
-        sources = provenance_of(
-            turn, given.get("contexts", contexts), calls, answer=answer, question=question
-        )
-        if turn.loose:
-            used = loose_asked(turn, calls, sources, found)
-            if used is None:
-                return None
-            asked, question = used, used.question
-            notes.append(LOOSE)
-        retrieved = retrieved_of(sources, found.everything(question), calls, question)
-        notes += notes_of(sources, asked, found, answered=bool(answer) and turn.status != "error")
+        found = TurnContexts(turn, self._options)
+        evidence = Evidence(turn, found, answer)
+        if not evidence.is_turn:
+            return None
+        asked, sources, notes = evidence.asked, evidence.sources, evidence.notes()
         status, error = turn.status, turn.error
         if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
             status, error, answer = "error", trouble, ""
@@ -75,11 +55,11 @@ class LlamaIndexDraft(TurnDraft):
         tags = _Tags(turn.tags)
         record = Record(
             id=turn.id,
-            question=question,
+            question=asked.question,
             standalone_question=asked.standalone,
             contexts=sources.contexts,
             contexts_source=sources.contexts_source,
-            retrieved=retrieved,
+            retrieved=sources.retrieved,
             stages=tuple(found.stages()),
             answer=answer,
             reference=tags.reference,
@@ -92,7 +72,7 @@ class LlamaIndexDraft(TurnDraft):
             metadata=tags.metadata,
             notes=tuple(notes),
         )
-        return with_given(record, turn.given)
+        return with_given(record, {name: value for name, value in given.items() if name != "contexts"})
 
     def _answer(self) -> str:
         turn = self.turn

@@ -51,81 +51,120 @@ def _result(step: Any) -> Any:
     return step.result if step.kind == "llm" else None
 
 
-def asked_of(turn: Turn, calls: Sequence[ModelCall], queries: Sequence[str]) -> Asked:
-    """What the user asked: what the root was called with, or else what was searched for."""
-    own = question_of(turn.root.asked)
-    if own.strip():
-        found = user_question(
-            [{"role": "user", "content": own}], queries=queries, in_conversation=turn.root.kind == "chat"
+class Evidence:
+    """What is known of a turn from its texts.
+
+    Attributes:
+        asked: What the user asked.
+        sources: What the answer is judged by.
+        is_turn: False for a workflow that retrieved nothing, and for a call that used nothing of what was
+            retrieved before it.
+    """
+
+    def __init__(self, turn: Turn, hops: TurnContexts, answer: str) -> None:
+        self._turn, self._hops, self._answered = turn, hops, bool(answer) and turn.status != "error"
+        self._calls = model_calls(turn)
+        self.asked = self._asked()
+        contexts, self._notes = hops.passages(self.asked.question)
+        self.is_turn = turn.root.kind != "workflow" or bool(hops.hops or hops.retrievals or contexts)
+        self.sources = self._sources(contexts, answer)
+        if turn.loose:
+            self._be_loose()
+        self.sources = replace(self.sources, retrieved=self._retrieved())
+        if turn.given and "contexts" in turn.given:
+            self.sources = with_contexts(
+                self.sources, turn.given["contexts"], self._calls, self.asked.question
+            )
+
+    def notes(self) -> list[str]:
+        """What is lost or doubtful; nothing about an answer that there is not."""
+        notes = [*self._notes, *map(sentence, self.asked.notes)]
+        if self._answered:
+            notes += self.sources.notes
+            if not self.sources.contexts and self._hops.unnamed_tools:
+                named = ", ".join(map(repr, self._hops.unnamed_tools))
+                notes.append(f"tools returned text that counts only if named in tool_contexts: {named}")
+        return notes
+
+    def _asked(self) -> Asked:
+        """What the root was called with, or else what was searched for."""
+        queries = [hop.query for hop in self._hops.hops]
+        own = question_of(self._turn.root.asked)
+        if not own.strip():
+            replies = [text for call in self._calls for text in call.replies]
+            return user_question((), queries=queries, replies=replies)
+        message = {"role": "user", "content": own}
+        asked = user_question([message], queries=queries, in_conversation=self._turn.root.kind == "chat")
+        return replace(asked, question=own)
+
+    def _sources(self, contexts: Sequence[Context], answer: str) -> Provenance:
+        question = self.asked.question
+        queries = (question_of(step.asked) for step in self._turn.steps if step.kind == "retrieve")
+        return trace_provenance(
+            contexts,
+            self._calls,
+            answer=answer,
+            question=question,
+            # A retriever is mostly asked the question itself, which a call may well repeat.
+            queries=[query for query in queries if query.strip() != question.strip()],
+            source="tool" if self._turn.root.kind == "agent" else "retrieved",
         )
-        return replace(found, question=own)
-    replies = [text for call in calls for text in call.replies]
-    return user_question((), queries=queries, replies=replies)
+
+    def _be_loose(self) -> None:
+        """Decide about a call that no run holds together with the retrievals before it."""
+        calls, sources = self._calls, self.sources
+        used = {one.text for one in sources.contexts if one.seen}
+        said = [text for at in sources.calls.made for text in calls[at].replies]
+        verdict = judge_turn(calls, answer=said[0] if len(said) == 1 else "")
+        self.is_turn = sources.contexts_source == "in_prompt" and bool(used) and verdict.is_turn
+        self._notes.append(LOOSE)
+        if self._turn.root.kind == "synthesis":
+            return
+        prompts = [text for at in sources.calls.all for text in calls[at].prompts]
+        queries = [query for query, texts in self._hops.by_hop() if query and not used.isdisjoint(texts)]
+        shown = (query for query in queries if any(query in text for text in prompts))
+        named = filter(None, map(question_in_prompt, reversed(prompts)))
+        if question := next(shown, "") or next(named, ""):
+            self.asked = Asked(question=question)
+        else:
+            self.asked = Asked(question=next(iter(queries), ""), notes=("question_rewritten_only",))
+
+    def _retrieved(self) -> tuple[Context, ...]:
+        """Everything retrieved, where that is more, with what of it stood in the prompts."""
+        sources, question = self.sources, self.asked.question
+        known = {context.text: context for context in (*sources.retrieved, *sources.contexts)}
+        every = {context.text: context for context in self._hops.everything(question)}
+        fresh = [context for text, context in every.items() if text not in known]
+        if not fresh:
+            return sources.retrieved
+        known.update((one.text, one) for one in _marked(fresh, sources, self._calls, question))
+        return tuple(known[text] for text in every)
 
 
-def loose_asked(
-    turn: Turn, calls: Sequence[ModelCall], found: Provenance, hops: TurnContexts
-) -> Asked | None:
-    """What was asked in calls that no run holds; None where the call did not use what was retrieved."""
-    answer = [text for at in found.calls.made for text in calls[at].replies]
-    used = [one for one in found.contexts if one.seen]
-    if found.contexts_source != "in_prompt" or not used:
-        return None
-    if not judge_turn(calls, answer=answer[0] if len(answer) == 1 else "").is_turn:
-        return None
-    if turn.root.kind == "synthesis":
-        return Asked(question=question_of(turn.root.asked))
-    prompts = [text for at in found.calls.all for text in calls[at].prompts]
-    texts = {one.text for one in used}
-    queries = [query for query, passages in hops.by_hop() if not texts.isdisjoint(passages)]
-    shown = next((query for query in queries if query and any(query in text for text in prompts)), "")
-    shown = shown or next(filter(None, map(question_in_prompt, reversed(prompts))), "")
-    if shown:
-        return Asked(question=shown)
-    return Asked(question=queries[0] if queries else "", notes=("question_rewritten_only",))
-
-
-def provenance_of(
-    turn: Turn, contexts: Sequence[Context], calls: Sequence[ModelCall], *, answer: str, question: str
+def with_contexts(
+    found: Provenance, given: Sequence[Context], calls: Sequence[ModelCall], question: str
 ) -> Provenance:
-    """What the answer is judged by, with notes on what is doubtful."""
-    queries = [question_of(step.asked) for step in turn.steps if step.kind == "retrieve"]
-    return trace_provenance(
-        contexts,
-        calls,
-        answer=answer,
-        question=question,
-        # A retriever is mostly asked the question itself, which a call may well repeat.
-        queries=[query for query in queries if query.strip() != question.strip()],
-        source="tool" if turn.root.kind == "agent" else "retrieved",
+    """The same with the contexts that a `record` block set: all of them, in the order given."""
+    contexts = _marked(given, found, calls, question)
+    all_seen = bool(contexts) and all(context.seen for context in contexts)
+    return replace(
+        found,
+        contexts=tuple(contexts),
+        retrieved=(),
+        contexts_source="in_prompt" if all_seen else "retrieved",
+        notes=(),
     )
 
 
-def retrieved_of(
-    found: Provenance, everything: Sequence[Context], calls: Sequence[ModelCall], question: str
-) -> tuple[Context, ...]:
-    """Everything retrieved, where that is more than the contexts, with what of it stood in the prompts."""
-    known = {context.text: context for context in (*found.retrieved, *found.contexts)}
-    unique = {context.text: context for context in everything}
-    fresh = [context for text, context in unique.items() if text not in known]
-    if not fresh:
-        return found.retrieved
+def _marked(
+    contexts: Sequence[Context], found: Provenance, calls: Sequence[ModelCall], question: str
+) -> list[Context]:
+    """The same contexts, each with the share of it that stood in the prompts of the answer."""
     prompts = [text for at in found.calls.all for text in calls[at].prompts if text]
     if not prompts:
-        return tuple(known.get(text, context) for text, context in unique.items())
-    sightings = find_passages([context.text for context in fresh], prompts, question=question)
-    for context, sighting in zip(fresh, sightings, strict=True):
-        share = None if sighting.found is None else sighting.seen if sighting.found else 0.0
-        unique[context.text] = replace(context, seen=share)
-    return tuple(known.get(text, context) for text, context in unique.items())
-
-
-def notes_of(found: Provenance, asked: Asked, hops: TurnContexts, *, answered: bool) -> list[str]:
-    """What is lost or doubtful; nothing about an answer that there is not."""
-    notes = [sentence(note) for note in asked.notes]
-    if answered:
-        notes += found.notes
-        if not found.contexts and hops.unnamed_tools:
-            named = ", ".join(map(repr, hops.unnamed_tools))
-            notes.append(f"tools returned text that counts only if they are named in tool_contexts: {named}")
-    return notes
+        return list(contexts)
+    sightings = find_passages([context.text for context in contexts], prompts, question=question)
+    return [
+        replace(context, seen=None if there.found is None else there.seen if there.found else 0.0)
+        for context, there in zip(contexts, sightings, strict=True)
+    ]
