@@ -41,8 +41,8 @@ def is_switched_on(words: Collection[str], environ: Mapping[str, str] | None = N
 
 _UNKNOWN = (
     "%s=%r means nothing and records nothing: say 1 (or opentelemetry) for records out of spans, "
-    "langchain for the LangChain handler, several with commas between them, or 0 for none; LlamaIndex is recorded by "
-    "`steelyard run` or `steelyard_llamaindex.instrument()`"
+    "langchain for the LangChain handler, both with a comma between them, or 0 for none; "
+    "LlamaIndex is recorded by `steelyard run` or `steelyard_llamaindex.instrument()`"
 )
 
 
