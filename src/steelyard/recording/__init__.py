@@ -6,7 +6,13 @@ from steelyard.recording._assemble import Assembled, assemble, mark_in_prompt, u
 from steelyard.recording._checks import check_function, check_names, check_positive
 from steelyard.recording._draft import Draft, OnRecord, TurnDraft
 from steelyard.recording._guard import SILENT_TRACE, is_unrecorded, unrecorded
-from steelyard.recording._instrumentor import SWITCH, BaseInstrumentor, is_switched_on
+from steelyard.recording._instrumentor import (
+    KNOWN_WORDS,
+    SPAN_WORDS,
+    SWITCH,
+    BaseInstrumentor,
+    is_switched_on,
+)
 from steelyard.recording._manual import ManualTurn, with_given
 from steelyard.recording._target import TurnTarget, checked_target
 from steelyard.recording._trace import current_trace
@@ -15,10 +21,12 @@ __all__ = [
     "Assembled",
     "BaseInstrumentor",
     "Draft",
+    "KNOWN_WORDS",
     "ManualTurn",
     "ModelCall",
     "OnRecord",
     "SILENT_TRACE",
+    "SPAN_WORDS",
     "SWITCH",
     "TurnDraft",
     "TurnTarget",
