@@ -6,7 +6,7 @@ ESCAPED = "Passages that the prompt holds in another writing are not found (reco
 CUT = "Of a passage that is shown in part the share that was seen is not told (records 1)."
 ORDER = "Contexts stand in the order of retrieval, not of the prompt (records 15)."
 GRADERS = "Prompts of calls that did not make the answer are searched for passages (records 2)."
-MADE = "Passages that no retriever returned are lost: documents made in a node, mappings, texts of a tool (records 6)."
+MADE = "Passages that no retriever returned are lost: made in a node, mappings, a tool's text (records 6)."
 STRINGS = "A string that a node puts among the messages is taken for the user's (records 7)."
 FORMS = "An answer in the arguments of a tool call is not seen (records 7)."
 SHOWN = "What was retrieved is recorded, not what was shown (records 15)."
@@ -43,7 +43,7 @@ _BY_CAUSE: dict[str, dict[str, str]] = {
         "best_at_both_ends": "attach handler openinference openllmetry",
         "nodes_reordered": "instrument openinference openllmetry",
         "reordered_for_long_contexts": "attach handler openinference openllmetry",
-        "research_plan_with_parallel_searches": "openinference",
+        "research_plan_with_parallel_searches": "attach handler openinference openllmetry",
         "two_places_in_one_template": "attach handler openinference openllmetry",
     },
     GRADERS: {

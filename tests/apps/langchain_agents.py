@@ -267,14 +267,14 @@ async def agent_in_a_thread(config: Any, way: str) -> list[str]:
         otherwise=calls("search", query="Sunday ferry"),
     )
     search = create_retriever_tool(shelf(FERRY, by_word={"museum": [MUSEUM]}), "search", "Searches.")
-    agent = create_agent(speaks, [search], checkpointer=InMemorySaver())
+    agent: Any = create_agent(speaks, [search], checkpointer=InMemorySaver())
     thread: Any = {**config, "configurable": {"thread_id": "1"}}
     shown = []
     for question in (SUNDAY, LENS, "Thank you!"):
         state: Any = (
-            await agent.ainvoke(saying(question), thread)  # type: ignore[arg-type]
+            await agent.ainvoke(saying(question), thread)
             if way == "ainvoke"
-            else agent.invoke(saying(question), thread)  # type: ignore[arg-type]
+            else agent.invoke(saying(question), thread)
         )
         shown.append(str(state["messages"][-1].content))
     return shown

@@ -84,7 +84,7 @@ def answer_as_json() -> Any:
 )
 def sources_added_to_the_answer() -> Any:
     """A function appends the list of sources to the model's text."""
-    add = RunnableLambda(lambda text: f"{text}\n\nSources: island/0.md, island/1.md")
+    add: Any = RunnableLambda(lambda text: f"{text}\n\nSources: island/0.md, island/1.md")
     return STEPS | ANSWERING | model(otherwise=SUNDAY_ANSWER) | StrOutputParser() | add
 
 

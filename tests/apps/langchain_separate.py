@@ -104,7 +104,7 @@ def class_that_also_searches_the_web(config: Any) -> str:
     """Corrective RAG as a class: the best passage and the web's text are put together by hand."""
     found = store(FERRY, FARES).similarity_search(SUNDAY, k=2)
     judge = prompt("How relevant, 0 to 1? {document}") | model(("Signe", "0.6"), otherwise="0.1")
-    scores = [float(judge.invoke({"document": d.page_content}, config).content) for d in found]
+    scores = [float(str(judge.invoke({"document": d.page_content}, config).content)) for d in found]
     query = (prompt("Rewrite for the web: {q}") | model(otherwise="ferry Sunday news")).invoke(
         {"q": SUNDAY}, config
     )
@@ -136,7 +136,7 @@ def loop_over_sub_questions(config: Any) -> str:
     rootless=True,
     allowed_notes=ROOTLESS,
 )
-async def two_users_at_once(config: Any) -> list[str]:
+async def two_users_at_once(config: Any) -> tuple[str, str]:
     """A service: two requests at once, each in a task of its own, must not be mixed."""
 
     async def serve(question: str, passage: str, answer: str) -> str:
@@ -183,7 +183,7 @@ async def history_aware_chain(config: Any, way: str) -> list[str]:
         history_messages_key="chat_history",
         output_messages_key="answer",
     )
-    session = {**config, "configurable": {"session_id": "1"}}
+    session: Any = {**config, "configurable": {"session_id": "1"}}
     shown = []
     for question in (SUNDAY, FOLLOW_UP):
         given = {"input": question}

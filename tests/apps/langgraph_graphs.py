@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.documents import Document
@@ -305,7 +306,7 @@ class Research(TypedDict, total=False):
 
 @chain(Truth(question=PRICE, contexts=(FARES, STORM), answer=PRICE_ANSWER), given=saying, ways=WAYS)
 def research_plan_with_parallel_searches() -> Any:
-    """A plan of queries, one search node for each by `Send` in a subgraph, XML in the system message."""
+    """A plan of queries, a search node for each by `Send`, ending in any order; XML for the system."""
     plan = (
         prompt("Plan searches for: {question}")
         | model(otherwise="dog fare\nticket validity")
@@ -316,8 +317,14 @@ def research_plan_with_parallel_searches() -> Any:
     def write_queries(state: Research) -> Research:
         return {"queries": plan.invoke({"question": state["messages"][-1].content}).splitlines()}
 
+    second = threading.Event()
+
     def retrieve_documents(state: Research) -> Research:
-        return {"documents": search.invoke(state["query"])}
+        if "fare" in state["query"]:
+            second.wait(5)  # the first search is the slower one
+        found = search.invoke(state["query"])
+        second.set()
+        return {"documents": found}
 
     inner = StateGraph(Research)
     inner.add_node("write_queries", write_queries)

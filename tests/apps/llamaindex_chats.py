@@ -122,7 +122,7 @@ async def agent_that_searches_the_web(config: Any) -> str:
         return [NEWS]
 
     llm = chats(("breakwater", MOOR_ANSWER), otherwise=[("web_search", {"query": "quay"})])
-    tools = [FunctionTool.from_defaults(web_search)]
+    tools: Any = [FunctionTool.from_defaults(web_search)]
     workflow = AgentWorkflow.from_tools_or_functions(tools, llm=llm)
     return str(await workflow.run(user_msg=MOOR))
 

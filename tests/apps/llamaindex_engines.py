@@ -299,7 +299,7 @@ def retrieve_then_complete(config: Any) -> str:
     """A retriever, an f-string and `llm.complete`: the shortest script."""
     found = index(FERRY).as_retriever(similarity_top_k=1).retrieve(SUNDAY)
     context = "\n".join(each.node.get_content(metadata_mode=MetadataMode.NONE) for each in found)
-    return SPEAKS.complete(f"Context:\n{context}\nQuestion: {SUNDAY}").text
+    return str(SPEAKS.complete(f"Context:\n{context}\nQuestion: {SUNDAY}"))
 
 
 @script(PAIR, framework="llamaindex", ways=BOTH)

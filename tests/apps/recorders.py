@@ -89,7 +89,11 @@ def assert_shown(app: App, shown: Any) -> None:
 def _text(shown: Any) -> str:
     if isinstance(shown, dict):
         shown = list(shown.values())
-    return "".join(map(_text, shown)) if isinstance(shown, list) else str(getattr(shown, "content", shown))
+    return (
+        "".join(map(_text, shown))
+        if isinstance(shown, list | tuple)
+        else str(getattr(shown, "content", shown))
+    )
 
 
 def wrong(app: App, recorder: str, records: Sequence[Record], diagnoses: Sequence[str] = ()) -> list[str]:

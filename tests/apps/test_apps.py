@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.timeout(300),
     # LlamaIndex's agents read what Pydantic deprecates; the classic chains of LangChain are deprecated.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:The apply_and_parse method is deprecated"),
+    pytest.mark.filterwarnings("ignore:The a?apply_and_parse method is deprecated"),
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),
     pytest.mark.filterwarnings("ignore:<aiosqlite:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:Skipping serialization of known unserializable key"),
