@@ -35,7 +35,7 @@ from steelyard_langchain._extract import (
 )
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
-from steelyard_langchain._weight import Scales, without_media
+from steelyard_langchain._weight import weigh, without_media
 
 _NOISE_TAGS = (
     "seq:step:",
@@ -82,18 +82,12 @@ class LangChainDraft(TurnDraft):
 
 
 def _weigh(turn: Turn) -> int:
-    scales = _scales(turn)
-    if scales.has_media:
-        turn.let_go(without_media)
-        scales = _scales(turn)
-    return scales.size + _PER_RUN * (len(turn.parents) + 1)
-
-
-def _scales(turn: Turn) -> Scales:
-    scales = Scales()
-    for each in (*turn.history, turn):
-        scales.add(each.kept())
-    return scales
+    weight = weigh(turn.kept())
+    if weight.has_media:
+        for each in (*turn.history, turn):
+            each.let_go(without_media)
+        weight = weigh(turn.kept())
+    return weight.size + _PER_RUN * (len(turn.parents) + 1)
 
 
 def _id_of(turn: Turn, chain: Chain | None) -> str:

@@ -62,7 +62,7 @@ def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequenc
         if len(blocks) + len(found) > _MOST:
             break
     for block in blocks:
-        if any(one.found for one in find_passages(known, [block])):
+        if any(text in block for text in known) or any(one.found for one in find_passages(known, [block])):
             if _has_more(block, known) and _is_passage(block, known, replies):
                 named.notes.append(_MORE)
             continue
@@ -84,7 +84,7 @@ def _has_more(block: str, known: Sequence[str]) -> bool:
 
 
 def _is_passage(text: str, known: Sequence[str], replies: Sequence[str]) -> bool:
-    if len(text.split()) < _LEAST_WORDS or text in known:
+    if text in known or len(text.split()) < _LEAST_WORDS:
         return False
     if any(one.found for one in find_passages([text], replies)):
         return False

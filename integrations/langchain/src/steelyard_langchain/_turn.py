@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from steelyard.record import Status, TraceRef
-from steelyard_langchain._neighbours import trace_of_run
+from steelyard_langchain._neighbours import active_tracers, trace_of_run
 
 
 class Retrieval:
@@ -136,7 +136,7 @@ class Turn:
         it."""
         self.last_model: Model | None = None
         self.located = False
-        """Whether tracers beside us were asked for the root's span."""
+        """Whether a tracer beside us told the root's span, or there is none."""
         self.outputs: Any = None
         self.error: BaseException | None = None
         self.status: Status = "ok"
@@ -155,20 +155,22 @@ class Turn:
 
     def locate(self) -> None:
         """Take over the span that a tracer beside us keeps for the root, so that scores land on it."""
-        self.located = True
         span = trace_of_run(self.root)
+        self.located = span is not None or not active_tracers()
         if span is not None:
             self.trace = replace(span, run_id=self.trace.run_id)
 
     def kept(self) -> list[Any]:
-        """Everything of the host's that the turn holds on to."""
-        values = [self.inputs, self.outputs, self.results, self.given]
-        values += [each.documents for each in self.retrievals.values()]
-        values += [part for model in self.models.values() for part in (model.prompt, model.reply)]
-        values += [part for tool in self.tools.values() for part in (tool.inputs, tool.output)]
+        """Everything of the host's that the turn holds on to, and what it has of the turns before it."""
+        kept = [self.inputs, self.outputs, self.results, self.given, self.metadata]
+        kept += [retrieval.documents for retrieval in self.retrievals.values()]
+        for model in self.models.values():
+            kept += (model.prompt, model.reply)
+        for tool in self.tools.values():
+            kept += (tool.inputs, tool.output)
         for chain in (self.chains or {}).values():
-            values += [chain.inputs, chain.outputs]
-        return values
+            kept += (chain.inputs, chain.outputs)
+        return kept if self.before is None else [*kept, *self.before.kept()]
 
     def let_go(self, lighter: Callable[[Any], Any]) -> None:
         """Replace what it holds on to by something lighter."""

@@ -7,55 +7,69 @@ against the queue's bound; the bytes of images and other media are let go, since
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+_PLAIN = frozenset((type(None), bool, int, float))
+_SHORT = 200
 _PER_VALUE = 60
 _MOST_VALUES = 5_000
 _MEDIUM = 2_000
 _MEDIA = frozenset(("image_url", "image", "input_image", "input_audio", "audio", "video", "file", "media"))
 
 
-class Scales:
-    """Adds up what values keep alive; a value that is reached twice counts once."""
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What values keep alive."""
 
-    def __init__(self) -> None:
-        self.size = 0
-        self.has_media = False
-        """Whether an image or another medium was among the values."""
-        self._known: set[int] = set()
-        self._left = _MOST_VALUES
+    size: int
+    """Bytes, roughly: texts by their length, everything else by a constant."""
+    has_media: bool
+    """Whether an image or another medium was among the values."""
 
-    def add(self, values: Iterable[Any]) -> None:
-        """Weigh values: their texts by length, everything else by a constant."""
-        waiting = list(values)
-        while waiting:
-            value = waiting.pop()
-            if value is None or id(value) in self._known:
-                continue
-            self._known.add(id(value))
-            if isinstance(value, (str, bytes, bytearray)):
-                self._add_text(value)
-                continue
-            self.size += _PER_VALUE
-            if self._left <= 0:  # so large a value is counted by its share that was looked at
-                self.size += self.size * len(waiting) // _MOST_VALUES
-                return
-            self._left -= 1
-            waiting.extend(_parts(value))
 
-    def _add_text(self, value: str | bytes | bytearray) -> None:
-        self.size += len(value) + _PER_VALUE
-        if len(value) > _MEDIUM and (not isinstance(value, str) or _is_medium(value)):
-            self.has_media = True
+def weigh(values: Iterable[Any]) -> Weight:
+    """Add up what values keep alive; a value that is reached twice counts once.
+
+    This runs on the host's thread, a few dozen values for most turns: hence one plain loop.
+    """
+    size, has_media, known = 0, False, set[int]()
+    waiting = list(values)
+    for seen, value in enumerate(waiting):  # it grows on the way
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if kind is str and len(value) < _SHORT:
+            size += len(value)
+            continue
+        if id(value) in known:
+            continue
+        known.add(id(value))
+        if kind is str or kind is bytes:
+            size += len(value)
+            has_media = has_media or (len(value) > _MEDIUM and (kind is bytes or _is_medium(value)))
+            continue
+        size += _PER_VALUE
+        if seen > _MOST_VALUES:  # of so large a value the rest counts as what was looked at
+            return Weight(size * len(waiting) // seen, has_media)
+        if kind is dict:
+            waiting += value.values()
+        elif kind is list or kind is tuple:
+            waiting += value
+        else:
+            waiting += _parts(value)
+    return Weight(size, has_media)
 
 
 def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, str):
+        return (str(value),)  # a class of somebody's own
+    own = getattr(value, "__dict__", None)
+    if type(own) is dict:
+        return own.values()
     if isinstance(value, Mapping):
         return value.values()
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return value
-    own = getattr(value, "__dict__", None)
-    return own.values() if type(own) is dict else ()
+    return value if isinstance(value, (list, tuple, set, frozenset)) else ()
 
 
 def _is_medium(text: str) -> bool:
