@@ -37,6 +37,14 @@ def test_a_grader_on_its_own_is_not_a_turn_but_a_short_answer_is(receiver: Recei
     assert receiver.record.question == "Is Rome old?"
 
 
+def test_a_chain_that_writes_a_query_and_returns_documents_is_not_a_turn(
+    receiver: Receiver, config: Any
+) -> None:
+    imagined = ChatPromptTemplate.from_template("Write a passage on {question}") | says("Rome is old.")
+    (imagined | (lambda message: str(message.content)) | Shelf()).invoke({"question": QUESTION}, config)
+    assert (len(receiver.drafts), receiver.records) == (1, [])
+
+
 def test_calls_outside_of_a_chain_are_counted_and_said_once(
     receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -25,6 +25,7 @@ from steelyard_langchain._calls import calls_of
 from steelyard_langchain._contexts import Found, decide, find_contexts
 from steelyard_langchain._extract import (
     answer_of,
+    documents_in,
     ends_in_tool_call,
     messages_in,
     pick,
@@ -174,6 +175,8 @@ def _is_turn(
         return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
         return not any(chain.outputs is not None for chain in view.turn.chains.values())
+    if not answer and isinstance(view.outputs, list) and documents_in(view.outputs):
+        return False  # the searching half of a chain: HyDE, several queries
     if view.models:
         retrieved = bool(view.retrievals or view.tools)
         return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
