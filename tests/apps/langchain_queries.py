@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.documents import Document
 from langchain_core.load import dumps, loads
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.runnables import chain as as_chain
 from pydantic import BaseModel
 
@@ -175,7 +175,8 @@ def routed_by_structured_output() -> Any:
     stores = {"ferries": shelf(FERRY), "sights": shelf(MUSEUM)}
 
     def pick(given: Mapping[str, Any]) -> Any:
-        return {"context": ASKED | RunnableLambda(str) | stores[given["route"].datasource], "question": ASKED}
+        found = ASKED | RunnableLambda(str) | stores[given["route"].datasource]
+        return RunnableParallel(context=found, question=ASKED)
 
     return RunnablePassthrough.assign(route=router) | RunnableLambda(pick) | answering(LENS_ANSWER)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from langchain_classic.retrievers import (
@@ -167,7 +168,7 @@ def retriever_as_a_plain_function() -> Any:
     return over(search)
 
 
-@chain(PAIR, ways=BOTH)
+@chain(replace(PAIR, one_text=True), ways=BOTH)
 def texts_of_a_plain_function() -> Any:
     """A function that returns text is the retriever: only its place says that it is a passage."""
 

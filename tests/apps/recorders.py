@@ -23,6 +23,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.turns: list[Record | Draft] = []
+        self.diagnoses: list[str] = []
 
     def submit(self, turn: Record | Draft, /) -> None:
         self.turns.append(turn)
@@ -38,12 +39,12 @@ def recorders_of(app: App) -> tuple[str, ...]:
     return (*OWN[app.framework], *((BLOCK,) if app.rootless and len(app.truths) == 1 else ()), *INSTRUMENTORS)
 
 
-def run_own(app: App, way: str, recorder: str) -> list[Record]:
-    """Run under a recorder of the framework's own kind, in this process."""
+def run_own(app: App, way: str, recorder: str) -> tuple[list[Record], list[str]]:
+    """Run under a recorder of the framework's own kind, in this process: the records, and what it says."""
     receiver = Receiver()
     run = _run_langchain if app.framework == "langchain" else _run_llamaindex
     check_shown(app, run(app, way, recorder, receiver))
-    return receiver.records()
+    return receiver.records(), receiver.diagnoses
 
 
 def _run_llamaindex(app: App, way: str, recorder: str, receiver: Receiver) -> Any:
@@ -67,16 +68,25 @@ def _run_langchain(app: App, way: str, recorder: str, receiver: Receiver) -> Any
     from steelyard_langchain import CallbackHandler, attach, detach, record
 
     if recorder == "handler":
-        return app.run({"callbacks": [CallbackHandler(receiver)]}, way)
+        handler = CallbackHandler(receiver)
+        shown = app.run({"callbacks": [handler]}, way)
+        _diagnose(handler.stats(), receiver)
+        return shown
     if recorder == BLOCK:
         with record(receiver, question=app.truths[0].question) as turn:
             turn.answer = app.run({}, way)
         return turn.answer
-    attach(receiver)
+    handler = attach(receiver)
     try:
         return app.run({}, way)
     finally:
         detach()
+        _diagnose(handler.stats(), receiver)
+
+
+def _diagnose(stats: dict[str, int], receiver: Receiver) -> None:
+    if stats["without_root"]:
+        receiver.diagnoses.append(f"{stats['without_root']} runs outside of any chain are not recorded")
 
 
 def check_shown(app: App, shown: Any) -> None:

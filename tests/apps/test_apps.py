@@ -49,7 +49,7 @@ def cases(pairs: list[tuple[App, str]]) -> list[Any]:
 
 @pytest.mark.parametrize(("app", "recorder"), cases(OWN))
 def test_records_are_true(app: App, recorder: str) -> None:
-    found = [(way, bad) for way in app.ways if (bad := wrong(app, recorder, run_own(app, way, recorder)))]
+    found = [(way, bad) for way in app.ways if (bad := wrong(app, recorder, *run_own(app, way, recorder)))]
     assert not found, _told(found)
 
 

@@ -1,7 +1,6 @@
 """The recording room: what all recorders share, from the protocol of turns to the assembly of contexts."""
 
 from steelyard.recording import provenance
-from steelyard.recording._answering import ModelCall, answering_prompts
 from steelyard.recording._assemble import Assembled, assemble, mark_in_prompt, unique
 from steelyard.recording._checks import check_function, check_names, check_positive
 from steelyard.recording._draft import Draft, OnRecord, TurnDraft
@@ -23,14 +22,12 @@ __all__ = [
     "Draft",
     "KNOWN_WORDS",
     "ManualTurn",
-    "ModelCall",
     "OnRecord",
     "SILENT_TRACE",
     "SPAN_WORDS",
     "SWITCH",
     "TurnDraft",
     "TurnTarget",
-    "answering_prompts",
     "assemble",
     "check_function",
     "check_names",
