@@ -94,10 +94,10 @@ def _kernel(trace: Trace, sent: str, reply: str) -> None:
 
 @shape(Turn())
 def semantic_kernel_prompt_with_passages() -> Trace:
-    """A prompt function with the passages rendered into it; contents as events."""
-    trace = Trace("semantic_kernel.connectors.ai")
+    """A prompt function with the passages rendered into it; .NET writes contents as events."""
+    trace = Trace("Microsoft.SemanticKernel.Diagnostics")
     kernel = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "Answer"}
-    with trace.span("execute_tool Answer", kernel, scope="semantic_kernel.functions.kernel_function"):
+    with trace.span("execute_tool Answer", kernel):
         _kernel(trace, prompt(), ANSWER)
     return trace
 
@@ -105,9 +105,9 @@ def semantic_kernel_prompt_with_passages() -> Trace:
 @shape(Gap(cause="content_off", switch="SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"))
 def semantic_kernel_content_off() -> Trace:
     """Only the plain diagnostics switch is on."""
-    trace = Trace("semantic_kernel.connectors.ai")
-    told = {"gen_ai.operation.name": "chat.completions", "gen_ai.system": "openai"}
-    trace.leaf("chat.completions small-model", {**told, "gen_ai.request.model": "small-model"})
+    trace = Trace("semantic_kernel.connectors.ai.chat_completion_client_base")
+    told = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"}
+    trace.leaf("chat small-model", {**told, "gen_ai.request.model": "small-model"})
     return trace
 
 

@@ -15,6 +15,7 @@ from steelyard.recording import unique
 from steelyard_opentelemetry._documents import documents_in, merged
 from steelyard_opentelemetry._payload import result_in
 from steelyard_opentelemetry._prompt import context_block, split_passages
+from steelyard_opentelemetry._tool_results import fields_with_passages, listed_in, parts_of
 from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.dialects import ParsedSpan
@@ -26,7 +27,8 @@ _VARIABLE = re.compile(
     re.IGNORECASE,
 )
 _RETRIEVING = re.compile(
-    r"search|retriev|lookup|look_up|knowledge|docs?\b|document|wiki|\brag\b|query_engine|find_", re.IGNORECASE
+    r"search|retriev|lookup|look_up|knowledge|information|docs?\b|document|wiki|\brag\b|query_engine|find_",
+    re.IGNORECASE,
 )
 
 
@@ -146,6 +148,10 @@ def _passing(turn: Turn, told: Sequence[Context]) -> Found:
             documents = unique(document for document in documents_in(payload) if document.text)
             if documents:
                 return Found(contexts=_ranked(documents), note="documents taken from the payload of a step")
+    for _, sight in turn.seen("chain"):
+        for payload in sight.passing:
+            if fields := fields_with_passages(payload):
+                return Found(contexts=_ranked(fields), note="documents taken from the fields of a step")
     return Found()
 
 
@@ -173,10 +179,13 @@ def _results(turn: Turn, told: Sequence[Context]) -> Found:
     for hop, (node, sight) in enumerate(turn.outermost("tool")):
         documents: list[Context] = []
         inside = [n.sight for n in node.below() if n.sight and n.sight.kind == "retrieval"]
-        if inside or _RETRIEVING.search(sight.tool):
+        documents.extend(() if inside else listed_in(sight.result))
+        if not documents and (inside or _RETRIEVING.search(sight.tool)):
             count = sum(len(retrieval.documents) for retrieval in inside)
             known = [document for retrieval in inside for document in retrieval.documents]
-            documents = list(_split(result_in(sight.result), known, count=count).contexts)
+            text = result_in(sight.result)
+            documents = [Context(text=part) for part in parts_of(text)] if not count else []
+            documents = documents or list(_split(text, known, count=count).contexts)
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
         contexts.extend(_ranked(_identified(documents, told), hop=hop, query=query))
     note = "documents taken from the results of tools"

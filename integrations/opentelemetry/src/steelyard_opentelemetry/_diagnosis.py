@@ -9,6 +9,7 @@ from typing import Literal
 from steelyard_opentelemetry._contexts import Found, find_contexts
 from steelyard_opentelemetry._tree import Node
 from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.dialects import adk, haystack, pydantic_ai, semantic_kernel, spring, vercel
 
 __all__ = ["ADVICE", "Cause", "Diagnosis", "diagnose"]
 
@@ -38,6 +39,13 @@ _SWITCHES = {
         "OPENINFERENCE_HIDE_OUTPUT_TEXT, or the same fields of TraceConfig"
     ),
     "openllmetry": "set TRACELOOP_TRACE_CONTENT=true",
+    "litellm": "leave litellm.turn_off_message_logging unset or False (content is on unless it is set)",
+    "adk": adk.SWITCH,
+    "semantic_kernel": semantic_kernel.SWITCH,
+    "vercel": vercel.SWITCH,
+    "spring": spring.SWITCH,
+    "haystack": haystack.SWITCH,
+    "pydantic_ai": pydantic_ai.SWITCH,
 }
 
 ADVICE: dict[Cause, str] = {
@@ -134,6 +142,9 @@ def _cause(turn: Turn, found: Found) -> tuple[Cause, str]:
         return "no_llm_spans", ""
     missing = not (found.contexts and turn.question and turn.answer)
     hidden = [_switch(node) for node in turn.nodes if node.sight and node.sight.hidden]
+    withheld = [_switch(node) for node, sight in turn.seen("tool") if sight.hidden and not found.contexts]
+    if withheld:
+        return "content_off", withheld[0]
     # OpenInference says what it hid; the others just leave it out, which may have another reason.
     if missing and hidden and ("openinference" in hidden or not _told(turn, found)):
         return "content_off", "openinference" if "openinference" in hidden else hidden[0]
@@ -147,6 +158,8 @@ def _cause(turn: Turn, found: Found) -> tuple[Cause, str]:
 def _switch(node: Node) -> str:
     """Whose switch a span obeys: OpenLLMetry writes `gen_ai.*` too, but has a switch of its own."""
     assert node.sight is not None
+    if node.span.scope == "litellm":
+        return "litellm"
     own = node.sight.dialect == "genai" and _OPENLLMETRY.match(node.span.scope)
     return "openllmetry" if own else node.sight.dialect
 

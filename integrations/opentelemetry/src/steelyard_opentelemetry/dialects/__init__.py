@@ -2,11 +2,17 @@
 
 from steelyard_opentelemetry._span import Span
 from steelyard_opentelemetry.dialects._sight import Dialect, Kind, ParsedSpan, fused
+from steelyard_opentelemetry.dialects.adk import ADK
 from steelyard_opentelemetry.dialects.genai import GenAI
+from steelyard_opentelemetry.dialects.haystack import Haystack
 from steelyard_opentelemetry.dialects.llamaindex import LlamaIndex
 from steelyard_opentelemetry.dialects.manual import Manual
 from steelyard_opentelemetry.dialects.openinference import OpenInference
 from steelyard_opentelemetry.dialects.openllmetry import OpenLLMetry
+from steelyard_opentelemetry.dialects.pydantic_ai import PydanticAI
+from steelyard_opentelemetry.dialects.semantic_kernel import SemanticKernel
+from steelyard_opentelemetry.dialects.spring import Spring
+from steelyard_opentelemetry.dialects.vercel import Vercel
 
 __all__ = [
     "DIALECTS",
@@ -22,7 +28,10 @@ __all__ = [
     "see",
 ]
 
-DIALECTS: tuple[Dialect, ...] = (Manual(), OpenInference(), OpenLLMetry(), GenAI(), LlamaIndex())
+DIALECTS: tuple[Dialect, ...] = (
+    *(Manual(), OpenInference(), Vercel(), Spring(), Haystack(), PydanticAI()),
+    *(ADK(), SemanticKernel(), OpenLLMetry(), GenAI(), LlamaIndex()),
+)
 """Every dialect; of several on one span the earlier one has the first word."""
 
 
@@ -35,7 +44,8 @@ _SCOPES = (
     *("openinference.", "llamaindex.opentelemetry", "traceloop", "opentelemetry.instrumentation.genai"),
     *("opentelemetry.instrumentation.langchain", "opentelemetry.instrumentation.llamaindex"),
     *("opentelemetry.instrumentation.llama_index", "opentelemetry.instrumentation.openai"),
-    *("opentelemetry.util.genai", "opentelemetry.instrumentation.haystack"),
+    *("opentelemetry.util.genai", "opentelemetry.instrumentation.haystack", "pydantic-ai"),
+    *("gcp.vertex.agent", "semantic_kernel", "Microsoft.SemanticKernel"),
 )
 
 
@@ -44,4 +54,4 @@ def known_scope(scope: str) -> bool:
 
     For spans that are still open: most instrumentors write what a span says only when it ends.
     """
-    return scope.startswith(_SCOPES)
+    return scope == "ai" or scope.startswith(_SCOPES)

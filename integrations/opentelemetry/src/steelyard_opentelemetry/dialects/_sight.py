@@ -73,12 +73,12 @@ def fused(sights: Iterable[ParsedSpan]) -> ParsedSpan | None:
     best, *others = found
     missing: dict[str, object] = {}
     for part in fields(ParsedSpan):
-        if not getattr(best, part.name):
+        if part.name != "hidden" and not getattr(best, part.name):
             missing[part.name] = next((v for other in others if (v := getattr(other, part.name))), None)
     filled = replace(best, **{name: value for name, value in missing.items() if value})  # type: ignore[arg-type]
-    if any(sight.documents for sight in found) or any(sight.messages for sight in found):
-        filled = replace(filled, hidden=False)
-    return filled
+    # What one of them tells is not hidden; nor is a span with documents or messages.
+    told = any(sight.documents or sight.messages or not sight.hidden for sight in found)
+    return replace(filled, hidden=not told)
 
 
 def indexed(attributes: Mapping[str, object], prefix: str) -> Iterator[tuple[int, dict[str, object]]]:
