@@ -4,7 +4,7 @@ from __future__ import annotations
 
 KNOWN_FAILURES: dict[str, str] = {
     "vercel_tool_run_by_the_provider": "a tool message of the prompt is not read where no tool span is",
-    "spring_query_rewritten_first": "the search's query is taken for the user's question",
+    "spring_query_rewritten_first": "a rewritten query is taken for a standalone question",
     "haystack_falls_back_to_the_web": "prompts of calls that did not make the answer count",
     "graph_that_grades_its_documents": "prompts of graders and rewriters count",
     "graph_whose_root_tells_no_answer": "the last model that spoke is taken for the one that answered",

@@ -26,8 +26,15 @@ _BETWEEN = "\n"
 
 
 def _asked(question: str = QUESTION, passages: Sequence[str] = PASSAGES) -> str:
-    """What an advisor makes of the question: passages between rules, then the question."""
-    return f"Context:\n{_RULE}\n{_BETWEEN.join(passages)}\n{_RULE}\nQuestion: {question}"
+    """What the advisor makes of a question: that first, then the passages between rules, then what to do."""
+    block = f"Here is context between {_RULE}\n\n{_RULE}\n{_BETWEEN.join(passages)}\n{_RULE}"
+    return f"{question}\n\n{block}\n\nReply from the context."
+
+
+def _augmented(question: str = QUESTION, passages: Sequence[str] = PASSAGES) -> str:
+    """What the augmenter of a whole RAG flow makes of it: the passages first."""
+    block = f"Context is below.\n\n{_RULE}\n{_BETWEEN.join(passages)}\n{_RULE}"
+    return f"{block}\n\nAnswer the query from the context.\n\nQuery: {question}\n\nAnswer:\n"
 
 
 def _quoted(texts: Sequence[str]) -> str:
@@ -128,7 +135,7 @@ def spring_query_rewritten_first() -> Trace:
     with _client() as trace:
         _chat(trace, _spoken(f"Rewrite this query for a search engine.\n\nOriginal: {QUESTION}", QUERY))
         _search(trace, QUERY)
-        _chat(trace, _spoken(_asked()))
+        _chat(trace, _spoken(_augmented()))
     return trace
 
 

@@ -11,7 +11,7 @@ _TAGGED = re.compile(
     r"<(context|contexts|documents|sources|passages|retrieved_\w+)>(.*?)</\1>", re.DOTALL | re.IGNORECASE
 )
 _FENCED = re.compile(
-    r"^[^\n]*\bcontext\b(?![ \t]*:[ \t]*\S)[^\n]*\n([-=*#`]{3,})[^\n]*\n(.*?)\n\1[ \t]*$",
+    r"^[^\n]*\bcontext\b(?![ \t]*:[ \t]*\S)[^\n]*\n(?:[ \t]*\n)?([-=*#`]{3,})[^\n]*\n(.*?)\n\1[ \t]*$",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _NEXT = r"(?:question|query|q|user question|user query|human|user|answer|a|helpful answer|instructions?)"
