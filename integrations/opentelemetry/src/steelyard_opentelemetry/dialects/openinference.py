@@ -71,7 +71,9 @@ class OpenInference(Dialect):
         if kind in _DOCUMENTS:
             documents = _documents(attributes, kind, got)
             query = question_in(given) or _shown(attributes, "reranker.query")
-            part = ParsedSpan(dialect=self.name, kind=kind, query=query, documents=documents)
+            # A managed service retrieves and answers in one span.
+            answer = answer_in(got) if "generate" in span.name else ""
+            part = ParsedSpan(dialect=self.name, kind=kind, query=query, documents=documents, answer=answer)
         elif kind == "llm":
             part = self._llm(attributes, given, got)
         else:

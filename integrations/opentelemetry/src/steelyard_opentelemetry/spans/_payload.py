@@ -17,7 +17,7 @@ MOST = 2_000_000
 _DEPTH = 6
 _QUESTIONS = (
     *("question", "user_question", "query", "query_str", "user_query", "user_input", "user_msg", "input"),
-    *("message", "user_message", "prompt", "search_query", "q", "text"),
+    *("message", "user_message", "prompt", "search_query", "task", "q", "text"),
 )
 _WRAPPERS = ("inputs", "str_or_query_bundle", "query_bundle", "qb", "args", "kwargs", "start_event", "ev")
 _ANSWERS = (

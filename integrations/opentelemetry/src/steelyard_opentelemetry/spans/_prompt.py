@@ -9,7 +9,7 @@ _TAGGED = re.compile(
     r"<(context|contexts|documents|sources|passages|retrieved_\w+)>(.*?)</\1>", re.DOTALL | re.IGNORECASE
 )
 _FENCED = re.compile(
-    r"^[^\n]*\bcontext\b(?![ \t]*:[ \t]*\S)[^\n]*\n([-=*#`]{3,})[^\n]*\n(.*?)\n\1[ \t]*$",
+    r"^[^\n]*\bcontext\b(?![ \t]*:[ \t]*\S)[^\n]*\n(?:[ \t]*\n)?([-=*#`]{3,})[^\n]*\n(.*?)\n\1[ \t]*$",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _NEXT = r"(?:question|query|q|user question|user query|human|user|answer|a|helpful answer|instructions?)"
@@ -21,6 +21,7 @@ _HEADED = re.compile(
 _QUESTION = re.compile(
     r"^[ \t]*(?:user )?(?:question|query|q)[ \t]*:[ \t]*(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
 )
+_TASK = re.compile(r"^[ \t]*new task:[ \t]*\n", re.IGNORECASE)
 _FIELD = re.compile(r"^[\w .\-]{1,40}: \S[^\n]*$")
 _LABEL = re.compile(
     r"(?:^|\n)[ \t]*(?:\[\d{1,3}\]|\(\d{1,3}\)|<document[^>\n]*>"
@@ -41,9 +42,10 @@ def context_block(text: str) -> str:
 
 
 def question_of_prompt(text: str) -> str:
-    """The question that a prompt names as such, on its last `Question:` line."""
+    """The question that a prompt names as such: on its last `Question:` line, or below `New task:`."""
     found = _QUESTION.findall(text)
-    return found[-1].strip() if found else ""
+    task = _TASK.match(text)
+    return found[-1].strip() if found else text[task.end() :].strip() if task else ""
 
 
 def split_passages(text: str, count: int = 0) -> tuple[str, ...]:
