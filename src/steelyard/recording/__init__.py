@@ -4,7 +4,7 @@ from steelyard.recording import provenance
 from steelyard.recording._answering import ModelCall, answering_prompts
 from steelyard.recording._assemble import Assembled, assemble, mark_in_prompt, unique
 from steelyard.recording._checks import check_function, check_names, check_positive
-from steelyard.recording._draft import Draft, OnRecord, TurnDraft
+from steelyard.recording._draft import Draft, OnRecord, TurnDraft, changed
 from steelyard.recording._guard import SILENT_TRACE, is_unrecorded, unrecorded
 from steelyard.recording._instrumentor import SWITCH, BaseInstrumentor, is_switched_on
 from steelyard.recording._manual import ManualTurn, with_given
@@ -24,6 +24,7 @@ __all__ = [
     "TurnTarget",
     "answering_prompts",
     "assemble",
+    "changed",
     "check_function",
     "check_names",
     "check_positive",

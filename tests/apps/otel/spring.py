@@ -86,7 +86,7 @@ def _spoken(asked: str, answer: str = ANSWER) -> dict[str, str]:
     }
 
 
-_BLOCK = Turn(contexts=(_BETWEEN.join(PASSAGES),), note="documents taken from the prompt")
+_BLOCK = Turn(contexts=(_BETWEEN.join(PASSAGES),), note="contexts_from_prompt")
 
 
 @shape(_BLOCK)

@@ -4,6 +4,7 @@ A new dialect is one file with a `Dialect` in it and one entry in `DIALECTS`: it
 retrievals, its switches and its instrumentors are found from there.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from steelyard_opentelemetry.dialects._dialect import Dialect, fused
@@ -30,6 +31,7 @@ __all__ = [
     "Manual",
     "OpenInference",
     "OpenLLMetry",
+    "advice_of",
     "content_switch",
     "known_scope",
     "parse",
@@ -72,6 +74,11 @@ def retrieves(span: Any) -> bool:
     if "retrieve" in span.name.lower():
         return True
     return any(event.name in _EVENTS for event in span.events)
+
+
+def advice_of(names: Collection[str], cause: str) -> list[str]:
+    """What the dialects of a trace know to do about a cause."""
+    return [d.advice[cause] for d in DIALECTS if d.name in names and cause in d.advice]
 
 
 def content_switch(name: str, scope: str) -> tuple[str, str]:

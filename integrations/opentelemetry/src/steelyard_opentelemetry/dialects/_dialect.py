@@ -33,6 +33,8 @@ class Dialect(ABC):
     """Names of the span events of a retrieval."""
     content_switch: ClassVar[str] = ""
     """What to do where content was left out."""
+    advice: ClassVar[Mapping[str, str]] = {}
+    """What to do about other causes of a diagnosis, where this dialect has an answer of its own."""
 
     @abstractmethod
     def parse(self, span: Span) -> ParsedSpan | None:

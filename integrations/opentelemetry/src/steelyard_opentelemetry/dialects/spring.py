@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.provenance import question_in_prompt
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import as_messages
-from steelyard_opentelemetry.spans._prompt import context_block, question_of_prompt
+from steelyard_opentelemetry.spans._prompt import context_block
 from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["Spring"]
@@ -31,11 +32,11 @@ class Spring(Dialect):
     retrieval_kinds = ("spring.ai.kind", frozenset({"vector_store"}))
     retrieval_attributes = ("db.vector.query.",)
     content_switch = (
-        "set spring.ai.chat.observations.log-prompt=true and spring.ai.chat.observations.log-completion=true (on "
-        "spans since Spring AI 2.0; releases 1.x write them to the log alone) and, for tools, "
+        "set spring.ai.chat.observations.log-prompt=true and spring.ai.chat.observations.log-completion=true "
+        "(on spans since Spring AI 2.0; releases 1.x write them to the log alone) and, for tools, "
         "spring.ai.tools.observations.include-content=true. Documents are not on spans "
-        "(spring.ai.vectorstore.observations.log-query-response writes a log), so they are read from the prompt; "
-        "or set steelyard.contexts and steelyard.answer on a span of the turn"
+        "(spring.ai.vectorstore.observations.log-query-response writes a log), so they are read from the "
+        "prompt; or set steelyard.contexts and steelyard.answer on a span of the turn"
     )
 
     def parse(self, span: Span) -> ParsedSpan | None:
@@ -81,7 +82,7 @@ class Spring(Dialect):
 
 def _question(texts: list[str]) -> dict[str, str]:
     """The question that a prompt with passages names; a search may have been asked a rewritten one."""
-    asked = question_of_prompt(texts[-1]) if texts and context_block(texts[-1]) else ""
+    asked = question_in_prompt(texts[-1]) if texts and context_block(texts[-1]) else ""
     return {"question": asked} if asked else {}
 
 

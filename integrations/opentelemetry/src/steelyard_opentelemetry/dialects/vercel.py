@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.provenance import question_in_prompt
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
-from steelyard_opentelemetry.spans._prompt import question_of_prompt
 from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["Vercel"]
@@ -26,7 +26,7 @@ class Vercel(Dialect):
     scope_names = ("ai",)
     retrieval_kinds = ("ai.operationId", frozenset({"ai.rerank", "ai.rerank.doRerank"}))
     content_switch = (
-        "leave recordInputs and recordOutputs of experimental_telemetry unset or true (that is their default) in "
+        "leave recordInputs and recordOutputs of experimental_telemetry unset or true (their default) in "
         "every call of the AI SDK that has telemetry enabled"
     )
 
@@ -80,7 +80,7 @@ def _question(given: object) -> str:
     asked = given.get("prompt")
     messages = asked if isinstance(asked, list) else given.get("messages")
     text = asked.strip() if isinstance(asked, str) else question_in(messages)
-    return question_of_prompt(text) or text
+    return question_in_prompt(text) or text
 
 
 def _answer(span: Span) -> str:
@@ -100,16 +100,22 @@ def _message(item: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(content, list):
         return dict(item)
     parts = [_part(part) for part in content if isinstance(part, Mapping)]
-    return {"role": item.get("role"), "content": [part for part in parts if part]}
+    results = [_result(part) for part in content if isinstance(part, Mapping)]
+    told = {"result": results} if item.get("role") == "tool" else {}
+    return {"role": item.get("role"), "content": [part for part in parts if part], **told}
 
 
 def _part(part: Mapping[str, Any]) -> object:
     kind = part.get("type")
     if kind == "tool-result":
-        output = part.get("output", part.get("result"))
-        value = output.get("value") if isinstance(output, Mapping) and "value" in output else output
-        return {"type": "text", "text": "\n".join(_texts(value))}
+        return {"type": "text", "text": "\n".join(_texts(_result(part)))}
     return part if kind == "text" else None
+
+
+def _result(part: Mapping[str, Any]) -> Any:
+    """What a tool returned, out of a part of a message."""
+    output = part.get("output", part.get("result"))
+    return output.get("value") if isinstance(output, Mapping) and "value" in output else output
 
 
 def _texts(value: object, depth: int = 6) -> list[str]:
