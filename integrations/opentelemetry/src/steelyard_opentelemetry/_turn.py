@@ -116,7 +116,7 @@ class Turn:
 
     @cached_property
     def messages(self) -> list[Message]:
-        """What the models were sent that made the answer; where these are not known, all models."""
+        """What the models that made the answer were sent; what all were sent, where these are not known."""
         llms = self.seen("llm")
         chosen = [llms[at] for at in self.behind.all] or llms
         return [message for _, parsed in chosen for message in parsed.messages]
@@ -133,7 +133,7 @@ class Turn:
 
     @cached_property
     def answer(self) -> str:
-        """What the turn came to: the user's mark, the root's output, else the last reply that is an answer."""
+        """What the turn came to: the user's mark, the root's output, else the last reply that answers."""
         marked = [parsed.answer for _, parsed in self.seen("turn") if parsed.answer]
         if marked:
             return marked[0]
@@ -176,16 +176,14 @@ class Turn:
             return Asked(question=marked[0])
         queries = [parsed.query for _, parsed in self.outermost("retrieval") if parsed.query]
         replies = [text for call in self.calls for text in call.replies]
-        told = [*filter(None, outer), self._variable(), self._named()]
-        if self.agentic:
-            told.append(self._said())
+        named, said = question_in_prompt(self._said), question_in(self._said)
+        ways = (named or said, self._variable()) if self.agentic else (self._variable(), named)
+        told = [*filter(None, outer), *ways]
         condensed = queries if self._is_condensed and len(set(queries)) == 1 and not self.agentic else ()
         asked = user_question(
             told, queries=condensed or queries, replies=replies, in_conversation=bool(condensed)
         )
-        if asked.question or not self._said():
-            return asked
-        return user_question([self._said()], replies=replies)
+        return asked if asked.question or not said else user_question([said], replies=replies)
 
     @cached_property
     def _is_condensed(self) -> bool:
@@ -201,20 +199,15 @@ class Turn:
         writers = [call for call in self.calls if " ".join(call.reply.split()) in asked]
         return any(_CONDENSING.search(text[:_HEAD]) for call in writers for text in call.prompts)
 
-    def _named(self) -> str:
-        """The question that the first prompt names."""
-        for _, parsed in self.seen("llm"):
-            said = [message.text for message in parsed.messages if message.role == "user" and message.text]
-            if said and (named := question_in_prompt(said[-1])):
-                return named
-        return ""
-
+    @cached_property
     def _said(self) -> str:
-        """The user's last words in the first prompt."""
-        for _, parsed in self.seen("llm"):
+        """The user's last words in the first prompt, outside of tools where there are any."""
+        llms = [(node, parsed) for node, parsed in self.seen("llm") if parsed.messages]
+        outside = [found for found in llms if "tool" not in self.above[id(found[0])]]
+        for _, parsed in outside or llms:
             said = [message.text for message in parsed.messages if message.role == "user" and message.text]
             if said:
-                return question_in(said[-1])
+                return said[-1]
         return ""
 
     def _variable(self) -> str:
