@@ -144,14 +144,14 @@ class EvaluationSpanProcessor(SpanProcessor):
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Note that a span has begun."""
         if is_unrecorded():
-            self._ignored.add(span.context.span_id)
+            self._ignored.add(_id_of(span))
             return
         self._put(span, True)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Note that a span has ended."""
-        if self._ignored and span.context.span_id in self._ignored:
-            self._ignored.discard(span.context.span_id)
+        if self._ignored and (number := _id_of(span)) in self._ignored:
+            self._ignored.discard(number)
             return
         self._put(span, False)
 
@@ -327,6 +327,12 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._wake.set()
         with self._lock:
             self._work(everything=True)
+
+
+def _id_of(span: ReadableSpan) -> int:
+    """A span's id; 0 for an odd one, which must not raise where it ends."""
+    context = getattr(span, "context", None)
+    return getattr(context, "span_id", 0)
 
 
 class _WeakCall:
