@@ -10,12 +10,11 @@ from steelyard.recording.provenance import find_passages
 _MOSTLY = 0.5
 
 
-def without_overlap(others: Iterable[Context], known: Sequence[Context]) -> tuple[Context, ...]:
+def without_overlap(others: Iterable[Context], known: Sequence[str]) -> tuple[Context, ...]:
     """Those of some passages whose words do not mostly stand in the known ones."""
-    texts = [context.text for context in known]
-    seen = set(texts)
+    seen = set(known)
     left = [context for context in others if context.text not in seen]
-    sightings = find_passages([context.text for context in left], texts) if texts else ()
+    sightings = find_passages([context.text for context in left], known) if known else ()
     if not sightings:
         return tuple(left)
     return tuple(

@@ -64,7 +64,7 @@ def _traced(turn: Turn, found: Found) -> Provenance:
             contexts=main, retrieved=(), contexts_source=found.source, calls=turn.behind, notes=()
         )
     traced = trace_provenance(
-        (*main, *without_overlap(found.beside, main)),
+        (*main, *_new(turn, found, main)),
         turn.calls,
         answer=turn.answer,
         question=turn.question,
@@ -79,6 +79,12 @@ def _traced(turn: Turn, found: Found) -> Provenance:
     if found.reranked:
         return replace(traced, contexts=found.reranked, retrieved=unique(found.contexts))
     return replace(traced, contexts=tuple(one for one in traced.contexts if one.text in own))
+
+
+def _new(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
+    """The passages from other places that are neither told already nor written by a model of this turn."""
+    written = [text for call in turn.calls for text in call.replies]
+    return without_overlap(found.beside, [*(context.text for context in main), *written, *turn.queries])
 
 
 def failure(turn: Turn) -> str:
@@ -174,6 +180,8 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
     if found.note:
         yield found.note
     yield from (sentence(note) for note in turn.asked.notes)
+    if turn.is_call_assumed:
+        yield sentence("answer_call_assumed")
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"
     if dropped:

@@ -27,6 +27,7 @@ _VARIABLE = re.compile(
     r"^(?:context|contexts|context_str|documents?|docs|sources?|summaries|passages?|chunks|knowledge|retrieved\w*)$",
     re.IGNORECASE,
 )
+_RUNNABLE = re.compile(r"\s{0,8}\w{1,40}=\w{0,40}Runnable\w{0,40}\(")
 _RETRIEVING = re.compile(
     r"search|retriev|lookup|look_up|knowledge|information|docs?\b|document|wiki|\brag\b|query_engine|find_",
     re.IGNORECASE,
@@ -190,7 +191,7 @@ def _passing(turn: Turn, told: Sequence[Context]) -> Found:
 def _variables(turn: Turn, told: Sequence[Context]) -> Found:
     for _, parsed in turn.seen("llm", "prompt", "chain"):
         for name, text in parsed.variables.items():
-            if _VARIABLE.match(name) and text.strip():
+            if _VARIABLE.match(name) and text.strip() and not _RUNNABLE.match(text):
                 return _split(text, told, note=f"documents taken from the prompt variable {name!r}")
     return Found()
 
@@ -218,7 +219,10 @@ def _results(turn: Turn, told: Sequence[Context], *, beside: bool = False) -> Fo
         if not documents and (inside or _RETRIEVING.search(parsed.tool)):
             count = sum(len(retrieval.documents) for retrieval in inside)
             known = [document for retrieval in inside for document in retrieval.documents]
-            documents = _split(result_in(parsed.result), known, count=count).contexts
+            text = result_in(parsed.result)
+            documents = _split(text, known, count=count).contexts
+            if not count and len(documents) > 1 and not any(_is_long(one.text) for one in documents):
+                documents = (Context(text=text.strip()),)  # rows of a table rather than passages
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
         contexts.extend(_ranked(_identified(documents, told), hop=hop, query=query))
     return Found(contexts=unique(contexts), source="tool", note=_FROM_TOOLS) if contexts else Found()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from steelyard.recording.provenance import (
@@ -19,11 +19,14 @@ from steelyard.recording.provenance import (
 )
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import answer_in
 from steelyard_opentelemetry.spans._tree import Node
 
 _ASKED = re.compile(r"^(?:user_?)?(?:question|query|query_str|input|q)$", re.IGNORECASE)
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
 _HEAD = 20_000
+_CUT = "..."
+_REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
 
 
 @dataclass(eq=False)
@@ -38,6 +41,8 @@ class Turn:
     """Trace ids of pieces that came from elsewhere."""
     found: object = None
     """What `find_contexts` found, once it has looked."""
+    is_call_assumed: bool = False
+    """Whether the call that made the answer is known only because no other one can have."""
 
     @classmethod
     def below(cls, root: Node) -> Turn:
@@ -97,7 +102,23 @@ class Turn:
 
     @cached_property
     def calls(self) -> list[ModelCall]:
-        """All model calls, in order of start."""
+        """All model calls, in order of start.
+
+        Where the reply of one alone was not seen, and no other's is in the answer, the answer is its reply:
+        some instrumentors do not write down what was streamed.
+        """
+        told = self._told_calls
+        silent = [at for at, call in enumerate(told) if not call.replies and call.prompts]
+        if len({told[at].prompts for at in silent}) != 1 or not self.answer:
+            return told
+        if len(told) == 1 or calls_behind(told, self.answer, queries=self.queries).known:
+            return told
+        told[silent[-1]] = replace(told[silent[-1]], reply=self.answer)
+        self.is_call_assumed = True
+        return told
+
+    @property
+    def _told_calls(self) -> list[ModelCall]:
         return [
             ModelCall(
                 prompts=tuple(message.text for message in parsed.messages if message.text),
@@ -138,6 +159,11 @@ class Turn:
         if marked:
             return marked[0]
         own = self.root.parsed.answer if self.root.parsed else ""
+        if own.endswith(_CUT):
+            # Shown objects are cut; a model's reply may hold the whole.
+            stem = own.removesuffix(_CUT)
+            whole = (parsed.answer for _, parsed in self.seen("llm") if parsed.answer.startswith(stem))
+            return next(whole, own)
         return own or self._last_reply()
 
     def _last_reply(self) -> str:
@@ -155,7 +181,21 @@ class Turn:
         ]
         outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
         last = max(outside or models, key=lambda found: found[0].span.end, default=None)
-        return last[1].answer if last else ""
+        form = self._form(last[0].span.end if last else 0)
+        if form or last is None:
+            return form
+        reasoned = _REASONED.match(last[1].answer)
+        return reasoned[1].strip() if reasoned else last[1].answer
+
+    def _form(self, since: int) -> str:
+        """The answer in a form that a model filled in last, after which no tool ran."""
+        tools = [node.span.start for node, _ in self.seen("tool")]
+        filled = [
+            parsed.arguments[-1]
+            for node, parsed in self.seen("llm")
+            if parsed.arguments and node.span.end > since and node.span.end >= max(tools, default=0)
+        ]
+        return answer_in(filled[-1]) if filled else ""
 
     @property
     def question(self) -> str:

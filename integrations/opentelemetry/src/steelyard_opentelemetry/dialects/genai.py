@@ -79,7 +79,7 @@ class GenAI(Dialect):
             question=question_in(_texts(sent)) if kind != "llm" and sent else "",
             answer=answer,
             messages=sent if kind == "llm" else (),
-            arguments=arguments_in(got) if kind == "llm" else (),
+            arguments=(arguments_in(got) or _older_arguments(attributes)) if kind == "llm" else (),
             in_conversation=kind != "llm" and provenance.has_history(_texts(sent)),
             variables=_variables(attributes),
             hidden=kind == "llm" and not sent and not answer and not broken,
@@ -142,6 +142,12 @@ def _older(attributes: Mapping[str, Any]) -> list[tuple[int, dict[str, object]]]
 def _older_answer(attributes: Mapping[str, Any]) -> str:
     entries = [entry.get("content") for _, entry in indexed(attributes, "gen_ai.completion")]
     return answer_in(entries[-1]) if entries else ""
+
+
+def _older_arguments(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    entries = [entry for _, entry in indexed(attributes, "gen_ai.completion")]
+    calls = [call for entry in entries for _, call in indexed(entry, "tool_calls")]
+    return tuple(text for call in calls if isinstance(text := call.get("arguments"), str))
 
 
 def _texts(messages: tuple[Message, ...]) -> list[dict[str, str]]:
