@@ -34,6 +34,7 @@ _RETRIEVING = re.compile(
 )
 _FIELDS = ("context", "contexts", "documents", "docs", "passages", "chunks", "web_results", "search_results")
 _SCORES = ("score", "relevance_score", "similarity", "similarity_score", "distance", "_score")
+_AROUND = ("output", "tool_output", "raw_output", "messages", "kwargs")
 _FEWEST_WORDS = 3
 _FEWEST_CHARACTERS = 12
 _FROM_TOOLS = "documents taken from the results of tools"
@@ -283,9 +284,7 @@ def _without_message(value: Any) -> Any:
             continue
         if not isinstance(value, Mapping):
             return value
-        inner = next(
-            (value[key] for key in ("output", "raw_output", "messages", "kwargs") if key in value), None
-        )
+        inner = next((value[key] for key in _AROUND if key in value), None)
         if inner is None and (
             _is_tool_message(value) or set(value) <= {"content", "isError", "meta", "blocks"}
         ):
@@ -326,7 +325,7 @@ def _tool_messages(turn: Turn, told: Sequence[Context]) -> Found:
 
     Only what was returned after the user's last words: what stands before belongs to earlier turns.
     """
-    if turn.seen("tool"):
+    if any(parsed.result is not None for _, parsed in turn.seen("tool")):
         return Found()
     contexts: list[Context] = []
     for _, parsed in turn.seen("llm"):

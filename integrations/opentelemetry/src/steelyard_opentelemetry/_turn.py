@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -104,12 +105,12 @@ class Turn:
     def calls(self) -> list[ModelCall]:
         """All model calls, in order of start.
 
-        Where the reply of one alone was not seen, and no other's is in the answer, the answer is its reply:
-        some instrumentors do not write down what was streamed.
+        Where the reply of one alone was not seen, or of those of one conversation, and no other's is in the
+        answer, the answer is the last one's: some instrumentors do not write down what was streamed.
         """
         told = self._told_calls
         silent = [at for at, call in enumerate(told) if not call.replies and call.prompts]
-        if len({told[at].prompts for at in silent}) != 1 or not self.answer:
+        if not silent or not self.answer or not _goes_on([told[at] for at in silent]):
             return told
         if len(told) == 1 or calls_behind(told, self.answer, queries=self.queries).known:
             return told
@@ -258,3 +259,9 @@ class Turn:
             if _ASKED.match(name) and text.strip() and "tool" not in self.above[id(node)]
         ]
         return variables[0].strip() if variables else ""
+
+
+def _goes_on(calls: Sequence[ModelCall]) -> bool:
+    """Whether each call was sent what the one before was, and maybe more: the steps of one agent."""
+    prompts = ["\n".join(call.prompts).rstrip() for call in calls]
+    return all(after.startswith(before) for before, after in itertools.pairwise(prompts))

@@ -113,8 +113,9 @@ def answer_in(value: object, depth: int = _DEPTH) -> str:
 def result_in(value: object) -> str:
     """What a tool returned, as text: a message's, or whatever an output says."""
     value = decode(value)
-    if isinstance(value, Mapping) and "output" in value:
-        value = value["output"]
+    for key in ("output", "tool_output"):
+        if isinstance(value, Mapping) and key in value:
+            value = decode(value[key])
     messages = () if isinstance(value, (str, Broken)) else messages_in(value)
     return messages[-1].text if messages else answer_in(value)
 
