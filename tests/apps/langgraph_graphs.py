@@ -306,7 +306,7 @@ class Research(TypedDict, total=False):
 
 @chain(Truth(question=PRICE, contexts=(FARES, STORM), answer=PRICE_ANSWER), given=saying, ways=WAYS)
 def research_plan_with_parallel_searches() -> Any:
-    """A plan of queries, a search node for each by `Send`, which end in any order; XML in the system message."""
+    """A plan of queries, a search node for each by `Send`, ending in any order; XML for the system."""
     plan = (
         prompt("Plan searches for: {question}")
         | model(otherwise="dog fare\nticket validity")
