@@ -502,7 +502,7 @@ def test_a_script_that_just_ends_exports_its_root_once_and_scored(tmp_path: Path
 
 
 class _EndsInside:
-    """Ends a root in the middle of the processor's own bookkeeping, as a finalizer or a signal handler does."""
+    """Ends a root in the middle of the processor's own bookkeeping, as a finalizer does."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
