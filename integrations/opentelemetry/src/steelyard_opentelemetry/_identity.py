@@ -60,7 +60,7 @@ class WaitingPieces:
         """The latest pieces that share an identity with another one, in the order in which they came."""
         found: dict[int, Turn] = {}
         for key in _keys(other):
-            sharing = self._by_key.get(key, {})
+            sharing = self._by_key.get(key) or OrderedDict()
             for at, (number, piece) in enumerate(reversed(sharing.items())):
                 if at >= _MOST_RELATED:
                     break

@@ -121,6 +121,7 @@ class HoldingSpanProcessor(SpanProcessor):
         self._late = self._errors = 0
         self._warn_once = WarnOnce(_log)
         self._closed = False
+        self._watcher: threading.Thread | None = None
         self._begin()
         if monitor is not None:
             monitor.on_evaluation(self.attach)
@@ -368,7 +369,7 @@ class HoldingSpanProcessor(SpanProcessor):
         self._unseen: deque[ReadableSpan] = deque()
         self._not_judged: deque[TraceRef | None] = deque(maxlen=_MOST_NOTED)
         self._leaving = 0
-        self._watcher: threading.Thread | None = None
+        self._watcher = None
 
     def _check_process(self) -> None:
         """In a forked child, begin anew: what was held is the parent's to export."""
