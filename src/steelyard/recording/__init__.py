@@ -1,9 +1,8 @@
 """The recording room: what all recorders share, from the protocol of turns to the assembly of contexts."""
 
 from steelyard.recording import provenance
-from steelyard.recording._assemble import Assembled, assemble, mark_in_prompt, unique
 from steelyard.recording._checks import check_function, check_names, check_positive
-from steelyard.recording._draft import Draft, OnRecord, TurnDraft
+from steelyard.recording._draft import Draft, OnRecord, TurnDraft, changed
 from steelyard.recording._guard import SILENT_TRACE, is_unrecorded, unrecorded
 from steelyard.recording._instrumentor import (
     KNOWN_WORDS,
@@ -15,9 +14,9 @@ from steelyard.recording._instrumentor import (
 from steelyard.recording._manual import ManualTurn, with_given
 from steelyard.recording._target import TurnTarget, checked_target
 from steelyard.recording._trace import current_trace
+from steelyard.recording._unique import unique
 
 __all__ = [
-    "Assembled",
     "BaseInstrumentor",
     "Draft",
     "KNOWN_WORDS",
@@ -28,7 +27,7 @@ __all__ = [
     "SWITCH",
     "TurnDraft",
     "TurnTarget",
-    "assemble",
+    "changed",
     "check_function",
     "check_names",
     "check_positive",
@@ -36,7 +35,6 @@ __all__ = [
     "current_trace",
     "is_switched_on",
     "is_unrecorded",
-    "mark_in_prompt",
     "provenance",
     "unique",
     "unrecorded",

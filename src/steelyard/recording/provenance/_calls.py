@@ -320,8 +320,13 @@ def _asks(view: _View) -> bool:
 
 
 def _offered(reply: str, prompts: Sequence[str]) -> bool:
-    """Whether a short reply stood in its own prompt, such as a label that a router may choose."""
+    """Whether a short reply stood in its own prompt, such as a label that a router may choose.
+
+    Answers are often words of a passage too, so that three words have to be set off there as a label is.
+    """
     row = words(reply)
-    return len(row) < _FED_LONG and any(
+    if len(row) == _LABEL_WORDS:
+        return find_passages([reply], prompts)[0].found is True
+    return len(row) < _LABEL_WORDS and any(
         _contains(tuple(words(text)), tuple(row), least=1) for text in prompts
     )
