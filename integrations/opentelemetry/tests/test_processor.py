@@ -277,7 +277,7 @@ def test_a_forked_child_begins_anew(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"quiet": 0}, {"ttl": -1}, {"max_traces": 0}, {"max_spans": 0}])
-def test_limits_must_be_positive(limits: dict[str, int]) -> None:
+def test_limits_must_be_positive(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(limits))):
         EvaluationSpanProcessor(Receiver(), **limits)
 

@@ -11,6 +11,7 @@ from opentelemetry.trace import Span as LiveSpan
 from opentelemetry.trace import set_span_in_context
 
 from steelyard.record import Record
+from steelyard.recording import Draft
 from steelyard_opentelemetry import Diagnosis, EvaluationSpanProcessor, Span
 
 
@@ -28,8 +29,9 @@ class _Receiver:
 
     records: list[Record] = field(default_factory=list)
 
-    def submit(self, record: Record) -> None:
-        self.records.append(record)
+    def submit(self, turn: Record | Draft, /) -> None:
+        assert isinstance(turn, Record)
+        self.records.append(turn)
 
 
 def as_otlp(spans: Sequence[Span]) -> dict[str, Any]:
