@@ -22,14 +22,10 @@ _BY_CAUSE: dict[str, dict[str, str]] = {
         "multi_query_by_map": "openllmetry",
         "one_step_back": "openllmetry",
         "passage_imagined_first": "openllmetry",
-        "routed_by_structured_output": "openinference openllmetry",
-    },
-    ORDER: {
-        "nodes_reordered": "openinference openllmetry",
     },
     MADE: {
         "documents_kept_by_middleware": "openllmetry",
-        "texts_of_a_plain_function": "openinference openllmetry",
+        "texts_of_a_plain_function": "openllmetry",
     },
     SHOWN: {
         "numbered_citations": "openinference openllmetry",

@@ -179,7 +179,7 @@ class TurnExtractor:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
         span = turn.root.span
         told = self._told.get(span.trace_id) or ()
-        if span.parent_id in told or not self._once([turn]):
+        if span.parent_id in told or not self._once([turn], is_piece=not turn.retrieves):
             self.late += len(turn.nodes)
         elif turn.answer or turn.retrieves or not told:
             self._settle(turn, reading)
@@ -225,7 +225,7 @@ class TurnExtractor:
         found = {part.question: part for part in _used(timely, piece)}
         return list(found.values())
 
-    def _once(self, turns: Sequence[Turn]) -> list[Turn]:
+    def _once(self, turns: Sequence[Turn], *, is_piece: bool = False) -> list[Turn]:
         """Each turn once, told by whoever tells most, where several dialects tell the same one."""
         kept: list[Turn] = []
         for turn in sorted(turns, key=_telling, reverse=True):
@@ -234,7 +234,7 @@ class TurnExtractor:
                 text = f"{turn.question}\0{turn.answer}".encode(errors="surrogatepass")
                 key = blake2b(text, digest_size=16).digest()
                 others = self._recent[key] = self._recent.get(key, [])
-                if any(fingerprint.is_twin(other) for other in others):
+                if any(fingerprint.is_twin(other, is_piece=is_piece) for other in others):
                     continue
                 others.append(fingerprint)
                 del others[:-_MOST_TWINS]
