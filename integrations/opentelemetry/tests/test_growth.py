@@ -100,9 +100,9 @@ def seconds(make: Callable[[int], list[Span]], count: int) -> float:
     found = []
     for _ in range(2):
         spans = make(count)
-        started = time.perf_counter()
+        started = time.thread_time()
         read_spans(spans)
-        found.append(time.perf_counter() - started)
+        found.append(time.thread_time() - started)
     return min(found)
 
 
