@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._worker import Worker
@@ -19,6 +20,7 @@ from steelyard.online.queue._inbox import Inbox
 
 _log = logging.getLogger("steelyard.online")
 _GRACE = 1.0
+_LEAST = 0.2
 _LOOK = 0.02
 
 
@@ -59,6 +61,11 @@ class Run:
             time.sleep(_LOOK)
         return left
 
+    @property
+    def restarts(self) -> int:
+        """How often code in a judge or sink would have ended one of the threads."""
+        return self.delivery.restarts + (self._thread.restarts if self._thread is not None else 0)
+
     def start(self) -> None:
         """Start the thread now rather than with the first turn."""
         if self._thread is None:
@@ -71,7 +78,9 @@ class Run:
         with self._starting:
             thread, self._thread = self._thread, None
         if thread is not None:
-            thread.join(max(_GRACE, timeout / 2))
+            ended = time.monotonic() + max(_GRACE, timeout / 2)
+            thread.join(ended - time.monotonic())
+            self.delivery.close(max(_LEAST, ended - time.monotonic()))
         self._notifier.close()
         return self.inbox.abandon()
 
@@ -94,6 +103,7 @@ class Run:
                 thread = LoopThread(self.worker.run)
                 thread.start()
                 self._thread = thread
-            except RuntimeError as error:
+            except (RuntimeError, OSError) as error:
                 self.inbox.sleep()
-                self._warn("start", "the background thread cannot be started: %s; turns wait", error)
+                problem = error_words(error)
+                self._warn("start", "the background thread cannot be started: %s; turns wait", problem)

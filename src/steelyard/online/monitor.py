@@ -14,6 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from steelyard._internal.lifecycle import at_exit, forget, on_fork
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
@@ -166,7 +167,9 @@ class Monitor:
     def _complain(self, turn: object, error: Exception) -> None:
         self._run.inbox.put("unreadable")
         kind = type(turn).__name__
-        self._warn("unreadable", "%r is not a turn: %r; it is skipped, as later ones are", kind, error)
+        self._warn(
+            "unreadable", "%r is not a turn: %s; it is skipped, as later ones are", kind, error_place(error)
+        )
 
     def start(self) -> None:
         """Begin at once rather than with the first turn: on what an earlier process left in the spool."""
@@ -223,6 +226,7 @@ class Monitor:
             queued=queued,
             queued_bytes=queued_bytes,
             sinks=run.delivery.sinks,
+            restarts=run.restarts,
             callbacks_missed=self._notifier.missed,
             usage=run.delivery.usage,
             spool=run.worker.spool.counts() if run.worker.spool else None,
@@ -256,7 +260,9 @@ class Monitor:
                 try:
                     sink.observe(self)
                 except Exception as error:  # noqa: BLE001 - a sink may raise anything
-                    _log.warning("the sink %r does not observe its Monitor: %r", sink.name, error)
+                    _log.warning(
+                        "the sink %r does not observe its Monitor: %s", sink.name, error_place(error)
+                    )
 
     def _judges(self) -> list[Judge]:
         judges = [self.options.judge, *(metric.judge for metric in self.options.metrics)]

@@ -42,6 +42,12 @@ class SQLiteQueue:
         self._spool: Spool | None = None
         self._executor = DaemonExecutor(1, name="steelyard-spool")
         self._news = asyncio.Event()
+        self._failed = asyncio.Event()
+
+    @property
+    def works(self) -> bool:
+        """Whether the file is open and has not failed."""
+        return self._spool is not None
 
     @property
     def lease_seconds(self) -> float:
@@ -72,9 +78,14 @@ class SQLiteQueue:
         )
         try:
             self._spool = await asyncio.wrap_future(opening)
+            self._failed.clear()
         except (sqlite3.Error, OSError) as error:
             self._set_aside(error)
             raise QueueFailed(str(error)) from None
+
+    async def failed(self) -> None:
+        """Wait until the file fails."""
+        await self._failed.wait()
 
     async def room(self, most: int) -> int:
         """All of them: the file's bound is bytes, which `put` holds turns against."""
@@ -168,6 +179,7 @@ class SQLiteQueue:
     def _set_aside(self, error: Exception) -> None:
         """Use the file no more. A damaged one is renamed, so that the next start makes a new one."""
         spool, self._spool = self._spool, None
+        self._failed.set()
         if spool is not None:
             self._executor.submit(spool.close)
         path = Path(self._settings.path)
