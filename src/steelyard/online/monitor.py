@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from steelyard._internal.lifecycle import at_exit, forget, on_fork
+from steelyard._internal.lifecycle import on_fork
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.metrics import Metric
@@ -207,7 +208,6 @@ class Monitor:
         Returns:
             How many turns were given up (`abandoned`).
         """
-        forget(self)
         return self._run.close(self.options.exit_timeout if timeout is None else timeout)
 
     def stats(self) -> Stats:
@@ -252,7 +252,8 @@ class Monitor:
         self._begin()
 
     def _begin(self) -> None:
-        self._run = Run(self.options, self._notifier, on_start=lambda: at_exit(self))
+        self._run = Run(self.options, self._notifier)
+        weakref.finalize(self, self._run.dismiss).atexit = False
 
     def _introduce(self) -> None:
         for sink in self.options.sinks:

@@ -89,10 +89,14 @@ class Delivery:
                 writer.look()
             await asyncio.sleep(_LOOK)
 
+    def stop(self) -> None:
+        """Ask the sinks' threads to close them; does not wait."""
+        for writer in self._writers:
+            writer.stop()
+
     def close(self, timeout: float) -> None:
         """Close the sinks side by side, within this time; blocks."""
         deadline = time.monotonic() + timeout
-        for writer in self._writers:
-            writer.stop()
+        self.stop()
         for writer in self._writers:
             writer.close(max(0.0, deadline - time.monotonic()))

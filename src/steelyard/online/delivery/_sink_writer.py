@@ -97,8 +97,12 @@ class SinkWriter:
         """
         if self._turn is None:
             turn = _Turn(self._sink, self._waiting, self._ledger, self._fails, self._timeout, self._pause)
-            turn.thread.start()
-            self._turn = turn
+            try:
+                turn.thread.start()
+                self._turn = turn
+            finally:
+                if self._turn is None:
+                    turn.thread.stop()
 
     def put(self, evaluation: Evaluation, settled: Callable[[], object]) -> None:
         """Hand over an Evaluation; it is lost at once where the sink rests or its queue is full."""
