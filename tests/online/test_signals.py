@@ -95,9 +95,6 @@ def test_many_exceptions_out_of_signals_leave_no_lock_behind() -> None:
 
 _LOOP = """
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-monitors = [Monitor(metrics=[], sinks=[], exit_timeout=2) for _ in range({monitors})]
-if {monitors} > 1:
-    for monitor in monitors: monitor.submit(Record(question="q"))
 children = []
 for number in range({programs}):
     child = os.fork()
@@ -122,15 +119,15 @@ os._exit(0)
 
 
 def test_the_documented_hook_ends_programs_that_submit_in_a_loop() -> None:
-    code, output, _ = run(_LOOP.format(programs=48, monitors=0))
-    assert (code, output) == (0, "")
+    code, output, _ = run(_LOOP.format(programs=48))
+    assert code == 0 and "hangs" not in output
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_the_documented_hook_ends_a_thousand_programs() -> None:
-    code, output, _ = run(_LOOP.format(programs=1000, monitors=0), seconds=1100)
-    assert (code, output) == (0, "")
+    code, output, _ = run(_LOOP.format(programs=1000), seconds=1100)
+    assert code == 0 and "hangs" not in output
 
 
 def test_stats_flush_and_close_return_inside_a_handler() -> None:

@@ -1,0 +1,89 @@
+"""Which file may be a spool: our own are recognised, and what is not ours is refused and never changed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from steelyard._internal.redact import error_words
+from steelyard.errors import ConfigurationError
+
+APPLICATION_ID: Final = 0x53744C71
+"""In the header of every spool file since schema 3."""
+VERSION: Final = 3
+_MAGIC: Final = b"SQLite format 3\0"
+_OLD_COLUMNS: Final = {"seq", "record_id", "state", "body", "lease_until"}
+
+
+def claim(path: Path) -> None:
+    """Make the file, private, where there is none; make ours private; refuse what is not ours.
+
+    Raises:
+        ConfigurationError: If there is something else at this path, or a spool of a newer version.
+        OSError: If it cannot be made.
+    """
+    if path.is_symlink():
+        raise ConfigurationError(f"the spool {str(path)!r} is a link; give the path of the file itself")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        check(path)
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(OSError):
+                os.chmod(f"{path}{suffix}", 0o600)
+
+
+def check(path: Path) -> None:
+    """Refuse a file that is not a spool, an empty one apart; it is only read.
+
+    A spool of ours that is damaged is not refused here: SQLite says so when it is opened.
+
+    Raises:
+        ConfigurationError: If it is another program's, no database at all, or of a newer version.
+    """
+    if path.is_symlink() or not stat.S_ISREG(path.stat().st_mode):
+        raise ConfigurationError(f"the spool {str(path)!r} is not a file of its own; give another path")
+    with open(path, "rb") as file:
+        header = file.read(100)
+    if not header:
+        return
+    if not header.startswith(_MAGIC):
+        raise _foreign(path)
+    identity, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
+    if identity == APPLICATION_ID:
+        if version > VERSION:
+            raise ConfigurationError(
+                f"the spool {str(path)!r} is of schema {version}, newer than {VERSION}; update steelyard"
+            )
+        return
+    if identity or version not in (0, 1, 2):
+        raise _foreign(path)
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}
+            (late,) = connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.Error as error:
+        raise ConfigurationError(f"{str(path)!r} cannot be read as a spool: {error_words(error)}") from None
+    if late != APPLICATION_ID and tables and not columns >= _OLD_COLUMNS:
+        raise _foreign(path)
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Which file stands at a path now; None where there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _foreign(path: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{str(path)!r} is a file of another program; it is left alone, give the spool another path"
+    )
