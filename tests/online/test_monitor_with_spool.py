@@ -271,8 +271,8 @@ def test_a_full_disk_hands_over_to_memory(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.faults
 def test_a_spool_that_cannot_be_opened(tmp_path: Path) -> None:
-    (tmp_path / "s.db").mkdir()
     monitor = Monitor(metrics=[], sinks=[], spool=tmp_path / "s.db")
+    (tmp_path / "s.db").mkdir()
     monitor.submit(turn())
     assert monitor.flush(5) == 0
     assert monitor.stats().evaluated == 1

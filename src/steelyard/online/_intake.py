@@ -18,7 +18,6 @@ from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue
 from steelyard.online.queue._turns import Closed, Queued, Selected
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
-from steelyard.scores import Usage
 
 _log = logging.getLogger("steelyard.online")
 _LOOK = 0.02
@@ -52,7 +51,6 @@ class Intake:
         self._budget = budget
         self._queue = queue
         self._fallback = fallback
-        self._judged_elsewhere = options.spool is not None and not options.spool.evaluate
         self._masker = Masker(options.mask, timeout=options.mask_timeout)
         self._preparer = Preparer(
             selection=options.selection,
@@ -154,9 +152,9 @@ class Intake:
         for turn, outcome in zip(turns, stored, strict=True):
             if outcome != "new":
                 self._budget.release(turn.record.id)
-            elif durable and self._judged_elsewhere:
-                # Nobody here will hear what it cost; it still counts as a turn.
-                self._budget.correct(turn.record.id, Usage())
+            elif durable:
+                # Another process may judge it, and nobody here would hear what it cost.
+                self._budget.hand_over(turn.record.id)
         settle = self._inbox.settle
         if durable:
             settle("spooled", count=stored.count("new"))

@@ -184,6 +184,8 @@ class Worker:
     async def _evaluate(self, queue: TurnQueue, leased: Leased) -> Undelivered | None:
         """Judge a leased turn; its result, unless the turn goes back into the queue."""
         turn = leased.turn
+        if (wait := self._budget.ask(turn.record.id)) and await queue.postpone(leased, wait):
+            return None
         evaluation = await score(
             self._options, turn.record, sampling_position=turn.sampling_position, rate=turn.rate
         )
