@@ -83,7 +83,7 @@ class Spool:
         busy_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self.lease_seconds = lease_seconds
         self._max_bytes = max_bytes
         self._max_attempts = max_attempts

@@ -10,13 +10,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
 
 APPLICATION_ID: Final = 0x53744C71
 """In the header of every spool file since schema 3."""
 VERSION: Final = 3
-_MAGIC: Final = b"SQLite format 3\0"
 _OLD_COLUMNS: Final = {"seq", "record_id", "state", "body", "lease_until"}
 
 
@@ -48,29 +46,26 @@ def check(path: Path) -> None:
     """
     if path.is_symlink() or not stat.S_ISREG(path.stat().st_mode):
         raise ConfigurationError(f"the spool {str(path)!r} is not a file of its own; give another path")
-    with open(path, "rb") as file:
-        header = file.read(100)
-    if not header:
+    if not path.stat().st_size:
         return
-    if not header.startswith(_MAGIC):
-        raise _foreign(path)
-    identity, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
+    try:
+        # Through SQLite only: to open and close the file besides it would drop this process's locks on it.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+            (identity,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}
+            tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise _foreign(path) from None
+        return
     if identity == APPLICATION_ID:
         if version > VERSION:
             raise ConfigurationError(
                 f"the spool {str(path)!r} is of schema {version}, newer than {VERSION}; update steelyard"
             )
         return
-    if identity or version not in (0, 1, 2):
-        raise _foreign(path)
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
-            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-            columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}
-            (late,) = connection.execute("PRAGMA application_id").fetchone()
-    except sqlite3.Error as error:
-        raise ConfigurationError(f"{str(path)!r} cannot be read as a spool: {error_words(error)}") from None
-    if late != APPLICATION_ID and tables and not columns >= _OLD_COLUMNS:
+    if identity or version not in (0, 1, 2) or (tables and not columns >= _OLD_COLUMNS):
         raise _foreign(path)
 
 

@@ -110,16 +110,15 @@ def _size_of_any(value: object) -> int:
     while rest and known < _LOOKED_AT:
         known += 1
         one = rest.pop()
-        kind = type(one)
-        if kind is str:
+        if type(one) is str:
             size += getsizeof(one)
             continue
         size += _own_size(one)
-        if kind is dict or kind is MappingProxyType:
-            rest += one  # type: ignore[operator]
-            rest += one.values()  # type: ignore[attr-defined]
+        if isinstance(one, (dict, MappingProxyType)):
+            rest.extend(one)
+            rest.extend(one.values())
         elif isinstance(one, (list, tuple, set, frozenset)):
-            rest += one
+            rest.extend(one)
     return size + size // max(1, known) * len(rest)
 
 
