@@ -50,7 +50,8 @@ def check(path: Path) -> None:
         return
     try:
         # Through SQLite only: to open and close the file besides it would drop this process's locks on it.
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=5)) as connection:
             (identity,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}
