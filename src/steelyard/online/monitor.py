@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from steelyard._internal.lifecycle import at_exit, forget, on_fork
+from steelyard._internal.lifecycle import on_fork
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
@@ -173,7 +175,9 @@ class Monitor:
     def _complain(self, turn: object, error: Exception) -> None:
         self._run.inbox.put("unreadable")
         kind = type(turn).__name__
-        self._warn("unreadable", "%r is not a turn: %r; it is skipped, as later ones are", kind, error)
+        self._warn(
+            "unreadable", "%r is not a turn: %s; it is skipped, as later ones are", kind, error_place(error)
+        )
 
     def start(self) -> None:
         """Begin at once rather than with the first turn: on what an earlier process left in the spool."""
@@ -211,7 +215,6 @@ class Monitor:
         Returns:
             How many turns were given up (`abandoned`).
         """
-        forget(self)
         return self._run.close(self.options.exit_timeout if timeout is None else timeout)
 
     def stats(self) -> Stats:
@@ -230,6 +233,7 @@ class Monitor:
             queued=queued,
             queued_bytes=queued_bytes,
             sinks=run.delivery.sinks,
+            restarts=run.restarts,
             callbacks_missed=self._notifier.missed,
             usage=run.delivery.usage,
             spool=run.worker.spool.counts() if run.worker.spool else None,
@@ -267,8 +271,9 @@ class Monitor:
         self._begin()
 
     def _begin(self) -> None:
-        self._run = Run(self.options, self._notifier, on_start=lambda: at_exit(self))
+        self._run = Run(self.options, self._notifier)
         self._run.inbox.decided = self._decisions.tell
+        weakref.finalize(self, self._run.dismiss).atexit = False
 
     def _introduce(self) -> None:
         for sink in self.options.sinks:
@@ -276,7 +281,9 @@ class Monitor:
                 try:
                     sink.observe(self)
                 except Exception as error:  # noqa: BLE001 - a sink may raise anything
-                    _log.warning("the sink %r does not observe its Monitor: %r", sink.name, error)
+                    _log.warning(
+                        "the sink %r does not observe its Monitor: %s", sink.name, error_place(error)
+                    )
 
     def _judges(self) -> list[Judge]:
         judges = [self.options.judge, *(metric.judge for metric in self.options.metrics)]

@@ -70,15 +70,16 @@ def check_ours(path: str) -> None:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise ConfigurationError(f"results cannot be written to {path!r}: it is not a file")
-        with open(path, "rb") as file:
-            start = file.read(len(_MAGIC))
-        if not start:
+        if not os.stat(path).st_size:
             return
-        if start != _MAGIC:
-            raise ConfigurationError(f"{path!r} is not a database; it is left alone, give another path")
+        # Through SQLite only: to open and close the file besides it would drop this process's locks on it.
         with closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
             _check_identity(connection, path)
     except (OSError, sqlite3.Error) as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise ConfigurationError(
+                f"{path!r} is not a database; it is left alone, give another path"
+            ) from None
         raise ConfigurationError(f"{path!r} cannot be read as a database: {error_words(error)}") from None
 
 
