@@ -135,6 +135,7 @@ class Intake:
             turn = Closed("dead", kind)
         if isinstance(turn, Closed):
             self._inbox.close_turn(turn)
+            self._inbox.decided(item.turn, turn.reason)
         return turn
 
     async def _put(self, turns: list[Selected]) -> None:
@@ -151,6 +152,7 @@ class Intake:
         for turn, outcome in zip(turns, stored, strict=True):
             if outcome != "new":
                 self._budget.release(turn.record.id)
+                self._inbox.decided(turn.record, outcome)
             elif durable and self._judged_elsewhere:
                 # Nobody here will hear what it cost; it still counts as a turn.
                 self._budget.correct(turn.record.id, Usage())

@@ -24,6 +24,7 @@ from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._plain import PlainOptions
 from steelyard.online.config._settings import load
 from steelyard.online.delivery._callbacks import Callback, Notifier
+from steelyard.online.delivery._decisions import DecisionCallback, Decisions
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.queue._turns import Queued, size_of
 from steelyard.online.selection._budget import Budget
@@ -132,6 +133,7 @@ class Monitor:
         """The options in force: those given in code, those of settings, and defaults."""
         self._ceiling = self.options.selection.ceiling
         self._notifier = Notifier()
+        self._decisions = Decisions()
         self._warn = WarnOnce(_log)
         self._inherited: list[Run] = []
         self._begin()
@@ -160,8 +162,13 @@ class Monitor:
             position = sampling_position(key_of(turn))
             if position >= self._ceiling:
                 run.inbox.put("sampled_out")
+                self._decisions.tell(turn, "sampled_out")
                 return
-        run.inbox.put("closed" if run.inbox.closed else Queued(turn, position, size_of(turn)))
+        if run.inbox.closed:
+            run.inbox.put("closed")
+            self._decisions.tell(turn, "closed")
+        else:
+            run.inbox.put(Queued(turn, position, size_of(turn)))
 
     def _complain(self, turn: object, error: Exception) -> None:
         self._run.inbox.put("unreadable")
@@ -240,6 +247,18 @@ class Monitor:
         """
         return self._notifier.subscribe(callback)
 
+    def on_decision(self, callback: DecisionCallback) -> Callable[[], None]:
+        """Have a function hear of every turn that is decided not to be judged, at once.
+
+        It is called with the turn's trace and the reason, in the thread that decided, which may be the
+        application's: it must only take note, and not call this Monitor. Turns that do not fit into the queue
+        are not told.
+
+        Returns:
+            A function that ends it.
+        """
+        return self._decisions.subscribe(callback)
+
     def after_fork(self) -> None:
         """Begin anew in a forked child: the parent keeps its turns, its thread and its counts."""
         # A SQLite connection must not be closed in a child, not even by the garbage collector.
@@ -249,6 +268,7 @@ class Monitor:
 
     def _begin(self) -> None:
         self._run = Run(self.options, self._notifier, on_start=lambda: at_exit(self))
+        self._run.inbox.decided = self._decisions.tell
 
     def _introduce(self) -> None:
         for sink in self.options.sinks:

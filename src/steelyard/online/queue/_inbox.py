@@ -18,6 +18,8 @@ from steelyard.errors import SkipReason
 from steelyard.online.queue._feedback import Feedback, Kept
 from steelyard.online.queue._ledger import Counts, FinalState, Ledger
 from steelyard.online.queue._turns import Closed, Queued
+from steelyard.record import Record
+from steelyard.recording import Draft
 
 _Entry = Queued | SkipReason
 
@@ -46,6 +48,8 @@ class Inbox:
         self._feedback = feedback
         self.closed = False
         """Whether turns that come now are refused."""
+        self.decided: Callable[[Record | Draft, str], None] = lambda turn, reason: None
+        """Told of each turn that will not be judged; called where nothing is locked."""
 
     def put(self, entry: _Entry) -> None:
         """Take in a turn, or the reason why one is skipped. Never waits."""
