@@ -34,9 +34,19 @@ def funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
         runs=len(begins),
         first=min(begins),
         last=max(ends),
-        **{name: sums[name] for name in _PLAIN},
-        **{name: {why: n for why, n in found.most_common() if n} for name, found in reasons.items()},  # type: ignore[arg-type]
+        skipped=_most_frequent(reasons["skipped"]),
+        dead=_most_frequent(reasons["dead"]),
+        seen=sums["seen"],
+        accepted=sums["accepted"],
+        evaluated=sums["evaluated"],
+        pending=sums["pending"],
+        spooled=sums["spooled"],
+        abandoned=sums["abandoned"],
     )
+
+
+def _most_frequent(counts: Counter[str]) -> dict[str, int]:
+    return {reason: count for reason, count in counts.most_common() if count}
 
 
 def rest_of(funnel: Funnel) -> list[tuple[str, int]]:

@@ -53,8 +53,9 @@ class MonitorLedger:
             run, started = self._run_of(number)
             counts = json.dumps(_counts_of(monitor.stats()), separators=(",", ":"))
             connection.execute(
-                "INSERT INTO ledger (run, host, pid, started_at, updated_at, counts) VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (run) DO UPDATE SET updated_at = excluded.updated_at, counts = excluded.counts",
+                "INSERT INTO ledger (run, host, pid, started_at, updated_at, counts) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) "
+                "DO UPDATE SET updated_at = excluded.updated_at, counts = excluded.counts",
                 (run, platform.node(), os.getpid(), started, time.time(), counts),
             )
 

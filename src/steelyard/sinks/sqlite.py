@@ -44,9 +44,10 @@ class SQLiteSink:
     """Writes Evaluations into one SQLite file, which others may read meanwhile.
 
     The file has two tables for queries, `evaluations` (one row per record) and `scores` (one row per result
-    id), and `ledger` with the counts of each Monitor, which also tell of turns that were not judged; writing the same results again replaces their rows. It is in WAL mode with `synchronous=NORMAL`: a
-    crash of the process loses nothing, a power cut may lose the last moments but never damages the file.
-    Several processes may write to the same file.
+    id), and `ledger` with the counts of each Monitor, which also tell of turns that were not judged. Writing
+    the same results again replaces their rows. The file is in WAL mode with `synchronous=NORMAL`: a crash of
+    the process loses nothing, a power cut may lose the last moments but never damages the file. Several
+    processes may write to the same file.
 
     A new file can be read and written by its owner alone. A file that Steelyard did not make is refused and
     never changed. An Evaluation with a value that cannot be stored is refused alone, and counted.

@@ -48,7 +48,7 @@ def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
 
 def _unit(rows: _Array) -> _Array:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 1e-12, lengths, np.float32(1))
+    return (rows / np.where(lengths > 1e-12, lengths, 1.0)).astype(np.float32)
 
 
 def _seeds(points: _Array, counts: _Array, number: int) -> list[int]:
