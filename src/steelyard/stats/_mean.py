@@ -205,7 +205,7 @@ def weighted_mean(
 
     In simulation (tests/stats/test_mean.py, 5 to 200 turns) it covers 93 to 97.6 % on average over five
     shapes, more where fewer than 50 turns were picked with unequal probabilities. Give `floor` where turns
-    are picked unequally: without it, five turns of which only suspicious ones were picked cover .74.
+    are picked unequally: without it, five turns of which only suspicious ones were picked cover .73.
 
     Args:
         values: Each in 0..1.
