@@ -18,7 +18,7 @@ from steelyard.stats import Estimate
 _WEAK = 0.5
 _CHANGES = (
     ("again", "asked again"),
-    ("swapped", "passages reversed"),
+    ("swapped", "order reversed"),
     ("longer", "longer wording"),
     ("fused_record", "fuse record"),
     ("fused_off", "fuse off"),
@@ -70,7 +70,7 @@ def show(console: Console, page: Page) -> None:
 
 
 def _table(first: str, *headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column(first, no_wrap=True)
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -108,7 +108,7 @@ def _accuracy(name: str, figures: Accuracy, beside: Sequence[Accuracy]) -> list[
 
 def _changes(page: Page) -> Table:
     names = [_short(baseline) for baseline in page.baselines]
-    table = _table("Verdicts moved by", "n", "moved", "95 %", "to yes", "to no", "right", *names)
+    table = _table("Moved by", "n", "moved", "95 %", "to yes, no", "right", *names)
     for field, words in _CHANGES:
         change: Change | None = getattr(page.check, field)
         if change is None or change.moved is None:
@@ -119,8 +119,7 @@ def _changes(page: Page) -> Table:
             str(change.moved.n),
             _moved(change),
             _interval(change.moved),
-            str(change.to_yes),
-            str(change.to_no),
+            f"{change.to_yes}, {change.to_no}",
             f"{change.before.value:.2f}>{change.after.value:.2f}",
             *(Text(text, style="dim") for text in beside),
         )
