@@ -18,7 +18,7 @@ import typer
 from steelyard.cli._words import printable
 from steelyard.errors import SteelyardError
 
-_COMMANDS = ("demo", "score", "records", "report", "run", "doctor", "config", "worker", "prune")
+_COMMANDS = ("demo", "score", "records", "report", "run", "doctor", "judge", "config", "worker", "prune")
 _USAGE = 2
 _INTERRUPTED = 130
 
