@@ -25,7 +25,6 @@ from steelyard.sinks._sqlite_schema import (
 
 MEMORY: Final = ":memory:"
 _log = logging.getLogger("steelyard.sinks")
-_MAGIC: Final = b"SQLite format 3\0"
 _FIRST_COLUMNS: Final = {
     "evaluations": {"record_id", "evaluated_at", "record_status", "reasked", "json"},
     "scores": {"id", "record_id", "inclusion_probability", "prompt_version", "json"},
