@@ -51,7 +51,7 @@ test-lowest: test-lowest-langchain test-lowest-llamaindex  ## the recorders on w
 bench: $(VENV)/.dev  ## ours beside ragas and deepeval; MATERIAL holds the stub server, the samples and the peers' runner
 	$(BIN)/python benchmarks/peers/run.py --material $(MATERIAL)
 
-mutants: $(VENV)/.dev  ## break the promises of tests/mutants.toml one at a time; every break must fail a test
+mutants: $(VENV)/.dev  ## break the promises of tests/mutants/ one at a time; every break must fail a test
 	$(BIN)/python scripts/mutants.py
 
 lint: $(VENV)/.dev

@@ -1,4 +1,4 @@
-"""The tables of docs/reading-scores.md: turns needed for a margin, and what a naive mean says of a sample.
+"""The tables of docs/reading-scores.md: turns needed, what a naive mean says, how often intervals cover.
 
 python benchmarks/intervals.py
 """
@@ -6,8 +6,11 @@ python benchmarks/intervals.py
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from steelyard.stats import turns_needed, weighted_mean
+from steelyard.stats import Moments, turns_needed, weighted_mean
+
+_Array = npt.NDArray[np.float64]
 
 MARGINS = (0.10, 0.05, 0.03, 0.02, 0.01)
 RATES = (0.5, 0.8, 0.9, 0.95)
@@ -39,6 +42,52 @@ def naive() -> None:
     print(f"interval covers the truth in {covered / rounds:.1%} of {rounds} rounds")
 
 
+def _shapes(draw: np.random.Generator, count: int) -> dict[str, _Array]:
+    return {
+        "half": (draw.random(count) < 0.5).astype(float),
+        "nine tenths": (draw.random(count) < 0.9).astype(float),
+        "rare failures": (draw.random(count) < 0.97).astype(float),
+        "claims": draw.binomial(4, draw.beta(5, 0.6, count), count) / 4,
+        "smooth": draw.beta(8, 2, count),
+    }
+
+
+def _designs(draw: np.random.Generator, values: _Array) -> dict[str, tuple[_Array, float | None]]:
+    """Inclusion probabilities, and the lowest there is where they differ."""
+    noticed = draw.random(len(values)) < np.where(values < 0.5, 0.6, 0.05)
+    return {
+        "picked alike": (np.ones_like(values), None),
+        "suspicious ones tenfold": (np.where(noticed, 1.0, 0.1), 0.1),
+        "probabilities .01 to 1": (np.asarray(10 ** (-2 * draw.random(len(values)))), 0.01),
+    }
+
+
+def coverage(rounds: int = 2_000) -> None:
+    """How often intervals hold the truth, on average over shapes and for the worst of them."""
+    found: dict[tuple[int, str], list[float]] = {}
+    for turns in (5, 10, 20, 50, 100, 200):
+        draw = np.random.default_rng(turns)
+        for values in _shapes(draw, 20 * turns * rounds // 3).values():
+            for design, (inclusion, floor) in _designs(draw, values).items():
+                picked = np.flatnonzero(draw.random(len(values)) < inclusion)[: turns * rounds]
+                covered = [
+                    _covers(values[part], inclusion[part], floor, float(values.mean()))
+                    for part in np.split(picked[: len(picked) // turns * turns], len(picked) // turns)
+                ]
+                found.setdefault((turns, design), []).append(float(np.mean(covered)))
+    for (turns, design), shares in found.items():
+        print(f"{turns:>4} {design:<24} {np.mean(shares):.1%} on average, {min(shares):.1%} at worst")
+
+
+def _covers(values: _Array, inclusion: _Array, floor: float | None, truth: float) -> bool:
+    sums = Moments()
+    sums.add_all(values, inclusion)
+    estimate = sums.estimate(floor=floor)
+    assert estimate is not None
+    return estimate.low <= truth <= estimate.high
+
+
 if __name__ == "__main__":
     needed()
     naive()
+    coverage()

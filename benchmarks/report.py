@@ -45,7 +45,7 @@ def evaluation(number: int, count: int, draw: random.Random, now: float) -> Eval
         f"Parcels leave within two days. A {topic} is dealt with in writing within 14 days of the request. "
         "Customers find the form in their account."
     )
-    start = passage.index("A ")
+    start, end = passage.index("A "), passage.index(" Customers")
     claims = [
         (f"A {topic} is dealt with within 14 days.", True),
         ("The form is in your account.", True),
@@ -59,9 +59,7 @@ def evaluation(number: int, count: int, draw: random.Random, now: float) -> Eval
             value=value,
             probability=0.93 if value else 0.08,
             reason="" if value else "no context says so",
-            evidence=(Evidence(context=0, start=start, end=start + 60, text=passage[start : start + 60]),)
-            if value
-            else (),
+            evidence=(Evidence(context=0, start=start, end=end, text=passage[start:end]),) if value else (),
         )
         for claim, value in claims
     )

@@ -1,6 +1,6 @@
 """Break promises on purpose, one at a time, and see whether a test notices.
 
-`tests/mutants.toml` lists the promises: each entry names a file, a piece of it that occurs exactly once, what
+`tests/mutants/` lists the promises: each entry names a file, a piece of it that occurs exactly once, what
 to put in its place, and the tests that should fail then. An entry with `survives` argues why no test can
 tell. The tests must pass on the unbroken code first.
 
@@ -51,9 +51,10 @@ class Mutant:
     """Why no test can tell, where none can."""
 
 
-def load(path: Path) -> list[Mutant]:
-    """The mutants that a file lists."""
-    return [Mutant(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]]
+def load(folder: Path) -> list[Mutant]:
+    """The mutants that the files of a folder list, one file for each room."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.toml"))]
+    return [Mutant(**entry) for text in texts for entry in tomllib.loads(text)["mutant"]]
 
 
 def main() -> int:
@@ -62,7 +63,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only mutants whose promise or file holds this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
     options = parser.parse_args()
-    mutants = [m for m in load(ROOT / "tests" / "mutants.toml") if options.only in m.promise + m.file]
+    mutants = [m for m in load(ROOT / "tests" / "mutants") if options.only in m.promise + m.file]
     with copies(options.jobs) as free, ThreadPoolExecutor(options.jobs) as pool:
         if not unbroken_passes(mutants, free):
             print("the tests fail on the unbroken code; mend that first")

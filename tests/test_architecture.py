@@ -24,6 +24,7 @@ ROOMS = [
     "metrics",
     "stats",
     "engine",
+    "probing",
     "sinks",
     "online",
     "report",
@@ -64,7 +65,7 @@ def runtime_imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 FROM_INTEGRATIONS = sorted((ROOT / "integrations").glob("*/src/**/*.py"))
-NO_CIRCLE = ["questions", "judge", "metrics", "scores", "engine", "text"]
+NO_CIRCLE = ["questions", "judge", "metrics", "scores", "engine", "probing", "text"]
 FILES = [path for path in sorted(CORE.rglob("*.py")) if path.parent != CORE or path.stem != "__init__"]
 
 

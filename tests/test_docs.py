@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from apps.corpus import FAMILIES
+from steelyard.recording.provenance import NOTES
+
 ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
@@ -43,3 +46,11 @@ def test_python_blocks_run(name: str, script: str, tmp_path: Path) -> None:
 def test_links_lead_somewhere(name: str, page: Path) -> None:
     broken = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
     assert not broken, f"{name} links to {broken}"
+
+
+def test_every_note_and_every_family_of_shapes_is_explained() -> None:
+    page = (ROOT / "docs" / "recording.md").read_text()
+    for name, meaning in NOTES.items():
+        assert f"| `{name}` | {meaning} |" in page
+    for family in (family for families in FAMILIES.values() for family in families):
+        assert f"`{family}`" in page

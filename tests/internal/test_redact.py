@@ -54,9 +54,9 @@ def test_errors_are_shown_by_type_and_status() -> None:
 def test_time_grows_with_the_length_only() -> None:
     def seconds(times: int) -> float:
         text = ("://" + "a" * 50 + "api_key" * 50 + "=" + "bearer " * 20 + "sk-" * 50) * times
-        started = time.perf_counter()
+        started = time.thread_time()
         redacted(text)
-        return time.perf_counter() - started
+        return time.thread_time() - started
 
     small = min(seconds(20) for _ in range(3))
     assert min(seconds(80) for _ in range(3)) < 12 * small

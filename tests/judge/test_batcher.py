@@ -281,14 +281,15 @@ def test_one_metric_fails_without_the_others() -> None:
     assert scores["shallow"].value == 1.0
 
 
-def test_fewer_questions_than_asked_for_are_malformed() -> None:
+def test_fewer_questions_than_asked_for_are_enough() -> None:
     def two(request: Received) -> Any:
-        return {"q1": {"questions": ["One?", "Two?"]}}
+        asked_to_write = "questions that" in request.text
+        return {"q1": {"questions": ["One?", "Two?"]} if asked_to_write else {"verdict": False}}
 
     with JudgeServer(two) as server:
         scores, _ = ask(server, [Asks("embeds", embeds)])
-    assert scores["embeds"].cause == "malformed_answer"
-    assert "2 questions where 3" in scores["embeds"].explanation
+        assert len(server.prompts) == 2
+    assert scores["embeds"].value == 2.0
 
 
 def test_more_questions_than_fit_go_in_several_requests() -> None:

@@ -218,7 +218,7 @@ def test_nobody_there() -> None:
 def test_a_server_without_schemas_is_asked_in_json_mode_from_then_on() -> None:
     def think(got: Received) -> Any:
         assert '"additionalProperties":false' in got.text
-        return "Here you are:\n```json\n" + '{"q1": {"reason": "r", "context": 1, "verdict": true}}' + "\n```"
+        return "```json\n" + '{"q1": {"reason": "r", "context": 1, "verdict": true}}' + "\n```"
 
     with JudgeServer(think) as server:
         server.refuse = lambda body: "json_schema is not supported" if "json_schema" in str(body) else None
@@ -230,7 +230,7 @@ def test_a_server_without_schemas_is_asked_in_json_mode_from_then_on() -> None:
 
 
 def test_a_server_without_json_mode_is_asked_in_words() -> None:
-    with JudgeServer(lambda got: 'Sure! {"q1": {"context": 0, "verdict": "no"}} Anything else?') as server:
+    with JudgeServer(lambda got: ' {"q1": {"context": 0, "verdict": "no"}}\n') as server:
         server.refuse = lambda body: "unknown field" if "response_format" in body else None
         reply = ask(server, times=2)
     kinds = [r.body.get("response_format", {}).get("type") for r in server.received]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from steelyard.questions import (
@@ -27,7 +28,7 @@ from steelyard.questions import (
     require,
 )
 from steelyard.record import Context, Record
-from steelyard.scores import Score
+from steelyard.scores import Evaluation, Score, Usage, evaluation_from_json, evaluation_to_json
 from steelyard.testing import ScriptedJudge
 
 RECORD = Record(id="r1", question="Where?", contexts=(Context(text="In Ulm."),), answer="In Ulm, in 1879.")
@@ -112,3 +113,90 @@ def test_an_answer_of_the_wrong_shape_fails_alone(question: Question, answer: An
 
     (score,) = asyncio.run(QuestionBatcher(judge=ScriptedJudge(script)).run(RECORD, [Asks("odd", asks)]))
     assert [score.status, score.cause] == ["failed", "malformed_answer"]
+
+
+class Exits(Odd):
+    """A judge that leaves."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    async def answer(self, request: Request) -> Reply:
+        raise self.error
+
+
+LEAVING = [
+    SystemExit("secret"),
+    asyncio.CancelledError("secret"),
+    GeneratorExit("secret"),
+    ValueError("secret"),
+]
+
+
+@pytest.mark.parametrize("error", LEAVING, ids=lambda error: type(error).__name__)
+def test_a_judge_that_leaves_fails_its_own_metrics_only(error: BaseException) -> None:
+    async def main() -> list[Score]:
+        leaving, staying = (
+            QuestionBatcher(judge=judge).run(RECORD, [Asks("three", three)])
+            for judge in (Exits(error), ScriptedJudge(lambda *_: YesNo(value=True)))
+        )
+        return [score for scores in await asyncio.gather(leaving, staying) for score in scores]
+
+    left, stayed = asyncio.run(main())
+    assert [left.status, left.cause] == ["failed", "judge_error"]
+    assert type(error).__name__ in left.explanation
+    assert "secret" not in left.explanation
+    assert stayed.value == 1.0
+
+
+@pytest.mark.parametrize("error", LEAVING, ids=lambda error: type(error).__name__)
+def test_a_metric_that_leaves_fails_alone(error: BaseException) -> None:
+    def leaving(record: Record) -> MetricRun:
+        yield [Supported(claim="A a.")]
+        raise error
+
+    judge = ScriptedJudge(lambda *_: YesNo(value=True))
+    batcher = QuestionBatcher(judge=judge)
+    left, stayed = asyncio.run(batcher.run(RECORD, [Asks("leaving", leaving), Asks("three", three)]))
+    assert [left.status, left.cause] == ["failed", "metric_error"]
+    assert "secret" not in left.explanation
+    assert stayed.value == 1.0
+
+
+def test_a_cancelled_evaluation_is_cancelled() -> None:
+    class Waits(Odd):
+        async def answer(self, request: Request) -> Reply:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def main() -> None:
+        async with asyncio.timeout(0.05):
+            await QuestionBatcher(judge=Waits(None)).run(RECORD, [Asks("three", three)])
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"prompt_tokens": 2**70},
+        {"prompt_tokens": float("nan")},
+        {"completion_tokens": -5, "cost": float("inf")},
+        {"seconds": float("nan"), "requests": None},
+        {"cached_tokens": np.int64(3), "cost": np.float32(0.5)},
+    ],
+)
+def test_odd_usage_is_counted_as_far_as_it_makes_sense(odd: dict[str, Any]) -> None:
+    half: Any = np.float32(0.5)
+    reply = Reply(
+        answers={f"q{n}": YesNo(value=True, probability=half) for n in (1, 2, 3)},
+        usage=Usage(**odd),
+    )
+    batcher = QuestionBatcher(judge=Odd(reply))
+    (score,) = asyncio.run(batcher.run(RECORD, [Asks("three", three)]))
+    assert score.value == 1.0
+    counted = Evaluation(record_id="r1", scores=(score,), usage=batcher.usage)
+    assert evaluation_from_json(evaluation_to_json(counted)).usage == batcher.usage
+    assert 0 <= batcher.usage.prompt_tokens < 2**63
+    assert all(type(value) in (int, float, type(None)) for value in asdict(batcher.usage).values())

@@ -14,6 +14,7 @@ from scripts import FixedEmbedder, Script
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.metrics import (
+    ALIASES,
     ALL,
     AnswerCorrectness,
     AnswerRelevancy,
@@ -248,3 +249,16 @@ def test_the_rag_score_of_a_name_is_made_of_what_the_judge_can_answer() -> None:
     assert isinstance(named, RagScore)
     assert named.parts[:2] == (alone, relevancy)
     assert asyncio.run(named.score(FULL.replace(answer="A context is here."), judge=judge)).status == "scored"
+
+
+@pytest.mark.parametrize("name", [name for name in ALIASES if name != "aspect_critic"])
+def test_names_of_other_libraries_are_taken(name: str) -> None:
+    (metric,) = metrics_named([name.upper()], LocalJudge())
+    assert metric.name in {known.key for known in ALL}
+
+
+def test_a_name_for_a_variant_keeps_the_variant() -> None:
+    made = metrics_named(["contextual_relevancy", "context_relevancy"], LocalJudge())
+    assert [metric.options["variant"] for metric in made] == ["statements", "sentences"]
+    with pytest.raises(ConfigurationError, match="needs a criterion="):
+        metrics_named(["aspect_critic"], LocalJudge())

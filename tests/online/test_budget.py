@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from online.helpers import FAITHFUL, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
-from steelyard.online import Budget, Monitor, Price, Rule, Selection
+from steelyard.online import Budget, Monitor, Price, Rule, Selection, SpoolSettings
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.questions import Reply, Request
+from steelyard.record import Context, Stage
 from steelyard.scores import Usage
 from steelyard.testing import MemorySink, ScriptedJudge
 
@@ -166,3 +172,66 @@ def test_a_masked_out_turn_gives_its_reservation_back() -> None:
     assert monitor.stats().skipped == {"mask_failed": 4}
     check_law(monitor.stats())
     monitor.close()
+
+
+def test_a_budget_is_asked_for_turns_found_in_the_spool_and_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    host = Monitor(metrics=[], sinks=[], throttle=1000, spool=SpoolSettings(path=path, evaluate=False))
+    for number in range(60):
+        host.submit(turn(f"{number}"))
+    assert host.flush(10) == 0
+    host.close()
+    judge = kind_judge()
+    worker = Monitor(
+        metrics=FAITHFUL,
+        judge=judge,
+        sinks=[],
+        spool=path,
+        concurrency=1,
+        budget=Budget(requests_per_hour=10),
+    )
+    worker.start()
+    deadline = time.monotonic() + 20
+    while len(judge.requests) < 8 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    worker.flush(1)
+    assert 8 <= len(judge.requests) <= 10
+    counts = worker.stats().spool
+    assert counts is not None
+    assert counts.evaluated == len(judge.requests)
+    assert counts.accepted == counts.pending + counts.evaluated == 60
+    worker.close(0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"metadata": {"deep": [{"text": "x" * 10**6}]}},
+        {"reference": "x" * 10**6},
+        {"tags": ("x" * 10**6,)},
+        {"notes": ("x" * 10**6,)},
+        {"reference_contexts": (Context(text="x" * 10**6),)},
+        {"contexts": (*(Context(text="short") for _ in range(60)), Context(text="x" * 10**6))},
+        {"stages": (Stage(name="search", query="q", contexts=(Context(text="x" * 10**6),)),)},
+        {"answer": "\u4e2d" * 500_000},
+        {"metadata": {"many": ["x" * 100 for _ in range(10_000)]}},
+    ],
+)
+def test_every_byte_that_a_turn_keeps_alive_is_counted(changes: dict[str, Any]) -> None:
+    monitor = Monitor(metrics=[], sinks=[], max_queue_bytes=3_200_000, selection=Selection(rate=1.0))
+    record = turn(**changes)
+    with unstarted(monitor):
+        for _ in range(50):
+            monitor.submit(record)
+        stats = monitor.stats()
+        assert stats.queued <= 3
+        assert stats.skipped["queue_full"] >= 47
+    monitor.close()
+
+
+@contextmanager
+def unstarted(monitor: Monitor) -> Iterator[None]:
+    """A Monitor whose thread is not started, so that everything waits."""
+    monitor._run._half_started = True
+    yield
+    monitor._run._half_started = False

@@ -16,7 +16,7 @@ import pytest
 from online.helpers import FAITHFUL, check_law, kind_judge, turn, yes
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
-from steelyard.online import Budget, Monitor, QueueCounts, SpoolSettings, Stats
+from steelyard.online import Budget, Monitor, QueueCounts, Spool, SpoolSettings, Stats
 from steelyard.online.queue import _spool_schema
 from steelyard.questions import Answer, Question, Request
 from steelyard.testing import MemorySink, ScriptedJudge
@@ -210,7 +210,8 @@ def _until(condition: object, seconds: float = 5) -> bool:
 @pytest.mark.faults
 def test_a_corrupt_spool_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "s.db"
-    path.write_bytes(b"this is no database at all, whatever its name says" * 100)
+    Spool(path).close()
+    path.write_bytes(path.read_bytes()[:100] + b"no page of a database" * 1000)
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=path)
     with caplog.at_level(logging.ERROR, "steelyard"):
@@ -270,8 +271,8 @@ def test_a_full_disk_hands_over_to_memory(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.faults
 def test_a_spool_that_cannot_be_opened(tmp_path: Path) -> None:
-    (tmp_path / "s.db").mkdir()
     monitor = Monitor(metrics=[], sinks=[], spool=tmp_path / "s.db")
+    (tmp_path / "s.db").mkdir()
     monitor.submit(turn())
     assert monitor.flush(5) == 0
     assert monitor.stats().evaluated == 1

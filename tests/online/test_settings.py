@@ -270,4 +270,13 @@ def test_the_worker_command_needs_a_spool_that_works(tmp_path: Path) -> None:
     (tmp_path / "s.db").write_text("no database" * 1000)
     done = steelyard("worker", "--spool", "s.db", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("steelyard: the spool 's.db' cannot be used")
+    assert "s.db' is a file of another program" in done.stderr
+
+
+def test_garbage_is_always_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.toml").write_text("metrics = " + "[" * 100_000)
+    with pytest.raises(ConfigurationError):
+        load_settings({}, folder=tmp_path)
+    for value in ("[" * 100_000, "9" * 10_000, "\ud800", "nan\nx = 1"):
+        with pytest.raises(ConfigurationError):
+            load_settings({"STEELYARD_CONCURRENCY": value}, folder=tmp_path / "none")

@@ -431,5 +431,5 @@ def test_turns_stored_by_an_older_version_are_read(tmp_path: Path) -> None:
     [leased] = opened(tmp_path / "spool.db").lease_turns(1)
     assert leased.turn == spooled("a")
     with sqlite3.connect(tmp_path / "spool.db") as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)
     db.close()

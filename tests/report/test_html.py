@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,20 @@ def test_a_long_answer_is_cut_and_the_claim_still_shown(tmp_path: Path) -> None:
     assert "more characters are not shown" in text
     assert "Paris is it." in text
     assert re.search(r"<mark[^>]*>It is Paris</mark>", text)
+
+
+def test_a_claim_in_other_words_lights_the_sentence_it_was_taken_from(tmp_path: Path) -> None:
+    made = turn(1, 0.5)
+    (score,) = made.scores
+    said = score.verdicts[0]
+    (evidence,) = said.evidence
+    claim = replace(
+        said, about="The capital is Paris", span=(0, 12), evidence=(replace(evidence, located=True),)
+    )
+    made = replace(made, scores=(replace(score, verdicts=(claim,)),))
+    text = render_html(report(results(tmp_path / "s.db", [made])).figures)
+    assert re.search(r"<mark[^>]*>It is Paris\.</mark>", text)
+    assert "context 1, place found by words" in text
 
 
 def test_few_turns_are_marked(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, replace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +20,8 @@ from steelyard.scores import (
     Score,
     Usage,
     Verdict,
+    clean_score,
+    evaluation_from_dict,
     evaluation_from_json,
     evaluation_to_dict,
     evaluation_to_json,
@@ -119,3 +124,74 @@ def test_an_evaluation_of_the_first_schema_is_read() -> None:
     for score in old["scores"]:
         score["reading"] = score.pop("options")
     assert evaluation_from_json(json.dumps(old)) == evaluation
+
+
+class Unshowable:
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+odd = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.just(2**70),
+    st.just(np.float32(0.5)),
+    st.just(np.int64(3)),
+    st.just(np.bool_(True)),
+    st.just(np.array([1.0, 2.0])),
+    st.builds(Unshowable),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=2), st.floats(), max_size=2),
+)
+
+
+def oddly(kind: type[Any]) -> st.SearchStrategy[Any]:
+    return st.builds(kind, **{field.name: odd for field in fields(kind) if field.name != "provenance"})
+
+
+@given(
+    score=oddly(Score),
+    verdict=oddly(Verdict),
+    evidence=oddly(Evidence),
+    usage=oddly(Usage),
+    evaluated_at=odd,
+)
+def test_odd_values_of_somebodys_own_are_repaired(
+    score: Score, verdict: Verdict, evidence: Evidence, usage: Usage, evaluated_at: Any
+) -> None:
+    whole = replace(verdict, evidence=(evidence,))
+    odd_one = replace(score, verdicts=(whole,))
+    good = Score(metric="good", status="scored", value=0.5)
+    line = evaluation_to_json(
+        Evaluation(record_id="r", scores=(odd_one, good), usage=usage, evaluated_at=evaluated_at)
+    )
+    json.dumps(json.loads(line), allow_nan=False)
+    line.encode()
+    read = evaluation_from_json(line)
+    assert read.scores[1] == good
+    assert clean_score(odd_one) == read.scores[0]
+    assert read.scores[0].status != "scored" or isinstance(read.scores[0].value, float)
+    assert len(read.scores[0].verdicts[0].evidence) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"scores": [{"metric": "m", "status": "won"}]}, r"scores.0.status"),
+        ({"scores": [{"metric": "m", "status": "scored", "verdicts": 5}]}, r"scores.0.verdicts"),
+        ({"scores": [5]}, r"scores.0"),
+        ({"usage": {"prompt_tokens": "many"}}, r"usage.prompt_tokens"),
+        ({"trace": []}, None),
+        ({"duration": "long"}, r"duration"),
+    ],
+)
+def test_a_wrong_field_is_named(change: dict[str, Any], named: str | None) -> None:
+    data = {"record_id": "r", "scores": [], **change}
+    if named is None:
+        assert evaluation_from_dict(data).trace is None
+        return
+    with pytest.raises(InvalidRecord, match=named):
+        evaluation_from_dict(data)

@@ -51,7 +51,7 @@ def test_odd_text_from_a_judge_is_written(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     asyncio.run(JSONLSink(path).write([make_evaluation("a", make_score(explanation="\ud800\u2028\0\n"))]))
     (only,) = read_jsonl(path)
-    assert only["faithfulness"].explanation == "\N{REPLACEMENT CHARACTER}\u2028\0\n"
+    assert only["faithfulness"].explanation == "\N{REPLACEMENT CHARACTER}\u2028\N{REPLACEMENT CHARACTER}\n"
 
 
 def test_wrong_targets_are_named(tmp_path: Path) -> None:

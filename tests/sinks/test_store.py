@@ -254,12 +254,12 @@ ODD: dict[str, Evaluation] = {
     "list": make_evaluation("odd", make_score("m", id="o", label=["a"])),
     "surrogates": make_evaluation("odd\ud800", make_score("m\udfff", id="o\ud800", label="\ud800")),
     "unshowable": make_evaluation("odd", make_score("m", id="o", label=Unshowable())),
+    "verdicts": make_evaluation("odd", make_score("m", id="o", verdicts=3)),
 }
 REFUSED: dict[str, Evaluation] = {
     "nan": make_evaluation("odd", make_score("m", float("nan"), id="o")),
     "infinite": make_evaluation("odd", make_score("m", id="o", standard_error=float("inf"))),
     "text": make_evaluation("odd", make_score("m", "much", id="o")),  # type: ignore[arg-type]
-    "scores": make_evaluation("odd", make_score("m", id="o", verdicts=3)),
 }
 
 

@@ -108,12 +108,15 @@ DESIGNS: dict[str, Design] = {
 }
 
 
-def coverage(population: Population, design: Design, turns: int, rounds: int) -> float:
+FLOORS = {"equal": None, "suspicious": 0.1, "spread": 0.01}
+
+
+def coverage(population: Population, design: str, turns: int, rounds: int) -> float:
     draw = np.random.default_rng(turns)
     values, inclusion = np.empty(0), np.empty(0)
     while len(values) < turns * rounds:
         more = population(draw, 200_000)
-        probability = design(draw, more)
+        probability = DESIGNS[design](draw, more)
         picked = draw.random(len(more)) < probability
         values = np.concatenate([values, more[picked]])
         inclusion = np.concatenate([inclusion, probability[picked]])
@@ -121,7 +124,7 @@ def coverage(population: Population, design: Design, turns: int, rounds: int) ->
     covered = 0
     for start in range(0, turns * rounds, turns):
         part = slice(start, start + turns)
-        found = weighted_mean(values[part].tolist(), inclusion[part].tolist())
+        found = weighted_mean(values[part].tolist(), inclusion[part].tolist(), floor=FLOORS[design])
         assert found is not None
         covered += found.low <= truth <= found.high
     return covered / rounds
@@ -131,17 +134,24 @@ def coverage(population: Population, design: Design, turns: int, rounds: int) ->
 @pytest.mark.parametrize("design", DESIGNS)
 def test_intervals_cover_the_truth_about_as_often_as_they_say(design: str, turns: int) -> None:
     """The mean over populations: of a rate, any interval's coverage jumps from one n to the next."""
-    found = [coverage(make, DESIGNS[design], turns, 250) for make in POPULATIONS.values()]
-    assert 0.92 <= float(np.mean(found)) <= 0.985
-    assert min(found) > 0.87
+    found = [coverage(make, design, turns, 250) for make in POPULATIONS.values()]
+    assert 0.93 <= float(np.mean(found)) <= (1 if turns <= 20 else 0.985)
+    assert min(found) > 0.89
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("turns", [5, 10, 20, 50, 200])
+@pytest.mark.parametrize("turns", [5, 10, 20, 50, 100, 200])
 @pytest.mark.parametrize("design", DESIGNS)
 def test_intervals_cover_the_truth_in_many_rounds(design: str, turns: int) -> None:
-    found = [coverage(make, DESIGNS[design], turns, 2_000) for make in POPULATIONS.values()]
-    # A sample that mostly lacks the rare bad turns of large weight cannot show them: docs/reading-scores.md.
-    assert 0.905 <= float(np.mean(found)) <= 0.99
-    assert min(found) > (0.71 if turns < 20 else 0.83)
+    found = [coverage(make, design, turns, 2_000) for make in POPULATIONS.values()]
+    # What is known of few turns of unequal weight is so little that no narrower interval keeps the level in
+    # every shape; probabilities over two powers of ten still cover 97.6 % at 50 turns.
+    most = 1.0 if turns <= 20 else 0.98 if design == "spread" else 0.975
+    assert 0.93 <= float(np.mean(found)) <= most
+    assert min(found) > (0.85 if turns == 5 else 0.91)
+
+
+def test_one_kind_of_failure_that_is_rare_and_seldom_picked_does_not_break_the_interval() -> None:
+    """One failure in 33; of those that do not look suspicious one in ten is picked."""
+    assert coverage(POPULATIONS["rare failures"], "suspicious", 200, 600) > 0.92

@@ -17,15 +17,18 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
-from openinference.instrumentation.langchain import LangChainInstrumentor
+from langchain_parts import QUESTION, Receiver, lcel
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from steelyard.record import TraceRef
-from steelyard_langchain import _neighbours
+from steelyard_langchain import CallbackHandler, _neighbours
 from steelyard_langchain._neighbours import active_tracers, trace_of_run
+
+# On the lowest versions that are supported there is no tracer beside us.
+LangChainInstrumentor = pytest.importorskip("openinference.instrumentation.langchain").LangChainInstrumentor
 
 
 class Asking(BaseCallbackHandler):
@@ -86,6 +89,16 @@ def test_openinference_tells_the_span_of_a_run(spans: InMemorySpanExporter, run:
         span_id=f"{root.context.span_id:016x}",
         framework="langchain",
     )
+
+
+def test_records_carry_the_span_of_their_root(spans: InMemorySpanExporter, receiver: Receiver) -> None:
+    lcel().invoke(QUESTION, {"callbacks": [CallbackHandler(receiver)]})
+    (root,) = [span for span in spans.get_finished_spans() if span.parent is None]
+    trace = receiver.record.trace
+    assert root.context is not None and trace is not None
+    assert trace.trace_id == f"{root.context.trace_id:032x}"
+    assert trace.span_id == f"{root.context.span_id:016x}"
+    assert trace.run_id == receiver.record.id
 
 
 def test_runs_at_the_same_time_have_their_own_spans(spans: InMemorySpanExporter) -> None:

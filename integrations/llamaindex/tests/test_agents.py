@@ -25,6 +25,7 @@ from llamaindex_parts import (
     texts,
 )
 
+from steelyard.recording.provenance import sentence
 from steelyard_llamaindex import instrument
 
 
@@ -170,7 +171,10 @@ def test_tool_that_fails_is_noted(receiver: Receiver) -> None:
     ask(FunctionAgent(tools=[tool], llm=Caller(script=[("docs", {"input": "capital"}), ANSWER])))
     record = receiver.record
     assert (record.status, record.answer, record.contexts) == ("ok", ANSWER, ())
-    assert record.notes == ("a step failed and the run went on: ConnectionError: no store",)
+    assert record.notes == (
+        sentence("no_contexts"),
+        "a step failed and the run went on: ConnectionError: no store",
+    )
 
 
 def test_model_that_fails(receiver: Receiver) -> None:

@@ -201,5 +201,8 @@ def test_retriever_called_alone_is_no_turn(receiver: Receiver) -> None:
 def test_engine_from_parts_called_by_hand(receiver: Receiver) -> None:
     asked = RetrieverQueryEngine(Fixed(), get_response_synthesizer(llm=Scripted()))
     nodes = asked.retrieve(QueryBundle(QUESTION))
-    asked.synthesize(QueryBundle(QUESTION), nodes)
-    assert receiver.records == []
+    response = asked.synthesize(QueryBundle(QUESTION), nodes[:2])
+    record = receiver.record
+    assert (record.question, record.answer) == (QUESTION, str(response))
+    assert (texts(record), record.contexts_source) == ([PARIS, FRANCE], "in_prompt")
+    assert [note for note in record.notes if "record(question)" in note] == list(record.notes)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from steelyard import Monitor
 from steelyard.errors import ConfigurationError
-from steelyard.record import TraceRef
+from steelyard.record import Record, TraceRef
 from steelyard.scores import Evaluation, Provenance, Score
 from steelyard.testing import MemorySink
 from steelyard_opentelemetry import EvaluationSpanProcessor, HoldingSpanProcessor
@@ -498,3 +499,106 @@ def test_a_script_that_just_ends_exports_its_root_once_and_scored(tmp_path: Path
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert sorted(done.stdout.strip(";").split(";")) == ["docs None", "rag 1.0"], done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["results.db"]  # closed, with no log beside it
+
+
+class _EndsInside:
+    """Ends a root in the middle of the processor's own bookkeeping, as a finalizer does."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.ended = 0
+
+    def __call__(self, span: Any, *, until: float) -> list[ReadableSpan]:
+        self._rig.holding._pending.__class__.hold(self._rig.holding._pending, span, until=until)
+        if not self.ended:
+            self.ended += 1
+            self._rig.turn(inner=True)
+        return []
+
+
+@pytest.mark.timeout(20)
+def test_a_span_that_ends_inside_the_bookkeeping_goes_out_at_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rig.holding._pending, "hold", _EndsInside(rig))
+    ref = rig.turn()
+    assert rig.names == ["docs", "docs", "rag"]
+    assert rig.holding.attach(scores(ref))
+    assert rig.names == ["docs", "docs", "rag", "rag"]
+    assert rig.holding.counts.holding == 0
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that interrupt")
+def test_spans_that_end_in_a_signal_handler_never_hang_the_program(rig: Rig) -> None:
+    ended = 0
+
+    def handler(number: int, frame: object) -> None:
+        nonlocal ended
+        rig.turn()
+        ended += 1
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        count = 0
+        while ended < 200:
+            rig.turn()
+            count += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert rig.holding.force_flush(10_000)
+    assert Counter(rig.names) == {"docs": count + ended, "rag": count + ended}
+
+
+class _Slow(SpanProcessor):
+    """Takes its time over a flush, whatever time it is given."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.done = threading.Event()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        self.done.wait(self._seconds)
+        return True
+
+
+def test_a_flush_keeps_its_time_and_tells_the_truth() -> None:
+    slow = _Slow(10)
+    holding = HoldingSpanProcessor(slow)
+    started = time.monotonic()
+    assert not holding.force_flush(50)
+    assert time.monotonic() - started < 5
+    slow.done.set()
+    assert holding.force_flush(5_000)
+    holding.shutdown()
+
+
+def test_odd_objects_never_raise_where_they_end(rig: Rig) -> None:
+    odd: Any = object()
+    rig.holding.on_start(odd)
+    rig.holding.on_end(odd)
+    assert rig.holding.counts.errors >= 2
+    recorder = EvaluationSpanProcessor(Monitor(metrics=[], sinks=[]))
+    recorder.on_start(odd)
+    recorder.on_end(odd)
+    recorder.shutdown()
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.01])
+def test_a_root_whose_turn_is_not_judged_leaves_at_once(rate: float) -> None:
+    monitor = Monitor(metrics=[], sinks=[], sample_rate=rate)
+    rig = Rig(monitor=monitor, max_hold=60.0)
+    refs = [rig.turn() for _ in range(20)]
+    for number, ref in enumerate(refs):
+        monitor.submit(Record(id=f"r{number}", question="q", answer="a", trace=ref))
+    assert monitor.flush(10) == 0
+    deadline = time.monotonic() + 10
+    while rig.holding.counts.holding and time.monotonic() < deadline:
+        time.sleep(0.02)
+    released = rig.holding.counts.released
+    assert released.get("not_judged", 0) + released.get("scored", 0) == 20
+    assert released.get("not_judged", 0) >= 15
+    rig.provider.shutdown()
+    monitor.close(5)

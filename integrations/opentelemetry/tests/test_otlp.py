@@ -80,7 +80,7 @@ def test_every_part_of_a_span_is_read() -> None:
         ]
     ).spans
     assert (span.name, span.parent_id, span.service, span.dropped) == ("ask", "00f067aa0ba902b7", "shop", 2)
-    assert (span.failed, span.error, span.sampled) == (True, "broken", False)
+    assert (span.failed, span.error, span.sampled) == (True, "broken", True)
     assert span.attributes == {"a": 1, "b": 0.5, "c": True, "d": ["x", 2], "e": {"f": "g"}}
     assert span.events[0].attributes == {"exception.type": "ValueError"}
     assert span.scope == "openinference.instrumentation.langchain"
@@ -153,7 +153,7 @@ def test_spans_in_any_order_and_half_of_them() -> None:
     spans = turn()
     assert len(read_spans(read_otlp([line(*reversed(spans))]).spans).records) == 1
     (diagnosis,) = read_spans(read_otlp([line(spans[0])]).spans).diagnoses
-    assert diagnosis.cause == "no_answer"
+    assert diagnosis.cause == "unlinked"
 
 
 JSON = st.recursive(

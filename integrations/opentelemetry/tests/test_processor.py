@@ -11,6 +11,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -276,7 +277,7 @@ def test_a_forked_child_begins_anew(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"quiet": 0}, {"ttl": -1}, {"max_traces": 0}, {"max_spans": 0}])
-def test_limits_must_be_positive(limits: dict[str, int]) -> None:
+def test_limits_must_be_positive(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(limits))):
         EvaluationSpanProcessor(Receiver(), **limits)
 
@@ -305,3 +306,27 @@ def test_a_program_that_ends_right_after_its_only_turn(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_user_sees_every_record_and_may_change_it(caplog: pytest.LogCaptureFixture) -> None:
+    receiver, seen = Receiver(), list[str]()
+
+    def change(record: Record) -> Record | None:
+        seen.append(record.question)
+        if len(seen) == 2:
+            raise ValueError("odd")
+        return replace(record, tags=("changed",)) if len(seen) == 1 else None
+
+    processor = EvaluationSpanProcessor(receiver, on_record=change)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("app")
+    for number in range(3):
+        marks = {"steelyard.question": f"{number}?", "steelyard.contexts": ["p"], "steelyard.answer": "a"}
+        tracer.start_span("turn", attributes=marks).end()
+    provider.shutdown()
+    assert sorted(seen) == ["0?", "1?", "2?"]
+    assert [record.tags for record in receiver.records].count(("changed",)) == 1
+    assert len(receiver.records) == 3
+    with pytest.raises(ConfigurationError, match="on_record"):
+        EvaluationSpanProcessor(receiver, on_record="print")  # type: ignore[arg-type]

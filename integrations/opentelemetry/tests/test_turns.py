@@ -174,7 +174,8 @@ def test_pieces_of_two_turns_without_roots_do_not_mix() -> None:
     assert records == {QUESTION: (3, ANSWER), "What is the capital of Italy?": (2, "Rome.")}
 
 
-def test_halves_in_two_traces_are_joined() -> None:
+def pieces_in_two_traces(first: dict[str, object], second: dict[str, object]) -> tuple[Span, Span]:
+    """A retrieval that tells ids and scores, and the model call that used it, each in a trace of its own."""
     listed = json.dumps([{"id": f"d{n}", "score": score} for n, score in enumerate(SCORES, start=1)])
     found = {
         "gen_ai.operation.name": "retrieval",
@@ -186,8 +187,13 @@ def test_halves_in_two_traces_are_joined() -> None:
         "gen_ai.input.messages": messages(("user", prompt())),
         "gen_ai.output.messages": messages(("assistant", ANSWER)),
     }
-    half = span("retrieval", at=(0, 1), attributes=found)
-    call = span("chat", at=(2, 3), trace=OTHER, attributes=said)
+    half = span("retrieval", at=(0, 1), attributes={**found, **first})
+    return half, span("chat", at=(2, 3), trace=OTHER, attributes={**said, **second})
+
+
+@pytest.mark.parametrize("name", ["session.id", "gen_ai.conversation.id", "request.id", "steelyard.turn"])
+def test_pieces_in_two_traces_are_joined_by_what_identifies_them(name: str) -> None:
+    half, call = pieces_in_two_traces({name: "7"}, {name: "7"})
     record = one([half, call])
     assert is_right(record)
     assert [(c.id, c.score) for c in record.contexts] == [("d1", 0.91), ("d2", 0.55), ("d3", 0.31)]
@@ -195,11 +201,55 @@ def test_halves_in_two_traces_are_joined() -> None:
     assert record.metadata["traces"] == [half.trace_id]
 
 
+def test_pieces_that_are_linked_are_joined_whichever_holds_the_link() -> None:
+    half, call = pieces_in_two_traces({}, {})
+    linked = replace(call, links=((half.trace_id, half.span_id),))
+    assert one([half, linked]).contexts[0].id == "d1"
+    linked = replace(half, links=((call.trace_id, call.span_id),))
+    assert one([linked, call]).contexts[0].id == "d1"
+
+
+@pytest.mark.parametrize("names", [({}, {}), ({"session.id": "7"}, {"session.id": "8"})])
+def test_pieces_in_two_traces_are_not_joined_because_their_texts_are_alike(
+    names: tuple[dict[str, object], dict[str, object]],
+) -> None:
+    reading = read_spans(pieces_in_two_traces(*names))
+    (record,) = reading.records
+    assert is_right(record)
+    assert [context.id for context in record.contexts] == [None, None, None]
+    assert any(note.startswith("contexts_from_prompt") for note in record.notes)
+    assert "traces" not in record.metadata
+    (left,) = reading.diagnoses
+    assert left.cause == "documents_without_text"
+
+
+def test_documents_of_one_tenant_never_reach_the_record_of_another() -> None:
+    """Two users ask at the same time; only one model call follows, and a document is shared."""
+    shared = "Every customer can cancel within 14 days."
+    first = oi("RETRIEVER", input__value=QUESTION, **documents((shared, "Anna pays 90 euros.")))
+    second = oi("RETRIEVER", input__value=QUESTION, **documents((shared, "Bert pays 40 euros.")))
+    said = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": messages(("user", prompt(texts=(shared, "Bert pays 40 euros.")))),
+        "gen_ai.output.messages": messages(("assistant", ANSWER)),
+    }
+    spans = [
+        span("find", trace="1" * 32, at=(0, 1), attributes=first),
+        span("find", trace="2" * 32, at=(0, 1), attributes=second),
+        span("chat", trace="3" * 32, at=(2, 3), attributes=said),
+    ]
+    reading = read_spans(spans)
+    assert [len(record.contexts) for record in reading.records] == [2]
+    assert not any("Anna" in str(record) for record in reading.records)
+    assert [diagnosis.cause for diagnosis in reading.diagnoses] == ["unlinked", "unlinked"]
+    assert "steelyard.turn" in reading.diagnoses[0].advice
+
+
 def test_halves_of_two_processes_are_not_joined() -> None:
     found = oi("RETRIEVER", input__value=QUESTION, **documents())
     said = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": messages(("user", "Hello " + QUESTION))}
     call = replace(span("chat", at=(2, 3), trace=OTHER, attributes=said), service="another")
-    assert sorted(causes(read_spans([span("find", attributes=found), call]))) == ["no_answer", "no_retrieval"]
+    assert sorted(causes(read_spans([span("find", attributes=found), call]))) == ["no_retrieval", "unlinked"]
 
 
 def test_two_instrumentors_tell_one_turn() -> None:
@@ -300,8 +350,12 @@ def test_documents_of_every_tool_call_count() -> None:
 
 def test_a_rewritten_question_is_kept_apart() -> None:
     retriever, model, root = rag_turn(question="And its capital?")
-    rewritten = {**retriever.attributes, "input.value": QUESTION}
-    record = one([replace(retriever, attributes=rewritten), model, root])
+    rewritten = replace(retriever, attributes={**retriever.attributes, "input.value": QUESTION})
+    record = one([rewritten, model, root])
+    assert (record.question, record.standalone_question) == ("And its capital?", None)
+    given = {"input": "And its capital?", "chat_history": [["user", "Where is Lyon?"], ["ai", "In France."]]}
+    talking = replace(root, attributes={**root.attributes, "input.value": json.dumps(given)})
+    record = one([rewritten, model, talking])
     assert (record.question, record.standalone_question) == ("And its capital?", QUESTION)
 
 
@@ -419,7 +473,7 @@ def test_broken_json_is_told() -> None:
     [
         ([span("GET /")], "no_llm_spans"),
         ([span("chain", attributes=oi("CHAIN", input__value="Hi", output__value="Hello"))], "no_retrieval"),
-        ([span("find", attributes=oi("RETRIEVER", input__value=QUESTION, **documents()))], "no_answer"),
+        ([span("find", attributes=oi("RETRIEVER", input__value=QUESTION, **documents()))], "unlinked"),
         ([span("find", attributes=oi("RETRIEVER", input__value=QUESTION))], "no_documents"),
         ([span("step", "aa", attributes=oi("CHAIN"))], "orphan"),
     ],

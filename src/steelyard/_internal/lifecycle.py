@@ -5,26 +5,32 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 from typing import Protocol
 from weakref import WeakSet
 
 
 class _Closes(Protocol):
-    def close(self, timeout: float | None = None) -> int: ...
+    @property
+    def exit_timeout(self) -> float: ...
+    def flush(self, timeout: float) -> int: ...
+    def stop(self) -> None: ...
+    def close(self, timeout: float, *, grace: float | None = None) -> int: ...
 
 
 class _Forks(Protocol):
     def after_fork(self) -> None: ...
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+_GRACE = 0.8
 _running: set[_Closes] = set()
 _registered = False
 _forking: WeakSet[_Forks] = WeakSet()
 
 
 def at_exit(monitor: _Closes) -> None:
-    """Close a Monitor when the interpreter exits.
+    """Close a Monitor's run when the interpreter exits.
 
     Called when it starts rather than when it is made: exit functions run last in, first out, so the exporters
     that it writes to, which were set up before the first turn, are still open then.
@@ -38,14 +44,21 @@ def at_exit(monitor: _Closes) -> None:
 
 
 def forget(monitor: _Closes) -> None:
-    """A Monitor has been closed."""
+    """A Monitor's run has been closed."""
     with _lock:
         _running.discard(monitor)
 
 
 def _close_all() -> None:
-    for monitor in list(_running):
-        monitor.close()
+    """Close all side by side: however many hang, the program ends one second after the longest time given."""
+    monitors, started = list(_running), time.monotonic()
+    for monitor in monitors:
+        monitor.flush(max(0.0, started + monitor.exit_timeout - time.monotonic()))
+    for monitor in monitors:
+        monitor.stop()
+    ended = time.monotonic() + _GRACE
+    for monitor in monitors:
+        monitor.close(0, grace=max(0.0, ended - time.monotonic()))
 
 
 def on_fork(monitor: _Forks) -> None:
@@ -55,7 +68,8 @@ def on_fork(monitor: _Forks) -> None:
 
 def _after_fork() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
+    _running.clear()
     for monitor in list(_forking):
         monitor.after_fork()
 

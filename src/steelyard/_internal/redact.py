@@ -62,3 +62,13 @@ def error_words(error: BaseException) -> str:
     else:
         status = getattr(error, "status_code", None) or getattr(error, "cause", None)
     return f"{name} ({status})" if isinstance(status, str | int) and len(str(status)) <= 80 else name
+
+
+def error_place(error: BaseException) -> str:
+    """A user's error by its type and by where it was raised: its message may quote the turn."""
+    place = error.__traceback__
+    if place is None:
+        return type(error).__name__
+    while place.tb_next is not None:
+        place = place.tb_next
+    return f"{type(error).__name__} ({place.tb_frame.f_code.co_filename}, line {place.tb_lineno})"

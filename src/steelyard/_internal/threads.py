@@ -26,6 +26,9 @@ _Result = TypeVar("_Result")
 _Jobs = SimpleQueue[Callable[[], None] | None]
 
 _log = logging.getLogger("steelyard")
+_SPARE_HELPERS = 8
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 30.0
 
 
 class ThreadHangs(RuntimeError):
@@ -45,13 +48,16 @@ class DaemonExecutor(ThreadPoolExecutor):
         spares: How many threads that hang may be replaced. A thread hangs when the task that awaits its call
             is cancelled, by a timeout say, and the call goes on. One whose call returns after all is used
             again. Without spares, or when they are used up, `run` raises `ThreadHangs`.
+        elastic: Use the spares as soon as all threads are busy, for callers that cannot tell what hangs.
     """
 
-    def __init__(self, workers: int = 1, *, name: str, spares: int = 0) -> None:
+    def __init__(self, workers: int = 1, *, name: str, spares: int = 0, elastic: bool = False) -> None:
         super().__init__(max_workers=workers, thread_name_prefix=name)
         self._workers = workers
         self._name = name
         self._spares = spares
+        self._elastic = elastic
+        self._open: set[Future[Any]] = set()
         self._numbers = itertools.count()
         self._pid = 0
         self._jobs: _Jobs = SimpleQueue()
@@ -67,6 +73,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         if self._pid == os.getpid():
             return
         self._jobs, self._hanging, self._replaced = SimpleQueue(), set(), 0
+        self._open = set()
         try:
             for _ in range(self._workers):
                 self._add_thread()
@@ -99,6 +106,8 @@ class DaemonExecutor(ThreadPoolExecutor):
                 future.set_exception(problem)
 
         self._jobs.put(job)
+        if self._elastic:
+            self._make_room(future)
         return future
 
     async def run(
@@ -135,7 +144,17 @@ class DaemonExecutor(ThreadPoolExecutor):
         hanging = self._hanging
         hanging.add(future)
         future.add_done_callback(hanging.discard)
-        if len(hanging) > self._replaced and self._replaced < self._spares:
+        if len(hanging) > self._replaced:
+            self._add_spare()
+
+    def _make_room(self, future: Future[_Result]) -> None:
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+        if len(self._open) > self._workers + self._replaced:
+            self._add_spare()
+
+    def _add_spare(self) -> None:
+        if self._replaced < self._spares:
             with contextlib.suppress(RuntimeError):
                 self._add_thread()
                 self._replaced += 1
@@ -158,20 +177,31 @@ class LoopThread:
     The loop is always asyncio's own selector loop, whatever policy the host has set. The host's loop, if it
     has one, is never touched, so it may be of any kind, and may close.
 
+    Nothing that code in the loop raises ends the thread: SystemExit and KeyboardInterrupt, which leave the
+    loop whatever task raises them, end that task alone, and a coroutine that is ended by anybody but `join`
+    begins again after a pause.
+
     Args:
         main: The coroutine function to run.
-        name: What the thread is called; its two helpers for blocking calls are `NAME-io`.
+        name: What the thread is called; its helpers for blocking calls are `NAME-io`.
+        helpers: How many helpers. Name resolution, too, runs in them.
     """
 
-    def __init__(self, main: Callable[[], Awaitable[None]], *, name: str = "steelyard") -> None:
+    def __init__(
+        self, main: Callable[[], Awaitable[None]], *, name: str = "steelyard", helpers: int = 2
+    ) -> None:
         self._main = main
+        self._name = name
         self._loop = asyncio.SelectorEventLoop()
         self._thread = DaemonExecutor(1, name=name)
-        self._helpers = DaemonExecutor(2, name=f"{name}-io")
+        self._helpers = DaemonExecutor(helpers, name=f"{name}-io", spares=_SPARE_HELPERS, elastic=True)
         self._ended: Future[None] | None = None
         self._running: threading.Thread | None = None
         self._task: asyncio.Future[None] | None = None
-        self._stopped = False
+        self.stopped = False
+        """Whether somebody has asked for the end."""
+        self.restarts = 0
+        """How often something in the loop ended more than itself: a task by SystemExit, or the coroutine."""
 
     def start(self) -> None:
         """Start the thread and its helpers, all from here: the program may end before the thread gets to it.
@@ -179,11 +209,12 @@ class LoopThread:
         Raises:
             RuntimeError: If the interpreter refuses new threads.
         """
-        self._helpers.start()
         try:
+            self._helpers.start()
             self._ended = self._thread.submit(self._run)
         except RuntimeError:
             self._helpers.shutdown()
+            self._loop.close()
             raise
 
     @property
@@ -196,9 +227,15 @@ class LoopThread:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
 
+    def stop(self) -> None:
+        """Cancel the coroutine, and let the thread end; does not wait for it."""
+        if not self.stopped:
+            self.stopped = True
+            self.call(self._cancel)
+
     def join(self, timeout: float) -> bool:
         """Cancel the coroutine and wait for the thread to end; False where it does not within the time."""
-        self.call(self._cancel)
+        self.stop()
         if self._ended is None:
             return True
         if not self.current and wait([self._ended], timeout).done and self._running is not None:
@@ -207,7 +244,6 @@ class LoopThread:
 
     def _cancel(self) -> None:
         # The loop may hear of this before the coroutine has begun.
-        self._stopped = True
         if self._task is not None:
             self._task.cancel()
 
@@ -216,25 +252,58 @@ class LoopThread:
         asyncio.set_event_loop(self._loop)
         self._loop.set_default_executor(self._helpers)
         try:
-            self._loop.run_until_complete(self._supervise())
-        except BaseException:  # noqa: BLE001 - the last line of defence; there is nobody to raise to
-            _log.exception("the background thread ended unexpectedly; turns are no longer evaluated")
+            self._complete(self._loop.create_task(self._supervise()))
+        except BaseException as error:  # noqa: BLE001 - the last line of defence; there is nobody to raise to
+            _log.error("the thread %s has ended: %s", self._name, type(error).__name__)
         finally:
             self._helpers.shutdown()
             self._thread.shutdown()
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(BaseException):
                 self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
+    def _complete(self, task: asyncio.Task[None]) -> None:
+        """Run the loop until a task is done, also where another one's SystemExit has stopped the loop."""
+        while not task.done():
+            try:
+                self._loop.run_until_complete(task)
+            except (SystemExit, KeyboardInterrupt) as error:
+                self._disturbed(error)
+
     async def _supervise(self) -> None:
-        if self._stopped:
-            return
-        self._task = asyncio.ensure_future(self._main())
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        """Run the coroutine, again and again if it is ended by anything but `join` or itself."""
+        pause = _FIRST_PAUSE
+        while not self.stopped:
+            task = self._task = asyncio.ensure_future(self._main())
+            await _patiently(task)
+            if self.stopped:
+                break
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            if error is None:
+                break
+            self._disturbed(error)
+            self._task = asyncio.ensure_future(asyncio.sleep(pause))
+            await _patiently(self._task)
+            pause = min(2 * pause, _LONGEST_PAUSE)
         # What users' judges and sinks have started and forgotten would otherwise complain on stderr.
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()
         if left:
             await asyncio.wait(left, timeout=1)
+
+    def _disturbed(self, error: BaseException) -> None:
+        self.restarts += 1
+        if self.restarts == 1:
+            _log.error(
+                "%s in a judge, a sink or the like would have ended the thread %s; it goes on",
+                type(error).__name__,
+                self._name,
+            )
+
+
+async def _patiently(task: asyncio.Future[None]) -> None:
+    """Wait for the end of a task, also where somebody else's code cancels everything in the loop."""
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([task])

@@ -19,7 +19,8 @@ from steelyard.cli._words import printable
 from steelyard.errors import SteelyardError
 
 _COMMANDS = (
-    *("demo", "score", "records", "report", "serve", "labels", "run", "doctor", "config", "worker", "prune"),
+    *("demo", "score", "records", "report", "serve", "labels"),
+    *("run", "doctor", "judge", "config", "worker", "prune"),
 )
 _USAGE = 2
 _INTERRUPTED = 130

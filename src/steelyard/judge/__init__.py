@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steelyard.judge.decisions import DecisionsJudge
     from steelyard.judge.embed import MiniLMEmbedder, OpenAIEmbedder, StaticEmbedder
     from steelyard.judge.local import LocalJudge
+    from steelyard.judge.local._locate import locate, locate_all
 
 __all__ = [
     "ChatJudge",
@@ -24,6 +25,8 @@ __all__ = [
     "OpenAIEmbedder",
     "StaticEmbedder",
     "judge_from",
+    "locate",
+    "locate_all",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -36,5 +39,7 @@ __getattr__, __dir__ = lazy_exports(
         "OpenAIEmbedder": "steelyard.judge.embed",
         "StaticEmbedder": "steelyard.judge.embed",
         "judge_from": "steelyard.judge._by_name",
+        "locate": "steelyard.judge.local._locate",
+        "locate_all": "steelyard.judge.local._locate",
     },
 )

@@ -4,6 +4,9 @@ Where a key goes: without `base_url`, to wherever the openai package itself woul
 OpenAI), with the key given or OPENAI_API_KEY. With `base_url`, only a key that was passed along with it is
 sent; the key, the organisation and the headers in the environment were meant for somebody else and stay
 there.
+
+Messages name a server by its address without user, password and query, and hold its own words only as far as
+they are no secrets; replies are read up to a limit (`_bounded`).
 """
 
 from __future__ import annotations
@@ -16,8 +19,10 @@ import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 from weakref import WeakKeyDictionary
 
+from steelyard._internal.redact import error_words, redacted, redacted_url
 from steelyard.errors import (
     ConfigurationError,
     JudgeError,
@@ -28,6 +33,7 @@ from steelyard.errors import (
     RateLimited,
     SteelyardError,
 )
+from steelyard.judge._bounded import bound_reply
 from steelyard.scores import Usage
 
 if TYPE_CHECKING:
@@ -69,7 +75,9 @@ class Endpoint:
         if timeout <= 0:
             raise ConfigurationError(f"timeout must be positive, not {timeout!r}")
         if base_url is not None and not base_url.startswith(("http://", "https://")):
-            raise ConfigurationError(f"base_url must begin with http:// or https://, not {base_url!r}")
+            raise ConfigurationError(
+                f"base_url must begin with http:// or https://, not {redacted_url(base_url)!r}"
+            )
         if client is None and base_url is None and not (api_key or os.environ.get("OPENAI_API_KEY")):
             raise ConfigurationError(
                 "no key for the judge: set OPENAI_API_KEY, pass api_key=, or name a server with base_url="
@@ -83,8 +91,15 @@ class Endpoint:
 
     @property
     def where(self) -> str:
-        """The server, for messages."""
-        return self.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        """The server, for messages: without user, password and query."""
+        return redacted_url(self.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
+
+    def _shown(self, words: str) -> str:
+        """Somebody's words without the keys and passwords that this endpoint knows."""
+        known = [self._api_key, os.environ.get("OPENAI_API_KEY"), *_credentials(self.base_url)]
+        if self._given is not None:
+            known.append(self._given.api_key)
+        return redacted(words, secrets=filter(None, known))
 
     def _pool(self) -> _Pool:
         """The pool of the running event loop; connections do not survive a change of loop."""
@@ -120,12 +135,14 @@ class Endpoint:
         )
         # The timeout is ours, over the whole request. A redirect would carry content to where nobody pointed
         # us.
-        http = openai.DefaultAsyncHttpxClient(limits=limits, timeout=None, follow_redirects=False)
-        headers: Mapping[str, Any] = {}
+        http = openai.DefaultAsyncHttpxClient(
+            limits=limits, timeout=None, follow_redirects=False, event_hooks={"response": [bound_reply]}
+        )
+        headers: dict[str, Any] = {"Accept-Encoding": "gzip, deflate"}
         key = self._api_key
         if self.base_url is not None:
             key = key or _NO_KEY
-            headers = dict.fromkeys((*_FOREIGN_HEADERS, *_environment_headers()), openai.Omit())
+            headers = headers | dict.fromkeys((*_FOREIGN_HEADERS, *_environment_headers()), openai.Omit())
         return openai.AsyncOpenAI(
             api_key=key,
             base_url=self.base_url,
@@ -158,21 +175,24 @@ class Endpoint:
     def _named(self, error: Exception) -> JudgeError:
         import openai
 
+        if isinstance(error.__cause__, JudgeError):
+            return error.__cause__  # of the bounded reading, wrapped by openai
         if isinstance(error, openai.APITimeoutError):
             return self._timed_out()
         if isinstance(error, openai.APIConnectionError):
-            return JudgeUnavailable(f"cannot reach {self.where}: {_reason(error)}", cause="unreachable")
+            reason = self._shown(_reason(error))
+            return JudgeUnavailable(f"cannot reach {self.where}: {reason}", cause="unreachable")
         if isinstance(error, openai.APIStatusError):
             return named_error(
                 error.status_code,
-                error.message,
+                self._shown(error.message),
                 code=error.code,
                 headers=error.response.headers,
                 where=self.where,
             )
         if isinstance(error, openai.OpenAIError | ValueError):
             return MalformedReply(f"{self.where} sent something that is not a reply: {type(error).__name__}")
-        return JudgeUnavailable(f"{self.where}: {type(error).__name__}: {error}", cause="unreachable")
+        return JudgeUnavailable(f"{self.where}: {error_words(error)}", cause="unreachable")
 
     async def aclose(self) -> None:
         """Let go of the running loop's client; the last to do so closes it, unless it was brought along."""
@@ -188,6 +208,16 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.where!r})"
+
+
+def _credentials(base_url: str | None) -> list[str]:
+    """What of an address is nobody's business: user, password, and the values of its query."""
+    try:
+        parts = urlsplit(base_url or "")
+        values = [value for _, value in parse_qsl(parts.query)]
+        return [text for text in (parts.username, parts.password, *values) if text]
+    except ValueError:
+        return []
 
 
 def _environment_headers() -> list[str]:

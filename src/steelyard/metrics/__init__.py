@@ -1,7 +1,7 @@
 """The metrics room: one noun per file, each a formula and the questions it asks."""
 
 from steelyard.metrics._metric import Metric, RecordScores, score_record
-from steelyard.metrics._registry import ALL, by_name, default_metrics, metrics_named
+from steelyard.metrics._registry import ALIASES, ALL, by_name, default_metrics, metrics_named
 from steelyard.metrics.answer_accuracy import AnswerAccuracy
 from steelyard.metrics.answer_correctness import AnswerCorrectness
 from steelyard.metrics.answer_relevancy import AnswerRelevancy
@@ -24,6 +24,7 @@ from steelyard.metrics.retrieval import RetrievalPrecision, RetrievalRecall
 from steelyard.metrics.rubric import RubricScore
 
 __all__ = [
+    "ALIASES",
     "ALL",
     "ASPECTS",
     "AnswerAccuracy",

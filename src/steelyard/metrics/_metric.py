@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder, judge_from
 from steelyard.questions import Embedder, Fuse, Judge, MetricRun, Part, QuestionBatcher
-from steelyard.record import Record, clean
-from steelyard.scores import Direction, Provenance, Score, Usage
+from steelyard.record import Record, clean, text_of
+from steelyard.scores import Direction, Provenance, Score, Usage, clean_score
 
 _NOT_OPTIONS = frozenset({"name", "threshold", "judge"})
 
@@ -223,7 +223,10 @@ def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance
     """Give a raw Score its identity: how it was made, its id, and whether it passes."""
     value = None if score.value is None else _number(score.value)
     if value is None and (score.status == "scored" or score.value is not None):
-        score = Score.failed(metric.name, cause="metric_error", explanation=f"the value is {score.value!r}")
+        score = Score.failed(
+            metric.name, cause="metric_error", explanation=f"the value is {text_of(score.value)!r}"
+        )
+    score = clean_score(score)
     passed = _passes(value, metric)
     return replace(
         score,

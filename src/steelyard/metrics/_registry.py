@@ -53,8 +53,24 @@ ALL: tuple[type[Metric], ...] = (
 """Every metric that works without arguments, in the order of docs/metrics.md; aspects go by name."""
 
 
+ALIASES: dict[str, Callable[[], Metric]] = {
+    "answer_relevance": AnswerRelevancy,
+    "response_relevancy": AnswerRelevancy,
+    "context_entities_recall": ContextEntityRecall,
+    "answer_semantic_similarity": AnswerSimilarity,
+    "semantic_similarity": AnswerSimilarity,
+    "contextual_precision": ContextPrecision,
+    "contextual_recall": partial(ContextRecall, claims="sentences"),
+    "contextual_relevancy": partial(ContextRelevancy, variant="statements"),
+    "ragas_score": RagScore,
+    "rubrics_score": RubricScore,
+    "aspect_critic": AspectCritique,
+}
+"""Names that other libraries and papers use, and what they mean there; their Scores carry our names."""
+
+
 def by_name(name: str) -> Callable[[], Metric]:
-    """The metric, or the aspect, with this name, whatever the case and with `-` for `_`.
+    """The metric, or the aspect, with this name or alias, whatever the case and with `-` for `_`.
 
     Raises:
         ConfigurationError: If there is none; the message lists those there are.
@@ -65,8 +81,11 @@ def by_name(name: str) -> Callable[[], Metric]:
             return metric
     if wanted in ASPECTS:
         return partial(AspectCritique, aspect=wanted)
+    if wanted in ALIASES:
+        return ALIASES[wanted]
     known = ", ".join([*(metric.key for metric in ALL), *ASPECTS])
-    raise ConfigurationError(f"no metric is named {name!r}; there are: {known}")
+    also = ", ".join(ALIASES)
+    raise ConfigurationError(f"no metric is named {name!r}; there are: {known}; also known as: {also}")
 
 
 def default_metrics(judge: Judge) -> list[Metric]:
@@ -90,5 +109,9 @@ def metrics_named(names: Sequence[str], judge: Judge) -> list[Metric]:
     preset = {metric.key: metric for metric in default_metrics(judge)}
     parts = tuple(preset.get(part.key, part) for part in RagScore().parts)
     preset[RagScore.key] = RagScore(parts=parts)
-    made = [metric() for name in names for metric in (ALL if name == "all" else (by_name(name),))]
-    return [preset.get(metric.key, metric) for metric in made]
+    wanted = [metric for name in names for metric in (ALL if name == "all" else (by_name(name),))]
+    # A name that stands for a variant of its own keeps it.
+    return [
+        made if isinstance(metric, partial) else preset.get(made.key, made)
+        for metric, made in ((metric, metric()) for metric in wanted)
+    ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
+from steelyard.judge import locate, locate_all
 from steelyard.questions import Answer, Claims, Part, Question, Texts, YesNo, require
 from steelyard.record import Record
-from steelyard.scores import Verdict
+from steelyard.scores import Evidence, Verdict
 from steelyard.text import statements
 
 ClaimsFrom = Literal["extracted", "sentences"]
@@ -44,14 +46,27 @@ def both_claims() -> Generator[Sequence[Question], Sequence[Answer], tuple[list[
     return list(dict.fromkeys(ours.items)), list(dict.fromkeys(theirs.items))
 
 
-def verdicts(kind: str, about: Iterable[str], answers: Iterable[YesNo]) -> tuple[Verdict, ...]:
+def verdicts(
+    kind: str,
+    about: Sequence[str],
+    answers: Iterable[YesNo],
+    *,
+    record: Record | None = None,
+    of_answer: bool = False,
+    located: bool = True,
+) -> tuple[Verdict, ...]:
     """One Verdict per judged text.
 
     Args:
         kind: What was asked.
         about: The judged texts.
         answers: The judge's answers, in the same order.
+        record: The turn, where evidence may point into its contexts: a whole context that a judge points at
+            is narrowed to the sentence that has most of the judged text.
+        located: Whether evidence points into the contexts, and not into the expected ones.
+        of_answer: Whether the texts were taken from the answer, so that each has a place in it.
     """
+    spans = locate_all(about, record.answer) if of_answer and record else [None] * len(about)
     return tuple(
         Verdict(
             about=text,
@@ -59,10 +74,24 @@ def verdicts(kind: str, about: Iterable[str], answers: Iterable[YesNo]) -> tuple
             value=answer.value,
             probability=answer.probability,
             reason=answer.reason,
-            evidence=answer.evidence,
+            evidence=tuple(_narrowed(piece, text, record if located else None) for piece in answer.evidence),
+            span=span,
         )
-        for text, answer in zip(about, answers, strict=True)
+        for text, answer, span in zip(about, answers, spans, strict=True)
     )
+
+
+def _narrowed(evidence: Evidence, about: str, record: Record | None) -> Evidence:
+    """A pointer at a whole context as a pointer at a sentence of it, where that can be told."""
+    rank = evidence.context
+    if record is None or rank is None or evidence.start is not None or rank >= len(record.contexts):
+        return evidence
+    text = record.contexts[rank].text
+    place = locate(about, text)
+    if place is None:
+        return evidence
+    start, end = place
+    return replace(evidence, start=start, end=end, text=text[start:end], located=True)
 
 
 def name_worst(items: Sequence[str], *, most: int = 2) -> str:

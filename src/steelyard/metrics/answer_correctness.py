@@ -64,7 +64,8 @@ class AnswerCorrectness(Metric):
         value = (self.weights[0] * factual + self.weights[1] * similarity) / sum(self.weights)
         return self.scored(
             value,
-            verdicts=verdicts("same", [*ours, *theirs], judged),
+            verdicts=verdicts("same", ours, judged[: len(ours)], record=record, of_answer=True)
+            + verdicts("same", theirs, judged[len(ours) :]),
             explanation=f"{true_positive} claims agree, {len(made) - true_positive} are not in the "
             f"reference, {missed} of the reference are missing; F {factual:.2f}, similarity {similarity:.2f}",
         )

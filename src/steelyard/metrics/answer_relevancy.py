@@ -45,7 +45,7 @@ class AnswerRelevancy(Metric):
     variant: Literal["questions", "statements"] = "questions"
     """Compare regenerated questions, or judge statement by statement."""
     count: int = 3
-    """Questions to write, in the `questions` variant."""
+    """Questions to ask for, in the `questions` variant; the mean is over those that were written."""
     noncommittal: Literal["none", "all", "any"] = "all"
     """Which judgements of evasiveness make the value 0, in the `questions` variant."""
     repeats: int = 1
@@ -107,7 +107,7 @@ class AnswerRelevancy(Metric):
         beside = [text for text, answer in zip(statements, answers, strict=True) if not answer.value]
         return self.scored(
             share(answer.value for answer in answers),
-            verdicts=verdicts("relevant", statements, answers),
+            verdicts=verdicts("relevant", statements, answers, record=record, of_answer=True),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"{len(beside)} of {len(statements)} statements beside the question"
             + (f": {name_worst(beside)}" if beside else ""),

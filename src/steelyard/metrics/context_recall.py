@@ -39,7 +39,7 @@ class ContextRecall(Metric):
         lost = [claim for claim, answer in zip(claims, answers, strict=True) if not answer.value]
         return self.scored(
             share(answer.value for answer in answers),
-            verdicts=verdicts("supported", claims, answers),
+            verdicts=verdicts("supported", claims, answers, record=record),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"{len(lost)} of {len(claims)} claims of the reference not retrieved"
             + (f": {name_worst(lost)}" if lost else ""),

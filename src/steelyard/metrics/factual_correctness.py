@@ -53,7 +53,8 @@ class FactualCorrectness(Metric):
         f_value = f_score(precision, recall, beta=self.beta)
         return self.scored(
             {"f": f_value, "precision": precision, "recall": recall}[self.mode],
-            verdicts=verdicts("supported", [*ours, *theirs], answers),
+            verdicts=verdicts("supported", ours, answers[: len(ours)], record=record, of_answer=True)
+            + verdicts("supported", theirs, answers[len(ours) :]),
             explanation=f"precision {precision:.2f} over {len(ours)} claims of the answer, "
             f"recall {recall:.2f} over {len(theirs)} of the reference",
         )

@@ -49,7 +49,9 @@ class Faithfulness(Metric):
         what = "not supported" if entails else "contradicted"
         return self.scored(
             share(good),
-            verdicts=verdicts("supported" if entails else "contradicted", claims, answers),
+            verdicts=verdicts(
+                "supported" if entails else "contradicted", claims, answers, record=record, of_answer=True
+            ),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"{len(bad)} of {len(claims)} claims {what}"
             + (f": {name_worst(bad)}" if bad else ""),

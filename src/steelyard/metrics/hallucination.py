@@ -51,7 +51,9 @@ class Hallucination(Metric):
         against = "expected" if expected else "retrieved"
         return self.scored(
             share(answer.value for answer in answers),
-            verdicts=verdicts("contradicted", claims, answers),
+            verdicts=verdicts(
+                "contradicted", claims, answers, record=record, of_answer=True, located=not expected
+            ),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"{len(wrong)} of {len(claims)} claims contradicted by the {against} contexts"
             + (f": {name_worst(wrong)}" if wrong else ""),

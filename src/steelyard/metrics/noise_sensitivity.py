@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from steelyard.judge import locate_all
 from steelyard.metrics._formulas import share
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import both_claims, name_worst
@@ -58,7 +59,7 @@ class NoiseSensitivity(Metric):
         astray = [claim for claim, led in zip(ours, noisy, strict=True) if led]
         return self.scored(
             share(noisy),
-            verdicts=_verdicts(ours, noisy, ours_by),
+            verdicts=_verdicts(record, ours, noisy, ours_by),
             explanation=f"{len(astray)} of {len(ours)} claims are wrong and come from {self.mode} contexts"
             + (f": {name_worst(astray)}" if astray else ""),
         )
@@ -70,16 +71,21 @@ class NoiseSensitivity(Metric):
         return any(entailing) and not by_relevant
 
 
-def _verdicts(claims: list[str], noisy: list[bool], by_claim: list[list[bool]]) -> tuple[Verdict, ...]:
+def _verdicts(
+    record: Record, claims: list[str], noisy: list[bool], by_claim: list[list[bool]]
+) -> tuple[Verdict, ...]:
     """One Verdict per claim, with the contexts that entail it."""
     return tuple(
         Verdict(
             about=claim,
             kind="led_astray",
+            span=span,
             value=led,
             evidence=tuple(Evidence(context=rank) for rank, hit in enumerate(entailing) if hit),
         )
-        for claim, led, entailing in zip(claims, noisy, by_claim, strict=True)
+        for claim, led, entailing, span in zip(
+            claims, noisy, by_claim, locate_all(claims, record.answer), strict=True
+        )
     )
 
 

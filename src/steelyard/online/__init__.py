@@ -5,7 +5,7 @@ from steelyard.online._stats import Stats
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._settings import Settings
 from steelyard.online.config._settings import load as load_settings
-from steelyard.online.delivery._sink_writer import SinkCounts
+from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.monitor import Monitor
 from steelyard.online.queue._protocol import QueueCounts
 from steelyard.online.queue._spool import Spool

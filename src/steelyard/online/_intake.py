@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._masking import Masker
 from steelyard.online._prepare import Preparer
@@ -16,7 +18,6 @@ from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue
 from steelyard.online.queue._turns import Closed, Queued, Selected
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
-from steelyard.scores import Usage
 
 _log = logging.getLogger("steelyard.online")
 _LOOK = 0.02
@@ -50,7 +51,6 @@ class Intake:
         self._budget = budget
         self._queue = queue
         self._fallback = fallback
-        self._judged_elsewhere = options.spool is not None and not options.spool.evaluate
         self._masker = Masker(options.mask, timeout=options.mask_timeout)
         self._preparer = Preparer(
             selection=options.selection,
@@ -100,11 +100,10 @@ class Intake:
                 queue.give_back(len(batch))
 
     async def _room(self) -> tuple[TurnQueue, int]:
-        try:
-            return self._queue, await self._queue.room(_BATCH)
-        except QueueFailed:
-            self._queue = self._fallback
-            return self._queue, await self._queue.room(_BATCH)
+        if self._queue.works:
+            with contextlib.suppress(QueueFailed):
+                return self._queue, await self._queue.room(_BATCH)
+        return self._fallback, await self._fallback.room(_BATCH)
 
     async def _next(self, most: int) -> list[Queued]:
         """The next turns. Looks in every 20 ms for some seconds, then sleeps until it is woken."""
@@ -129,20 +128,23 @@ class Intake:
         try:
             with unrecorded():
                 turn = await self._preparer.prepare(item)
-        except Exception as error:  # noqa: BLE001 - users' drafts and rules may raise anything
-            kind = type(error).__name__
-            self._warn(kind, "a turn could not be prepared for evaluation: %s", kind, exc_info=error)
-            turn = Closed("dead", kind)
+        except BaseException as error:
+            turn = Closed("dead", type(error).__name__)
+            if _is_asked_to_end(error):
+                self._inbox.close_turn(turn)
+                raise
+            self._warn(turn.reason, "a turn could not be prepared for evaluation: %s", error_place(error))
         if isinstance(turn, Closed):
             self._inbox.close_turn(turn)
+            self._inbox.decided(item.turn, turn.reason)
         return turn
 
     async def _put(self, turns: list[Selected]) -> None:
-        queue = self._queue
+        queue = self._queue if self._queue.works else self._fallback
         try:
             stored = await queue.put(turns)
         except QueueFailed:
-            queue = self._queue = self._fallback
+            queue = self._fallback
             stored = await queue.put(turns)
         self._account(turns, stored, durable=queue.durable)
 
@@ -151,12 +153,19 @@ class Intake:
         for turn, outcome in zip(turns, stored, strict=True):
             if outcome != "new":
                 self._budget.release(turn.record.id)
-            elif durable and self._judged_elsewhere:
-                # Nobody here will hear what it cost; it still counts as a turn.
-                self._budget.correct(turn.record.id, Usage())
+                self._inbox.decided(turn.record, outcome)
+            elif durable:
+                # Another process may judge it, and nobody here would hear what it cost.
+                self._budget.hand_over(turn.record.id)
         settle = self._inbox.settle
         if durable:
             settle("spooled", count=stored.count("new"))
         settle("skipped", "duplicate", count=stored.count("known"))
         settle("skipped", "spool_full", count=stored.count("full"))
         settle("dead", "unstorable", count=stored.count("broken"))
+
+
+def _is_asked_to_end(error: BaseException) -> bool:
+    """Whether this task was cancelled, rather than a user's code raising CancelledError."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

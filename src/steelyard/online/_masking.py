@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from steelyard._internal.threads import DaemonExecutor
+from steelyard._internal.redact import error_place
+from steelyard._internal.threads import DaemonExecutor, ExitInThread
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard.scores import Evaluation, Evidence, Score, Verdict
@@ -35,8 +36,10 @@ class Masker:
 
     async def apply(self, record: Record) -> Record | None:
         """The masked Record; None where the mask failed, and then nothing of the content may be used."""
-        if self._mask is None or self._executor is None:
+        if self._mask is None:
             return record
+        self.start()
+        assert self._executor is not None
         try:
             async with asyncio.timeout(self._timeout):
                 masked = await self._executor.run(self._mask, record)
@@ -46,7 +49,8 @@ class Masker:
         except TimeoutError:
             problem = f"took longer than {self._timeout:g} s"
         except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-            problem = f"raised {type(error).__name__}"
+            raised = error.__cause__ if isinstance(error, ExitInThread) else error
+            problem = f"raised {error_place(raised or error)}"
         self._warn(
             "mask",
             "the mask %s; such turns are not judged (skipped as 'mask_failed')",

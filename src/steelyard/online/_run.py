@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 
+from steelyard._internal.lifecycle import at_exit, forget
+from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._worker import Worker
@@ -19,13 +21,15 @@ from steelyard.online.queue._inbox import Inbox
 
 _log = logging.getLogger("steelyard.online")
 _GRACE = 1.0
+_LOOK_ABOUT = 0.25
 _LOOK = 0.02
 
 
 class Run:
     """Everything of a Monitor that lives and dies with the process."""
 
-    def __init__(self, options: MonitorOptions, notifier: Notifier, *, on_start: Callable[[], None]) -> None:
+    def __init__(self, options: MonitorOptions, notifier: Notifier) -> None:
+        self.exit_timeout = options.exit_timeout
         self.pid = os.getpid()
         feedback = Feedback()
         self.inbox = Inbox(
@@ -37,8 +41,10 @@ class Run:
         self.delivery = Delivery(options, notifier.tell)
         self.worker = Worker(options, inbox=self.inbox, delivery=self.delivery, feedback=feedback)
         self._notifier = notifier
-        self._on_start = on_start
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()
+        self._half_started = False
+        self._dismissed = False
+        self._restarts = 0
         self._thread: LoopThread | None = None
         self._warn = WarnOnce(_log)
 
@@ -59,21 +65,56 @@ class Run:
             time.sleep(_LOOK)
         return left
 
+    @property
+    def restarts(self) -> int:
+        """How often code in a judge or sink would have ended one of the threads."""
+        return self.delivery.restarts + self._restarts + (self._thread.restarts if self._thread else 0)
+
     def start(self) -> None:
         """Start the thread now rather than with the first turn."""
         if self._thread is None:
             self._start()
 
-    def close(self, timeout: float) -> int:
-        """Flush, stop the thread, give up what is left; returns how much that was."""
+    def stop(self) -> None:
+        """Take no more turns, and let the threads end; does not wait for them."""
+        self.inbox.closed = True
+        if self._thread is not None:
+            self._thread.stop()
+        self.delivery.stop()
+
+    def close(self, timeout: float, *, grace: float | None = None) -> int:
+        """Flush, stop the threads, give up what is left; returns how much that was.
+
+        Args:
+            timeout: Seconds to wait for what is pending.
+            grace: Seconds to wait for the threads, then.
+        """
+        forget(self)
         self.inbox.closed = True
         self.flush(timeout)
         with self._starting:
             thread, self._thread = self._thread, None
         if thread is not None:
-            thread.join(max(_GRACE, timeout / 2))
+            ended = time.monotonic() + (max(_GRACE, timeout / 2) if grace is None else grace)
+            thread.join(max(0.0, ended - time.monotonic()))
+            self._restarts += thread.restarts
+            self.delivery.close(max(0.0, ended - time.monotonic()))
         self._notifier.close()
         return self.inbox.abandon()
+
+    def dismiss(self) -> None:
+        """Nobody can reach the Monitor any more: the threads end once they have done what is pending."""
+        self.inbox.closed = self._dismissed = True
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(self.worker.run())
+            while not (self._dismissed and not self.inbox.counts().pending):  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_ABOUT)
+            working.cancel()
+        forget(self)
+        self.delivery.stop()
+        self._notifier.close()
 
     def _wake(self) -> None:
         """Start the thread with the first turn; later, tell it that there is another."""
@@ -85,15 +126,22 @@ class Run:
 
     def _start(self) -> None:
         with self._starting:
-            if self._thread is not None or self.inbox.closed:
+            if self._thread is not None or self._half_started or self.inbox.closed:
                 return
+            self._half_started = True
+            thread: LoopThread | None = None
             try:
-                self._on_start()
+                at_exit(self)
                 self._notifier.start()
                 self.worker.start()
-                thread = LoopThread(self.worker.run)
+                thread = LoopThread(self._work)
                 thread.start()
                 self._thread = thread
-            except RuntimeError as error:
+            except (RuntimeError, OSError) as error:
                 self.inbox.sleep()
-                self._warn("start", "the background thread cannot be started: %s; turns wait", error)
+                problem = error_words(error)
+                self._warn("start", "the background thread cannot be started: %s; turns wait", problem)
+            finally:
+                if thread is not None and self._thread is None:
+                    thread.stop()  # an exception out of a signal: the next turn starts another
+                self._half_started = False

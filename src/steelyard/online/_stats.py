@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
-from steelyard.online.delivery._sink_writer import SinkCounts
+from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.queue._protocol import QueueCounts
 from steelyard.questions import Judge
 from steelyard.scores import Usage
@@ -41,7 +41,9 @@ class Stats:
     queued_bytes: int
     """Roughly how many bytes they keep alive."""
     sinks: Mapping[str, SinkCounts]
-    """By sink: what was written and what was lost."""
+    """By sink: what was written, what was lost and why."""
+    restarts: int
+    """How often code in a judge or sink would have ended one of our threads (SystemExit, say); they go on."""
     callbacks_missed: int
     """Evaluations that came too fast for the `on_evaluation` callbacks."""
     spool: QueueCounts | None

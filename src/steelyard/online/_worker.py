@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from functools import partial
 
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._intake import Intake
 from steelyard.online._scoring import score, worth_waiting
@@ -19,18 +21,20 @@ from steelyard.online.queue._sqlite import SQLiteQueue
 from steelyard.online.queue._turns import Leased, Undelivered
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
-from steelyard.scores import Evaluation, Usage
+from steelyard.scores import Evaluation
 
 _log = logging.getLogger("steelyard.online")
 _FIRST_WAIT = 5.0
 _LONGEST_WAIT = 600.0
 _POSTPONED = 30
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
 
 
 class Worker:
     """Moves turns into a queue, and sees each turn that it leases from there through to its end.
 
-    The queue is in memory, or a spool. Where a spool fails, turns go through memory from then on.
+    The queue is in memory, or a spool. Where a spool fails, turns go through memory until it works again.
     """
 
     def __init__(
@@ -65,22 +69,36 @@ class Worker:
             RuntimeError: If the interpreter refuses new threads.
         """
         self.intake.start()
+        self._delivery.start()
         if self.spool is not None:
             self.spool.start()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Work until cancelled. It may be run again, and then goes on with what has not ended."""
         with unrecorded():
             try:
                 async with asyncio.TaskGroup() as group:
                     if self.spool is not None:
                         with contextlib.suppress(QueueFailed):
                             await self.spool.open()
-                        group.create_task(self._serve(self.spool))
+                        group.create_task(self._serve_again_and_again(self.spool))
                     group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())
+                    group.create_task(self._delivery.watch())
             finally:
                 await self._close()
+
+    async def _serve_again_and_again(self, queue: TurnQueue) -> None:
+        """Serve a queue that may fail; open it again after a while, until it works."""
+        pause = _FIRST_PAUSE
+        while True:
+            if queue.works:
+                pause = _FIRST_PAUSE
+                await self._serve(queue)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            with contextlib.suppress(QueueFailed):
+                await queue.open()
 
     async def _serve(self, queue: TurnQueue) -> None:
         """Judge what is in a queue until it fails."""
@@ -89,62 +107,89 @@ class Worker:
         try:
             with contextlib.suppress(QueueFailed):
                 if elsewhere:
-                    await asyncio.get_running_loop().create_future()
+                    await queue.failed()
                 async with asyncio.TaskGroup() as group:
-                    renewing = group.create_task(_renew(queue, held))
-                    await self._judge(queue, held)
-                    renewing.cancel()
+                    settled: asyncio.Queue[Undelivered] = asyncio.Queue()
+                    helping = [_renew(queue, held), _confirm(queue, held, settled)]
+                    helpers = [group.create_task(one) for one in helping]
+                    await self._judge(queue, held, settled)
+                    for helper in helpers:
+                        helper.cancel()
         finally:
             with contextlib.suppress(QueueFailed):
                 await queue.release(list(held.values()))
             await queue.close()
 
-    async def _judge(self, queue: TurnQueue, held: dict[int, Leased | Undelivered]) -> None:
+    async def _judge(
+        self, queue: TurnQueue, held: dict[int, Leased | Undelivered], settled: asyncio.Queue[Undelivered]
+    ) -> None:
         """Lease turns and results as fast as they can be worked on; returns once the queue has failed."""
         tasks: set[asyncio.Task[None]] = set()
+        ending = asyncio.Event()
         try:
             while True:
                 for leased in await queue.lease(self._options.concurrency - len(tasks)):
                     held[leased.seq] = leased
-                    task = asyncio.create_task(self._see_through(queue, leased, held))
+                    through = self._see_through(queue, leased, held, settled, ending)
+                    task = asyncio.create_task(through)
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
                 if len(tasks) >= self._options.concurrency:
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         except QueueFailed:
-            await asyncio.gather(*tasks)
+            await asyncio.gather(*tasks, return_exceptions=True)
         finally:
+            ending.set()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _see_through(
-        self, queue: TurnQueue, leased: Leased | Undelivered, held: dict[int, Leased | Undelivered]
+        self,
+        queue: TurnQueue,
+        leased: Leased | Undelivered,
+        held: dict[int, Leased | Undelivered],
+        settled: asyncio.Queue[Undelivered],
+        ending: asyncio.Event,
     ) -> None:
-        """Bring one turn to its end, whatever happens; one that is cancelled stays leased, to be released."""
-        with contextlib.suppress(QueueFailed):
-            result = leased if isinstance(leased, Undelivered) else await self._evaluate(queue, leased)
-            if result is not None:
-                held[leased.seq] = result
-                await self._delivery.deliver(result.evaluation)
-                await queue.delivered([result])
+        """Bring one turn to the sinks, whatever happens; one that we cancel stays leased, to be released.
+
+        Nobody but `_judge` may cancel this. Any other CancelledError, like SystemExit and the rest of what is
+        not an Exception, comes from code of the user's, and ends no more than the turn.
+        """
+        try:
+            with contextlib.suppress(QueueFailed):
+                result = leased if isinstance(leased, Undelivered) else await self._evaluate(queue, leased)
+                if result is not None:
+                    held[leased.seq] = result
+                    if queue.durable:
+                        await self._delivery.room()
+                    self._delivery.deliver(result.evaluation, partial(settled.put_nowait, result))
+                    return
+        except BaseException as error:
+            if ending.is_set():
+                raise
+            with contextlib.suppress(QueueFailed):
+                await self._bury(queue, leased, error)
         held.pop(leased.seq, None)
 
-    async def _evaluate(self, queue: TurnQueue, leased: Leased) -> Undelivered | None:
-        """Judge a leased turn; its result, unless the turn goes back into the queue or cannot be judged."""
-        turn, usage = leased.turn, Usage()
-        try:
-            evaluation = await score(
-                self._options, turn.record, sampling_position=turn.sampling_position, rate=turn.rate
-            )
-            usage = evaluation.usage
-        except Exception as error:  # noqa: BLE001 - users' metrics may raise anything
-            kind = type(error).__name__
-            self._warn(kind, "a turn could not be evaluated: %s", kind, exc_info=error)
+    async def _bury(self, queue: TurnQueue, leased: Leased | Undelivered, error: BaseException) -> None:
+        """End a turn that cannot be evaluated."""
+        kind = type(error).__name__
+        self._warn(kind, "a turn could not be evaluated: %s", error_place(error))
+        if isinstance(leased, Leased):
+            self._budget.release(leased.turn.record.id)
             await queue.dead_letter(leased, kind)
+
+    async def _evaluate(self, queue: TurnQueue, leased: Leased) -> Undelivered | None:
+        """Judge a leased turn; its result, unless the turn goes back into the queue."""
+        turn = leased.turn
+        if (wait := self._budget.ask(turn.record.id)) and await queue.postpone(leased, wait):
             return None
-        finally:
-            self._budget.correct(turn.record.id, usage)
+        evaluation = await score(
+            self._options, turn.record, sampling_position=turn.sampling_position, rate=turn.rate
+        )
+        self._budget.correct(turn.record.id, evaluation.usage)
         if worth_waiting(evaluation) and leased.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
             if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):
@@ -156,14 +201,13 @@ class Worker:
             return await queue.finish(leased, self._delivery.strip(evaluation))
         except QueueFailed:
             # The queue is gone, but what was paid for is not thrown away.
-            await self._delivery.deliver(evaluation)
+            self._delivery.deliver(evaluation, _nothing)
             raise
 
     async def _close(self) -> None:
-        await self._delivery.close()
         for part in (self._options.judge, self._options.embedder):
             if part is not None:
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(BaseException):
                     await part.aclose()
 
 
@@ -173,3 +217,21 @@ async def _renew(queue: TurnQueue, held: dict[int, Leased | Undelivered]) -> Non
             await asyncio.sleep(min(queue.lease_seconds / 3, 3600.0))
             if held:
                 await queue.renew(list(held.values()))
+
+
+async def _confirm(
+    queue: TurnQueue, held: dict[int, Leased | Undelivered], settled: asyncio.Queue[Undelivered]
+) -> None:
+    """Tell the queue what the sinks have, all that is ready at a time."""
+    with contextlib.suppress(QueueFailed):
+        while True:
+            results = [await settled.get()]
+            while not settled.empty():
+                results.append(settled.get_nowait())
+            await queue.delivered(results)
+            for result in results:
+                held.pop(result.seq, None)
+
+
+def _nothing() -> None:
+    """The queue is gone: nobody is to be told that the sinks have the result."""

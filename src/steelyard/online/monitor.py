@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from steelyard._internal.lifecycle import at_exit, forget, on_fork
+from steelyard._internal.lifecycle import on_fork
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
@@ -24,6 +26,7 @@ from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._plain import PlainOptions
 from steelyard.online.config._settings import load
 from steelyard.online.delivery._callbacks import Callback, Notifier
+from steelyard.online.delivery._decisions import DecisionCallback, Decisions
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.queue._turns import Queued, size_of
 from steelyard.online.selection._budget import Budget
@@ -132,6 +135,7 @@ class Monitor:
         """The options in force: those given in code, those of settings, and defaults."""
         self._ceiling = self.options.selection.ceiling
         self._notifier = Notifier()
+        self._decisions = Decisions()
         self._warn = WarnOnce(_log)
         self._inherited: list[Run] = []
         self._begin()
@@ -160,13 +164,20 @@ class Monitor:
             position = sampling_position(key_of(turn))
             if position >= self._ceiling:
                 run.inbox.put("sampled_out")
+                self._decisions.tell(turn, "sampled_out")
                 return
-        run.inbox.put("closed" if run.inbox.closed else Queued(turn, position, size_of(turn)))
+        if run.inbox.closed:
+            run.inbox.put("closed")
+            self._decisions.tell(turn, "closed")
+        else:
+            run.inbox.put(Queued(turn, position, size_of(turn)))
 
     def _complain(self, turn: object, error: Exception) -> None:
         self._run.inbox.put("unreadable")
         kind = type(turn).__name__
-        self._warn("unreadable", "%r is not a turn: %r; it is skipped, as later ones are", kind, error)
+        self._warn(
+            "unreadable", "%r is not a turn: %s; it is skipped, as later ones are", kind, error_place(error)
+        )
 
     def start(self) -> None:
         """Begin at once rather than with the first turn: on what an earlier process left in the spool."""
@@ -204,7 +215,6 @@ class Monitor:
         Returns:
             How many turns were given up (`abandoned`).
         """
-        forget(self)
         return self._run.close(self.options.exit_timeout if timeout is None else timeout)
 
     def stats(self) -> Stats:
@@ -223,6 +233,7 @@ class Monitor:
             queued=queued,
             queued_bytes=queued_bytes,
             sinks=run.delivery.sinks,
+            restarts=run.restarts,
             callbacks_missed=self._notifier.missed,
             usage=run.delivery.usage,
             spool=run.worker.spool.counts() if run.worker.spool else None,
@@ -240,6 +251,18 @@ class Monitor:
         """
         return self._notifier.subscribe(callback)
 
+    def on_decision(self, callback: DecisionCallback) -> Callable[[], None]:
+        """Have a function hear of every turn that is decided not to be judged, at once.
+
+        It is called with the turn's trace and the reason, in the thread that decided, which may be the
+        application's: it must only take note, and not call this Monitor. Turns that do not fit into the queue
+        are not told.
+
+        Returns:
+            A function that ends it.
+        """
+        return self._decisions.subscribe(callback)
+
     def after_fork(self) -> None:
         """Begin anew in a forked child: the parent keeps its turns, its thread and its counts."""
         # A SQLite connection must not be closed in a child, not even by the garbage collector.
@@ -248,7 +271,9 @@ class Monitor:
         self._begin()
 
     def _begin(self) -> None:
-        self._run = Run(self.options, self._notifier, on_start=lambda: at_exit(self))
+        self._run = Run(self.options, self._notifier)
+        self._run.inbox.decided = self._decisions.tell
+        weakref.finalize(self, self._run.dismiss).atexit = False
 
     def _introduce(self) -> None:
         for sink in self.options.sinks:
@@ -256,7 +281,9 @@ class Monitor:
                 try:
                     sink.observe(self)
                 except Exception as error:  # noqa: BLE001 - a sink may raise anything
-                    _log.warning("the sink %r does not observe its Monitor: %r", sink.name, error)
+                    _log.warning(
+                        "the sink %r does not observe its Monitor: %s", sink.name, error_place(error)
+                    )
 
     def _judges(self) -> list[Judge]:
         judges = [self.options.judge, *(metric.judge for metric in self.options.metrics)]

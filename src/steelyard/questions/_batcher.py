@@ -14,11 +14,16 @@ name.
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, TypeVar, get_args
 
+from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, JudgeError, Unanswerable
 from steelyard.questions._answer import Answer, Unanswered, Vector
 from steelyard.questions._check import check
@@ -27,7 +32,7 @@ from steelyard.questions._protocols import Embedder, Judge, Request, View
 from steelyard.questions._question import Embed, Part, Question
 from steelyard.record import Record
 from steelyard.recording import unrecorded
-from steelyard.scores import Score, Usage
+from steelyard.scores import Score, Usage, clean_usage
 
 MetricRun = Generator[Sequence[Question], Sequence[Answer], Score]
 """What a metric is while it runs: it yields rounds of questions and returns its Score."""
@@ -148,9 +153,11 @@ class _Case:
                 self.score = Score.failed(name, cause="metric_error", explanation=detail)
         except Unanswerable as problem:
             self.score = _without_answer(name, problem, self.judge)
-        except Exception as error:  # noqa: BLE001 - a user's metric may raise anything; the others go on
+        except BaseException as error:  # a user's metric may raise anything; the others go on
+            if _is_interrupt(error):
+                raise
             self.score = Score.failed(
-                name, cause="metric_error", explanation=f"the metric raised {type(error).__name__}: {error}"
+                name, cause="metric_error", explanation=f"the metric raised {_place_of(error)}"
             )
         self.run, self.questions, self.parts = None, (), {}
 
@@ -285,7 +292,7 @@ class QuestionBatcher:
         async def send() -> dict[Question, Answer]:
             reply = await self.judge.answer(Request(view=view, questions=keyed))
             answers = {question: check(question, reply.answers.get(key)) for key, question in keyed.items()}
-            self.usage += reply.usage + Usage(extra=len(reply.answers.keys() - keyed.keys()))
+            self.usage += clean_usage(reply.usage) + Usage(extra=len(reply.answers.keys() - keyed.keys()))
             return answers
 
         found = await self._call(send)
@@ -297,7 +304,7 @@ class QuestionBatcher:
 
         async def send() -> dict[Question, Answer]:
             vectors, usage = await embedder.embed([question.text for question in questions])
-            self.usage += usage
+            self.usage += clean_usage(usage)
             if len(vectors) != len(questions):
                 detail = f"{len(vectors)} vectors for {len(questions)} texts"
                 return dict.fromkeys(questions, Unanswered(cause="malformed_reply", detail=detail))
@@ -323,16 +330,41 @@ class QuestionBatcher:
                 async with asyncio.timeout(left) as limit:
                     return await send()
         except JudgeError as error:
-            self.usage += Usage(requests=error.requests)
-            if error.retry_after is not None:
-                self.retry_after = max(error.retry_after, self.retry_after or 0.0)
+            self.usage += clean_usage(Usage(requests=error.requests))
+            if (wait := error.retry_after) is not None and math.isfinite(wait):
+                self.retry_after = max(float(wait), self.retry_after or 0.0)
             return Unanswered(cause=error.cause, detail=str(error))
-        except Exception as error:  # noqa: BLE001 - a user's judge may raise anything
+        except BaseException as error:  # a user's judge may raise anything
+            if _is_interrupt(error):
+                raise
             self.usage += Usage(requests=1)
             if limit.expired():
                 return late
-            detail = f"the judge or embedder raised {type(error).__name__}: {error}"
+            detail = f"the judge or embedder raised {_place_of(error)}"
             return Unanswered(cause="judge_error", detail=detail)
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whether an exception is meant for us: our task is cancelled or closed, or somebody pressed Ctrl-C.
+
+    What a judge or a metric raises of the same kinds is its own affair, and harms nobody else.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return threading.current_thread() is threading.main_thread()
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return isinstance(error, GeneratorExit)
+    if isinstance(error, GeneratorExit):
+        return task is None
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _place_of(error: BaseException) -> str:
+    """What was raised, and in which line; the message may quote the record or a key, so it is left out."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{error_words(error)}{where}"
 
 
 _REASKED = frozenset({"missing_answer", "malformed_answer", "malformed_reply", "refused"})

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
 from typing import TypeVar
 
 from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
-from steelyard.questions._question import Choose, GeneratedQuestions, Question, Rating
+from steelyard.questions._question import Choose, Question, Rating
+from steelyard.record import text_of
+from steelyard.scores import clean_evidence
 
 _Key = TypeVar("_Key", str, float)
 
@@ -20,8 +24,33 @@ def check(question: Question, answer: Answer | None) -> Answer:
         return answer
     if not isinstance(answer, question.form):
         return _malformed(f"a {type(answer).__name__} where a {question.form.__name__} was asked for")
-    fault = _fault(question, answer)
-    return _malformed(fault) if fault else answer
+    try:
+        fault = _fault(question, answer)
+        return _malformed(fault) if fault else _plain(answer)
+    except Exception as error:  # noqa: BLE001 - the values are of a user's own making and may do anything
+        return _malformed(f"{type(error).__name__} in a {question.form.__name__}")
+
+
+def _plain(answer: Answer) -> Answer:
+    """The answer with its numbers and texts as Python's own."""
+    match answer:
+        case YesNo(probability=probability, reason=reason, evidence=evidence):
+            return replace(
+                answer,
+                probability=None if probability is None else float(probability),
+                reason=text_of(reason),
+                evidence=tuple(clean_evidence(piece) for piece in evidence),
+            )
+        case Level(value=value, probabilities=weights, reason=reason):
+            own = {float(level): float(weight) for level, weight in weights.items()}
+            return replace(answer, value=float(value), probabilities=own, reason=text_of(reason))
+        case ChosenOption(probabilities=chances, reason=reason):
+            kept = {option: float(chance) for option, chance in chances.items()}
+            return replace(answer, probabilities=kept, reason=text_of(reason))
+        case Texts(items=items):
+            return Texts(items=tuple(map(text_of, items)))
+        case _:
+            return answer
 
 
 def _malformed(fault: str) -> Unanswered:
@@ -39,7 +68,7 @@ def _fault(question: Question, answer: Answer) -> str | None:
         case ChosenOption():
             return _choice_fault(question, answer)
         case Texts(items=items):
-            return _texts_fault(question, items)
+            return _texts_fault(items)
         case Vector(values=values) if not values or not all(map(math.isfinite, values)):
             return "a vector that is empty or not finite"
         case _:
@@ -47,18 +76,16 @@ def _fault(question: Question, answer: Answer) -> str | None:
 
 
 def _in_unit(probability: object) -> bool:
-    return isinstance(probability, int | float) and 0 <= probability <= 1
+    return isinstance(probability, Real) and 0 <= float(probability) <= 1
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
+    return isinstance(value, Real)
 
 
-def _texts_fault(question: Question, items: Sequence[object]) -> str | None:
+def _texts_fault(items: Sequence[object]) -> str | None:
     if isinstance(items, str) or not all(isinstance(item, str) and item.strip() for item in items):
         return "an item that is empty or no text"
-    if isinstance(question, GeneratedQuestions) and items and len(items) < question.count:
-        return f"{len(items)} questions where {question.count} were asked for"
     return None
 
 

@@ -293,7 +293,7 @@ class GeneratedQuestions(Question):
     form = Texts
     extracts = True
     count: int = 3
-    """How many, and no fewer."""
+    """How many are asked for; fewer are taken, since a mean over one is a mean as well."""
 
     @property
     def needs(self) -> frozenset[Part]:

@@ -10,14 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from steelyard._internal.typed import adapter, read
 from steelyard.errors import InvalidRecord
 from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean
 from steelyard.record._record import Context, Record
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 RECORD_SCHEMA = 2
 """Version of the JSON form; a reader refuses a newer one. Version 1 had `in_prompt` where `seen` is now."""
@@ -27,7 +25,7 @@ _CONTEXT_LISTS = ("contexts", "retrieved", "reference_contexts")
 
 def record_to_dict(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """The Record as plain JSON values, cleaned first; fields with nothing in them are left out."""
-    data = _adapter(Record).dump_python(clean(record, limits=limits), mode="json", exclude_defaults=True)
+    data = adapter(Record).dump_python(clean(record, limits=limits), mode="json", exclude_defaults=True)
     return {"schema": RECORD_SCHEMA, **data}
 
 
@@ -84,7 +82,7 @@ def record_from_dict(data: object) -> Record:
     for name in _CONTEXT_LISTS:
         if isinstance(value := given.get(name), list):
             given[name] = [{"text": item} if isinstance(item, str) else item for item in value]
-    record: Record = _read(Record, given)
+    record: Record = read(Record, given)
     return record
 
 
@@ -109,7 +107,7 @@ def context_from_dict(data: object, *, where: str = "contexts") -> Context:
     """
     if isinstance(data, str):
         return Context(text=data)
-    context: Context = _read(Context, data, where=where)
+    context: Context = read(Context, data, where=where)
     return context
 
 
@@ -122,30 +120,3 @@ def _from_schema_1(contexts: Any) -> Any:
         else item
         for item in contexts
     ]
-
-
-@cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
-
-
-def _read(kind: type[Any], data: object, *, where: str = "") -> Any:
-    """Read a dataclass.
-
-    Raises:
-        InvalidRecord: Naming the field, never its content.
-    """
-    from pydantic import ValidationError
-
-    try:
-        return _adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        path = ".".join(map(str, [*filter(None, [where]), *first["loc"]])) or "record"
-        wrong = first["msg"].removeprefix("Input should be")
-        said = f" must be{wrong}" if wrong != first["msg"] else f": {wrong.lower()}"
-        raise InvalidRecord(f"{path!r}{said}") from None
-    except RecursionError:
-        raise InvalidRecord("the record is nested too deeply") from None

@@ -77,17 +77,21 @@ class TurnDraft(ABC):
         except Exception as error:  # noqa: BLE001 - objects of the host may raise anything, anywhere
             note = f"the run could not be read: {type(error).__name__}"
             record = Record(id=self.id, trace=self.trace, status="error", error=note, notes=(note,))
-        if record is None or self._on_record is None:
-            return record
-        try:
-            return self._on_record(record) or record
-        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-            kind = type(error)
-            _warn_once(
-                kind.__name__,
-                "on_record raised %s; the record stays unchanged, "
-                "and more errors of this type are not logged",
-                kind.__name__,
-                exc_info=True,
-            )
-            return record
+        return None if record is None else changed(record, self._on_record)
+
+
+def changed(record: Record, on_record: OnRecord | None) -> Record:
+    """The record as the user's function leaves it; unchanged where that returns nothing or raises."""
+    if on_record is None:
+        return record
+    try:
+        return on_record(record) or record
+    except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+        kind = type(error).__name__
+        _warn_once(
+            kind,
+            "on_record raised %s; the record stays unchanged, and more errors of this type are not logged",
+            kind,
+            exc_info=True,
+        )
+        return record

@@ -12,14 +12,42 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
+from steelyard._internal.warn_once import WarnOnce
+
 SWITCH = "STEELYARD_INSTRUMENT"
 """The environment variable that turns recording on under `opentelemetry-instrument`."""
 
+SPAN_WORDS = frozenset({"1", "true", "on", "yes", "all", "opentelemetry"})
+"""Words in the switch that ask for records out of spans."""
+OFF_WORDS = frozenset({"", "0", "false", "off", "no", "none"})
+"""Words in the switch that ask for nothing."""
+KNOWN_WORDS = SPAN_WORDS | OFF_WORDS | {"langchain"}
+"""All words that mean something in the switch."""
+
+_warn_once = WarnOnce(logging.getLogger("steelyard.recording"))
+
 
 def is_switched_on(words: Collection[str], environ: Mapping[str, str] | None = None) -> bool:
-    """Whether one of the words stands in the switch, alone or in a comma-separated list."""
-    value = (os.environ if environ is None else environ).get(SWITCH, "")
-    return any(word.strip().lower() in words for word in value.split(","))
+    """Whether one of the words stands in the switch, alone or in a comma-separated list.
+
+    A word that means nothing is logged as an error, once: whoever set it believes that turns are recorded.
+    """
+    asked = _words((os.environ if environ is None else environ).get(SWITCH, ""))
+    for word in asked:
+        if word not in KNOWN_WORDS:
+            _warn_once(word, _UNKNOWN, SWITCH, word, level=logging.ERROR)
+    return not asked.isdisjoint(words)
+
+
+_UNKNOWN = (
+    "%s=%r means nothing and records nothing: say 1 (or opentelemetry) for records out of spans, "
+    "langchain for the LangChain handler, both with a comma between them, or 0 for none; "
+    "LlamaIndex is recorded by `steelyard run` or `steelyard_llamaindex.instrument()`"
+)
+
+
+def _words(value: str) -> frozenset[str]:
+    return frozenset(word.strip().lower() for word in value.split(","))
 
 
 class BaseInstrumentor(ABC):

@@ -6,10 +6,12 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+
 from steelyard.report._slices import slices_of
 from steelyard.report.figures import GroupFigure, MetricFigure, Point, ReportFigures, WorstTurns
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import BARS, Missing, ResultsReader, Scope, Sums, Totals
+from steelyard.report.queries import Missing, ResultsReader, Scope, Sums, Totals
 from steelyard.stats import FEW, Moments, difference_of
 
 _WORST = 6
@@ -35,11 +37,10 @@ def build_figures(
     first, last = totals.first or 0.0, totals.last or 0.0
     width = bucket_width(max(last - first, 1.0))
     start = first // width * width
-    sums = reader.sums(scope, start=start, width=width)
-    metrics = _metrics(sums, start, width)
+    sums = reader.sums(scope, start=start, width=width, by=by)
+    metrics = _metrics(sums.over_time, start, width)
     missing = tuple(reader.missing(scope))
-    grouped = reader.sums(scope, start=start, width=max(last - start, width) + 1, by=by) if by else []
-    groups = _groups(grouped)
+    groups = _groups(sums.by_group)
     notes = [*_notes(totals, metrics, missing)]
     if by and not groups:
         notes.append(f"no turn has a {by}: nothing to compare")
@@ -50,6 +51,7 @@ def build_figures(
         totals=totals,
         metrics=metrics,
         missing=missing,
+        funnel=reader.funnel(scope),
         made=tuple(reader.made(scope)),
         worst=tuple(
             WorstTurns(metric=one.metric, turns=tuple(reader.worst(scope, one.metric, limit=worst)))
@@ -74,7 +76,7 @@ def _metric(parts: Sequence[Sums], start: float, width: float) -> MetricFigure:
     for part in parts:
         values.merge(part.values)
         passes.merge(part.passes)
-    weights = [sum(part.bars[index] for part in parts) for index in range(BARS)]
+    bars = np.sum([part.bars for part in parts], axis=0)
     estimate = values.estimate()
     assert estimate is not None
     points = [
@@ -90,7 +92,7 @@ def _metric(parts: Sequence[Sums], start: float, width: float) -> MetricFigure:
         estimate=estimate,
         pass_rate=passes.estimate(),
         points=tuple(points),
-        shares=tuple(weight / values.weight for weight in weights),
+        shares=tuple((bars / values.weight).tolist()),
         stands_for=values.weight,
         unequal=values.effective_n < 0.999 * values.n,
     )

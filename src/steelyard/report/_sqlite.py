@@ -5,31 +5,34 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import methodcaller
 from typing import Any
 
+import numpy as np
+
 from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.report._funnel import funnel_of
+from steelyard.report._sums import Adder, groups_of
 from steelyard.report.queries import (
-    BARS,
+    Aggregates,
+    Funnel,
     Made,
     Missing,
     SampledScore,
     Scope,
-    Sums,
     Totals,
     attributes_of,
 )
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
-from steelyard.stats import Moments
 
+_CHUNK = 50_000
 _P = "s.inclusion_probability"
 _METADATA_IN_SCHEMA_1 = "CASE WHEN json_valid(e.json) THEN json_extract(e.json, '$.record.metadata') END"
 _BY = {
-    "judge": ("coalesce(s.judge, '')", ""),
-    "framework": ("coalesce(e.framework, '')", ""),
+    "framework": ("e.framework", ""),
     "tag": ("t.value", "JOIN json_each(CASE WHEN json_valid(e.tags) THEN e.tags ELSE '[]' END) t"),
 }
 
@@ -69,9 +72,9 @@ class SQLiteResults:
                     count(e.cost), total(e.seconds) FROM evaluations e WHERE {where}""",
                 values,
             ).fetchone()
-            turns = row[0]
+            durations = self._durations(scope)
             return Totals(
-                turns=turns,
+                turns=row[0],
                 with_content=row[1],
                 first=row[2],
                 last=row[3],
@@ -81,49 +84,63 @@ class SQLiteResults:
                 cost=row[7],
                 priced=row[8],
                 seconds=row[9],
-                median_duration=self._duration(scope, turns // 2),
-                high_duration=self._duration(scope, turns * 95 // 100),
+                median_duration=durations[0] if durations else None,
+                high_duration=durations[1] if durations else None,
             )
 
-    def _duration(self, scope: Scope, rank: int) -> float | None:
+    def _durations(self, scope: Scope) -> list[float]:
+        """Seconds that evaluations took, in the median and at most for 95 %; none of no turns."""
         where, values = _turns(scope)
-        row = self._connection.execute(
-            f"SELECT e.duration FROM evaluations e WHERE {where} ORDER BY e.duration LIMIT 1 OFFSET :rank",
-            {**values, "rank": rank},
-        ).fetchone()
-        return float(row[0]) if row else None
+        rows = self._connection.execute(f"SELECT e.duration FROM evaluations e WHERE {where}", values)
+        taken = np.sort(np.array([took for (took,) in rows], float))
+        return [float(taken[len(taken) * share // 100]) for share in (50, 95)] if len(taken) else []
 
-    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> list[Sums]:
-        """Running sums for each metric, piece of time and group."""
+    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
+        """Running sums for each metric and piece of time, and for each metric and group, in one pass."""
         where, values = _scores(scope)
-        group, join = _grouping(by, self._metadata)
-        turns = "JOIN evaluations e ON e.record_id = s.record_id" if by or scope.tag else ""
-        # Added up here, as the rows come: to group them SQLite would sort them all, which takes longer.
+        owner = "NULL" if by is None else "s.judge" if by == "judge" else "s.record_id"
         with self._readable():
+            adder = Adder(start=start, width=width, groups=self._groups(scope, by) if by != "judge" else None)
             rows = self._connection.execute(
-                f"""SELECT s.metric, CAST((s.evaluated_at - :start) / :width AS INTEGER), {group},
-                    s.value, s.passed, {_P}, s.threshold, s.direction = 'lower'
-                    FROM scores s {turns} {join}
+                f"""SELECT s.metric, s.evaluated_at, s.value, s.passed, {_P}, s.threshold,
+                    s.direction = 'lower', {owner}
+                    FROM scores s {_with_turns(scope)}
                     WHERE s.status = 'scored' AND s.value IS NOT NULL AND {where}""",
-                {**values, "start": start, "width": width, "by": f'$."{by}"'},
+                values,
             )
-            return _added(rows)
+            while chunk := rows.fetchmany(_CHUNK):
+                adder.add(chunk)
+            return adder.found()
+
+    def _groups(self, scope: Scope, by: str | None) -> dict[str, tuple[str, ...]]:
+        """The groups of each turn."""
+        if by is None:
+            return {}
+        group, join = _grouping(by, self._metadata)
+        where, values = _turns(scope)
+        query = f"SELECT e.record_id, {group} FROM evaluations e {join} WHERE {where}"
+        return groups_of(self._connection.execute(query, {**values, "by": f'$."{by}"'}))
 
     def missing(self, scope: Scope) -> list[Missing]:
         """Counts of scores without a value, most frequent first."""
         where, values = _scores(scope)
         with self._readable():
             rows = self._connection.execute(
-                f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown') AS why, min(s.explanation),
-                    count(*)
+                f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), min(s.rowid), count(*)
                     FROM scores s {_with_turns(scope)} WHERE s.status != 'scored' AND {where}
-                    GROUP BY s.metric, s.status, why ORDER BY count(*) DESC, s.metric""",
+                    GROUP BY s.metric, s.status, s.cause ORDER BY count(*) DESC, s.metric""",
                 values,
             )
             return [
-                Missing(metric=metric, status=status, cause=cause, explanation=why, count=count)
-                for metric, status, cause, why, count in rows
+                Missing(
+                    metric=metric, status=status, cause=cause, explanation=self._said(example), count=count
+                )
+                for metric, status, cause, example, count in rows.fetchall()
             ]
+
+    def _said(self, row: int) -> str:
+        found = self._connection.execute("SELECT explanation FROM scores WHERE rowid = ?", (row,)).fetchone()
+        return str(found[0]) if found else ""
 
     def made(self, scope: Scope) -> list[Made]:
         """How the scores were made, most frequent first."""
@@ -146,6 +163,20 @@ class SQLiteResults:
                 )
                 for judge, embedder, prompt, known, count in rows
             ]
+
+    def funnel(self, scope: Scope) -> Funnel | None:
+        """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
+        with self._readable():
+            known = self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'ledger'").fetchone()
+            if not known:
+                return None
+            return funnel_of(
+                self._connection.execute(
+                    "SELECT started_at, updated_at, counts FROM ledger "
+                    "WHERE updated_at >= coalesce(?, updated_at) AND started_at < coalesce(?, 1e300)",
+                    (scope.since, scope.until),
+                )
+            )
 
     def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
         """The worst turns by a metric, worst first."""
@@ -179,7 +210,14 @@ class SQLiteResults:
                     ORDER BY s.evaluated_at DESC LIMIT :limit""",
                 {**values, "sampled": metric, "limit": limit},
             )
-            return [_sampled(row) for row in rows][::-1]
+            known: dict[tuple[str | None, ...], dict[str, list[str]]] = {}
+            found = []
+            for *first, tags, framework, metadata in rows:
+                key = (tags, framework, metadata)  # the same for many turns, and slow to parse
+                if key not in known:
+                    known[key] = attributes_of(_parsed(tags), framework, _parsed(metadata))
+                found.append(_sampled(first, known[key]))
+            return found[::-1]
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -225,9 +263,7 @@ def _given(conditions: dict[str, Any], scope: Scope) -> tuple[str, dict[str, Any
     return where, {"since": scope.since, "until": scope.until, "tag": scope.tag, "metric": scope.metric}
 
 
-def _grouping(by: str | None, metadata: str) -> tuple[str, str]:
-    if by is None:
-        return "NULL", ""
+def _grouping(by: str, metadata: str) -> tuple[str, str]:
     if by in _BY:
         return _BY[by]
     if '"' in by:
@@ -237,36 +273,14 @@ def _grouping(by: str | None, metadata: str) -> tuple[str, str]:
     return f"CASE WHEN json_valid({metadata}) THEN CAST(json_extract({metadata}, :by) AS TEXT) END", ""
 
 
-def _added(rows: Iterable[Sequence[Any]]) -> list[Sums]:
-    found: dict[tuple[str, int, str | None], Sums] = {}
-    for metric, bucket, group, value, passed, inclusion, threshold, lower in rows:
-        sums = found.get((metric, bucket, group))
-        if sums is None or sums.threshold != threshold:
-            sums = found[metric, bucket, group] = Sums(
-                metric=metric,
-                bucket=bucket,
-                group=group,
-                values=sums.values if sums else Moments(),
-                passes=sums.passes if sums else Moments(),
-                bars=sums.bars if sums else [0.0] * BARS,
-                threshold=threshold,
-                direction="lower" if lower else "higher",
-            )
-        sums.values.add(value, inclusion)
-        if passed is not None:
-            sums.passes.add(passed, inclusion)
-        sums.bars[min(max(int(value * BARS), 0), BARS - 1)] += 1 / inclusion
-    return [found[key] for key in sorted(found, key=lambda key: (key[0], key[1], key[2] or ""))]
-
-
-def _sampled(row: Sequence[Any]) -> SampledScore:
-    value, inclusion, when, question, tags, framework, metadata = row
+def _sampled(row: Sequence[Any], attributes: Mapping[str, Sequence[str]]) -> SampledScore:
+    value, inclusion, when, question = row
     return SampledScore(
         value=min(max(value, 0.0), 1.0),
         inclusion=inclusion,
         evaluated_at=when,
         question=question,
-        attributes=attributes_of(_parsed(tags), framework, _parsed(metadata)),
+        attributes=attributes,
     )
 
 

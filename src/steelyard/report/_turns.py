@@ -52,7 +52,7 @@ class Claim:
     reason: str
     """Why."""
     sources: tuple[str, ...]
-    """The passages with its evidence, e.g. `context 2`."""
+    """The passages with its evidence, e.g. `context 2`, and whether its place there was found by words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,13 +127,17 @@ def _claim(verdict: Verdict, contexts: int) -> Claim:
         said, good = (f"{value:.2f}" if isinstance(value, float) else str(value)), None
     if value is None:
         said = f"no verdict ({verdict.cause or 'unknown'})"
-    seen = sorted({piece.context for piece in verdict.evidence if piece.context is not None})
+    # A passage that was found by the words of the claim is marked: the judge did not point there.
+    found = {piece.context: piece.located for piece in verdict.evidence if piece.context is not None}
+    seen = sorted(index for index in found if index < contexts)
     return Claim(
         about=one_line(verdict.about, 500),
         verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
         good=good,
         reason=one_line(reason_of(verdict) if good is False else verdict.reason, 400),
-        sources=tuple(f"context {index + 1}" for index in seen if index < contexts),
+        sources=tuple(
+            f"context {index + 1}{', place found by words' if found[index] else ''}" for index in seen
+        ),
     )
 
 
@@ -144,7 +148,7 @@ def _in_answer(answer: str, verdicts: Sequence[Verdict]) -> list[_Span]:
     """Where the answer says what was judged: the verdict's own span, or else its words where they stand."""
     spans = []
     for number, verdict in enumerate(verdicts):
-        span = getattr(verdict, "span", None)
+        span = verdict.span
         if span is None and len(verdict.about) > 3 and (start := answer.find(verdict.about)) >= 0:
             span = (start, start + len(verdict.about))
         if span is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.report.queries import Made, Missing, Totals
+from steelyard.report.queries import Funnel, Made, Missing, Totals
 from steelyard.scores import Direction, Evaluation
 from steelyard.stats import Difference, Estimate
 
@@ -109,6 +109,8 @@ class ReportFigures:
     """Metrics with values, by name."""
     missing: tuple[Missing, ...]
     """Scores without a value."""
+    funnel: Funnel | None
+    """What became of every turn, also of those that were not judged; None where no Monitor stored it."""
     made: tuple[Made, ...]
     """How the scores were made."""
     worst: tuple[WorstTurns, ...]

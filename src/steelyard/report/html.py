@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
+from steelyard.report._funnel import rest_of, words
 from steelyard.report._text import one_line, visible
 from steelyard.report._turns import TurnView, turn_view
 from steelyard.report.figures import MetricFigure, ReportFigures
@@ -41,6 +42,7 @@ def render_html(figures: ReportFigures) -> str:
             charts=[_chart(metric) for metric in figures.metrics],
             turns=_turns(figures),
             groups=_groups(figures),
+            rest=rest_of(figures.funnel) if figures.funnel else [],
             script=script,
             style=style,
             policy=policy,
@@ -95,7 +97,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(amount=_amount, signed=_signed, when=_when, safe_text=visible, line=one_line)
+    environment.filters.update(
+        amount=_amount, signed=_signed, when=_when, safe_text=visible, line=one_line, words=words
+    )
     return environment
 
 

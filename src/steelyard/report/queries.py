@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from steelyard.scores import Direction, Evaluation, Outcome
 from steelyard.stats import Moments
 
@@ -57,26 +60,36 @@ class Totals:
     """Seconds that 95 % of evaluations did not exceed."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Sums:
-    """One metric's running sums over one piece of time and one group."""
+    """One metric's running sums over one piece of time, or one group."""
 
     metric: str
     """The metric's name."""
     bucket: int
     """Which piece of time, from 0."""
     group: str | None
-    """The group, where the question was put by group."""
-    values: Moments
+    """The group, where it is one."""
+    values: Moments = field(default_factory=Moments)
     """Of the values."""
-    passes: Moments
+    passes: Moments = field(default_factory=Moments)
     """Of passed (1) and failed (0)."""
-    bars: list[float]
+    bars: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(BARS))
     """Weight in each of the bars of the distribution."""
-    threshold: float | None
+    threshold: float | None = None
     """The threshold last used."""
-    direction: Direction
+    direction: Direction = "higher"
     """Which way is better."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Aggregates:
+    """Running sums over the same scores, cut in two ways."""
+
+    over_time: Sequence[Sums]
+    """For each metric and piece of time."""
+    by_group: Sequence[Sums]
+    """For each metric and group; a turn with several tags is in several of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +106,34 @@ class Missing:
     """One of the explanations."""
     count: int
     """How many."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Funnel:
+    """What Monitors did with every turn, added up over their runs."""
+
+    runs: int
+    """Monitors, each from its start to its end."""
+    first: float
+    """When the first began, as Unix time."""
+    last: float
+    """When counts were last stored."""
+    seen: int
+    """Turns handed to them."""
+    skipped: Mapping[str, int]
+    """Not judged, by reason: `sampled_out`, `throttled`, `over_budget` ..., most frequent first."""
+    accepted: int
+    """Not skipped."""
+    evaluated: int
+    """Judged."""
+    pending: int
+    """Queued or being judged when counts were last stored."""
+    spooled: int
+    """Handed to a spool that other processes judge from."""
+    abandoned: int
+    """Given up at exit because time ran out."""
+    dead: Mapping[str, int]
+    """Impossible to judge, by cause."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,8 +180,8 @@ class ResultsReader(Protocol):
         """All turns of a scope together."""
         ...
 
-    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> list[Sums]:
-        """Running sums for each metric, piece of time and group.
+    def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
+        """Running sums for each metric and piece of time, and for each metric and group.
 
         Args:
             scope: Which results.
@@ -156,6 +197,10 @@ class ResultsReader(Protocol):
 
     def made(self, scope: Scope) -> list[Made]:
         """How the scores were made, most frequent first."""
+        ...
+
+    def funnel(self, scope: Scope) -> Funnel | None:
+        """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
         ...
 
     def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from steelyard.report._funnel import rest_of, words
 from steelyard.report._text import one_line
 from steelyard.report._turns import turn_view
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
@@ -37,6 +38,7 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
         console.print(Text(_LEGEND, style="dim"))
     _section(console, f"By {figures.by}", _groups(figures))
     _section(console, "What stands out", _slices(figures))
+    _section(console, "What became of every turn", _funnel(figures))
     _section(console, "Scores without a value", _missing(figures))
     _section(console, "Worst records", _worst(figures, console.width - 2))
     _section(console, "How these numbers were made", _made(figures))
@@ -108,6 +110,20 @@ def _slices(figures: ReportFigures) -> list[Text]:
         )
         for one in figures.slices
     ]
+
+
+def _funnel(figures: ReportFigures) -> list[Text]:
+    if (found := figures.funnel) is None:
+        return []
+    rows = [
+        ("seen", found.seen),
+        *((f"  not judged, {words(reason)}", count) for reason, count in found.skipped.items()),
+        ("picked", found.accepted),
+        ("  judged", found.evaluated),
+        *((f"  impossible to judge, {words(cause)}", count) for cause, count in found.dead.items()),
+        *((f"  {name}", count) for name, count in rest_of(found) if count),
+    ]
+    return [Text(f"{count:>10,}  {name}") for name, count in rows]
 
 
 def _missing(figures: ReportFigures) -> list[Text]:

@@ -1,5 +1,6 @@
 """The scores room: what comes out of judging, as values with a JSON form."""
 
+from steelyard.scores._clean import clean_evidence, clean_score, clean_usage
 from steelyard.scores._json import (
     EVALUATION_SCHEMA,
     evaluation_from_dict,
@@ -30,6 +31,9 @@ __all__ = [
     "Score",
     "Usage",
     "Verdict",
+    "clean_evidence",
+    "clean_score",
+    "clean_usage",
     "evaluation_from_dict",
     "evaluation_from_json",
     "evaluation_to_dict",

@@ -28,6 +28,8 @@ class Evidence:
     """One past its last character."""
     text: str = ""
     """The piece itself."""
+    located: bool = False
+    """Whether the place was found by aligning words, and is not what the judge itself named."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What else the judge saw, by name: `missing_numbers`, `missing_names`, `negation_flip`, ..."""
 
@@ -48,6 +50,9 @@ class Verdict:
     """The judge's words for it."""
     evidence: tuple[Evidence, ...] = ()
     """What it rests on."""
+    span: tuple[int, int] | None = None
+    """First character in the answer of the sentence it is about, and one past its last; None for a verdict
+    about something else, or where the place cannot be told."""
     cause: str | None = None
     """Why there is no value."""
 

@@ -25,7 +25,6 @@ from steelyard.sinks._sqlite_schema import (
 
 MEMORY: Final = ":memory:"
 _log = logging.getLogger("steelyard.sinks")
-_MAGIC: Final = b"SQLite format 3\0"
 _FIRST_COLUMNS: Final = {
     "evaluations": {"record_id", "evaluated_at", "record_status", "reasked", "json"},
     "scores": {"id", "record_id", "inclusion_probability", "prompt_version", "json"},
@@ -70,15 +69,16 @@ def check_ours(path: str) -> None:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise ConfigurationError(f"results cannot be written to {path!r}: it is not a file")
-        with open(path, "rb") as file:
-            start = file.read(len(_MAGIC))
-        if not start:
+        if not os.stat(path).st_size:
             return
-        if start != _MAGIC:
-            raise ConfigurationError(f"{path!r} is not a database; it is left alone, give another path")
+        # Through SQLite only: to open and close the file besides it would drop this process's locks on it.
         with closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
             _check_identity(connection, path)
     except (OSError, sqlite3.Error) as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise ConfigurationError(
+                f"{path!r} is not a database; it is left alone, give another path"
+            ) from None
         raise ConfigurationError(f"{path!r} cannot be read as a database: {error_words(error)}") from None
 
 

@@ -66,11 +66,17 @@ TABLES: Final = (
         judge TEXT, embedder TEXT, prompt_version TEXT, metric_version TEXT, fuse TEXT, calibrated INTEGER,
         body INTEGER NOT NULL
     )""",
+    """CREATE TABLE ledger (
+        run TEXT NOT NULL PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL,
+        started_at REAL NOT NULL, updated_at REAL NOT NULL, counts TEXT NOT NULL
+    )""",
     "CREATE INDEX bodies_by_record ON bodies (record_id)",
     "CREATE INDEX evaluations_by_time ON evaluations (evaluated_at)",
     "CREATE INDEX evaluations_by_trace ON evaluations (trace_id) WHERE trace_id IS NOT NULL",
     "CREATE INDEX scores_by_record ON scores (record_id, position)",
     "CREATE INDEX scores_by_metric_and_time ON scores (metric, evaluated_at, value)",
+    "CREATE INDEX scores_without_value ON scores (metric, status, cause, evaluated_at, record_id) "
+    "WHERE status != 'scored'",
     "CREATE INDEX scores_not_passed ON scores (metric, evaluated_at) WHERE passed = 0",
 )
 

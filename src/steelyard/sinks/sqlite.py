@@ -16,7 +16,9 @@ from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, State, key_of
+from steelyard.sinks._monitor_ledger import MonitorLedger
 from steelyard.sinks._retention import Retention, delete_oldest, retention_from, used_bytes
+from steelyard.sinks._sink import Monitored
 from steelyard.sinks._sqlite_file import absolute, check_ours, claim_file, prepare
 from steelyard.sinks._sqlite_schema import write_evaluation
 
@@ -42,9 +44,10 @@ class SQLiteSink:
     """Writes Evaluations into one SQLite file, which others may read meanwhile.
 
     The file has two tables for queries, `evaluations` (one row per record) and `scores` (one row per result
-    id); writing the same results again replaces their rows. It is in WAL mode with `synchronous=NORMAL`: a
-    crash of the process loses nothing, a power cut may lose the last moments but never damages the file.
-    Several processes may write to the same file.
+    id), and `ledger` with the counts of each Monitor, which also tell of turns that were not judged. Writing
+    the same results again replaces their rows. The file is in WAL mode with `synchronous=NORMAL`: a crash of
+    the process loses nothing, a power cut may lose the last moments but never damages the file. Several
+    processes may write to the same file.
 
     A new file can be read and written by its owner alone. A file that Steelyard did not make is refused and
     never changed. An Evaluation with a value that cannot be stored is refused alone, and counted.
@@ -80,11 +83,16 @@ class SQLiteSink:
         self._pid = 0
         self._next_look = 0.0
         self._ledger = ScoreLedger(self.name)
+        self._monitors = MonitorLedger()
 
     @property
     def counts(self) -> ScoreCounts:
         """What became of the Scores this sink was given."""
         return self._ledger.counts
+
+    def observe(self, monitor: Monitored) -> None:
+        """Store what the Monitor says of turns that were not judged, in the `ledger` table."""
+        self._monitors.observe(monitor)
 
     def open(self) -> None:
         """Open the file now, to find out whether results can be written there.
@@ -114,6 +122,8 @@ class SQLiteSink:
                 await asyncio.sleep(0.02)
         self._settle(unstorable, "refused", "unstorable")
         self._settle(evaluations, "written")
+        if self._monitors.is_due:
+            self._store_counts()
         self._delete_what_exceeds()
 
     async def aclose(self) -> None:
@@ -124,6 +134,7 @@ class SQLiteSink:
         if self._pid != os.getpid():
             _inherited.append(connection)
             return
+        self._store_counts(connection)
         connection.close()
 
     def _write(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -151,6 +162,13 @@ class SQLiteSink:
                 "%s: an evaluation cannot be stored (%s); further ones are only counted", self.name, problem
             )
         return unstorable
+
+    def _store_counts(self, connection: sqlite3.Connection | None = None) -> None:
+        """Store the Monitors' counts; where it fails, the next time does it."""
+        try:
+            self._monitors.store(connection or self._connected())
+        except Exception as error:  # noqa: BLE001 - results are written; counts must not make them look lost
+            _log.debug("%s: a Monitor's counts were not stored: %s", self.name, error_words(error))
 
     def _settle(self, evaluations: Sequence[Evaluation], state: State, reason: str = "") -> None:
         """Give a state to the Scores that have none yet."""

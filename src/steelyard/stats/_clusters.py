@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-_Array = npt.NDArray[np.float64]
+_Array = npt.NDArray[np.float32]
 _Labels = npt.NDArray[np.intp]
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -29,13 +29,13 @@ def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
         vectors: One row for each text.
         largest: At most so many clusters.
     """
-    rows = np.asarray(vectors, float)
+    rows = np.asarray(vectors, np.float32)
     if len(rows) < 4:
         return np.zeros(len(rows), np.intp)
     # Rounding makes rows of the same text equal whatever batch they were embedded in.
     distinct, inverse = np.unique(np.round(rows, 5), axis=0, return_inverse=True)
     points = _unit(distinct - distinct.mean(axis=0))
-    counts = np.bincount(inverse.reshape(-1)).astype(float)
+    counts = np.bincount(inverse.reshape(-1)).astype(np.float32)
     seeds = _seeds(points, counts, min(largest, len(points) - 1))
     best, best_quality = np.zeros(len(points), np.intp), 0.0
     for number in range(2, len(seeds) + 1):
@@ -48,7 +48,7 @@ def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
 
 def _unit(rows: _Array) -> _Array:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 1e-12, lengths, 1.0)
+    return (rows / np.where(lengths > 1e-12, lengths, 1.0)).astype(np.float32)
 
 
 def _seeds(points: _Array, counts: _Array, number: int) -> list[int]:

@@ -19,10 +19,12 @@ class Sentence:
 _TITLES = """
 mr mrs ms dr prof st gen col lt sgt capt maj cmdr adm rev hon gov sen rep pres mt messrs e.g i.e cf vs viz
 approx ca jan feb mar apr jun jul aug sep sept oct nov dec
+mio mrd bzw z.b u.a d.h s.o vgl sog inkl evtl ggf geb gest dipl hrsg
 """
 _BEFORE_NAMES = frozenset(_TITLES.split())
 """Abbreviations that something must follow."""
-_BEFORE_NUMBERS = frozenset({"no", "nos", "vol", "pp", "p", "fig", "figs", "sec", "ch", "art", "eq"})
+_NUMBERED = "no nos vol pp p fig figs sec ch art eq nr str kap abs"
+_BEFORE_NUMBERS = frozenset(_NUMBERED.split())
 """Abbreviations only where a number follows; "No." is a sentence too."""
 _LASTS = "etc al inc ltd co corp jr sr u.s u.k u.n d.c a.m p.m ph.d m.d b.c a.d"
 _CLOSING = frozenset(_LASTS.split())
@@ -31,9 +33,26 @@ _OPENERS = """
 the a an this that these those it he she they we you i in on at as but and so if when while after before
 however there its his her their our my for from by with although since because who what where why how is
 are was were
+then later afterwards afterward thereafter soon now today yesterday tomorrow once also another both all each
+every everyone everybody everything no nobody none nothing not most many some several still yet until during
 """
 _STARTS = frozenset(_OPENERS.split())
 """Words whose capital shows that a sentence starts with them, for they are not part of a name."""
+_TIMES = """
+monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+september october november december est edt cst cdt mst mdt pst pdt gmt utc cet cest bst ist jst
+"""
+_AFTER_TIMES = frozenset(_TIMES.split())
+"""What goes on after "5 p.m."; any other word with a capital begins a sentence."""
+_NAMES_OF_MONTHS = """
+januar jänner februar märz april mai juni juli august september oktober november dezember
+"""
+_MONTHS = frozenset(_NAMES_OF_MONTHS.split())
+"""German months, which follow an ordinal: "3. Mai"."""
+_ORDINAL = re.compile(
+    r"(?:^|[^\w.])(?:(?<!\bI )am|vom|zum|beim|im|der|dem|den|des|das|die|bis|seit|ab) \d{1,3}$", re.IGNORECASE
+)
+"""A German ordinal, told by the word before it: "am 3.", "der 1."."""
 
 # A Latin mark ends a sentence before white space; marks of scripts without spaces do wherever they stand;
 # an empty line or a bullet on a new line ends one without any mark. A run of marks is looked at once, from
@@ -87,15 +106,27 @@ def _ends(text: str, match: re.Match[str]) -> bool:
 
 def _abbreviates(text: str, stop: int, follows: str) -> bool:
     before = text[max(0, stop - 12) : stop]
+    if _is_ordinal(text[max(0, stop - 16) : stop], follows.casefold()):
+        return True
     if _ENUMERATOR.search(before) and (before[-1].isdigit() or len(before.split()[-1]) == 1):
         return True
     word = before.split()[-1].lstrip("(\"'“‘[").casefold() if before.split() else ""
     if word in _BEFORE_NAMES:
         return True
-    if word in _BEFORE_NUMBERS:
+    if word in _BEFORE_NUMBERS or (word.endswith("str") and word.isalpha()):
         return follows[0].isdigit()
+    if word in ("a.m", "p.m"):
+        return follows.casefold() in _AFTER_TIMES
     initial = len(word.replace(".", "")) <= 2 and word[-1:].isalpha() and _INITIAL.search(before)
     return bool(word in _CLOSING or initial) and follows.casefold() not in _STARTS
+
+
+def _is_ordinal(before: str, follows: str) -> bool:
+    """Whether a number before a full stop is a German ordinal."""
+    if not before[-1:].isdigit() or follows in _STARTS:
+        return False
+    of_month = follows in _MONTHS and not before[-3:].isdigit() and before[-2:-1] not in (".", ",")
+    return of_month or bool(_ORDINAL.search(before))
 
 
 def _piece(text: str, start: int, end: int) -> Iterator[Sentence]:

@@ -116,6 +116,19 @@ def test_a_refined_answer_leads_back_to_its_draft() -> None:
     assert calls_behind([draft, last], ANSWER).all == (0, 1)
 
 
+def test_a_refinement_that_changes_nothing_is_part_of_the_answer() -> None:
+    first = ModelCall(prompts=("Rome has seven hills. How many?",), reply="There are seven of them.")
+    more = [
+        ModelCall(
+            prompts=(f"Existing answer: There are seven of them. New context: {text}",),
+            reply="There are seven of them.",
+            started=at,
+        )
+        for at, text in enumerate(("Paris has one river.", "Bern is on the Aare."), 1)
+    ]
+    assert calls_behind([first, *more], "There are seven of them.").all == (0, 1, 2)
+
+
 def test_an_answer_put_together_from_replies_names_them_all() -> None:
     first = ModelCall(reply="Steelyards were in use in Rome long before our time.", started=1)
     other = ModelCall(reply="Nobody here needs this text about tides and harbours.", started=2)

@@ -36,6 +36,8 @@ class Block:
             self.maps.append(runs)
         if turn.inputs is None:
             turn.inputs = inputs
+        if isinstance(inputs, (list, dict)):
+            turn.results.append(inputs)
         turn.parents[key] = turn.root.int
         runs[key] = turn
         return turn

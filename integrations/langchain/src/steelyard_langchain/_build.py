@@ -10,15 +10,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.record import Record, Status, Timings, text_of, to_json_value
-from steelyard.recording import Assembled, ModelCall, TurnDraft, answering_prompts, assemble, with_given
-from steelyard_langchain._contexts import Found, find_contexts
+from steelyard.recording import TurnDraft, with_given
+from steelyard.recording.provenance import (
+    Asked,
+    ModelCall,
+    Provenance,
+    calls_behind,
+    has_history,
+    is_helper_reply,
+    judge_turn,
+    sentence,
+)
+from steelyard_langchain._calls import calls_of
+from steelyard_langchain._contexts import Found, decide, find_contexts
 from steelyard_langchain._extract import (
     answer_of,
+    documents_in,
     ends_in_tool_call,
-    message_text,
     messages_in,
     pick,
-    prompt_texts,
     question_of,
     role_of,
     state_of,
@@ -26,6 +36,7 @@ from steelyard_langchain._extract import (
 )
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
+from steelyard_langchain._weight import weigh, without_media
 
 _NOISE_TAGS = (
     "seq:step:",
@@ -38,42 +49,46 @@ _NOISE_TAGS = (
 )
 _NOISE_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint", "__", "LANGSMITH_", "LANGCHAIN_", "revision_id")
 _PER_RUN = 500
-_LOOKED_AT = 200
 _UNFINISHED = ("error", "cancelled", "interrupted")
 
 
 class LangChainDraft(TurnDraft):
     """A closed turn whose Record is built when the Monitor asks for it."""
 
-    __slots__ = ("_chain", "_options", "turn")
+    __slots__ = ("_chain", "_options", "_size", "turn")
 
     def __init__(self, turn: Turn, options: Options, *, chain: Chain | None = None) -> None:
         super().__init__(_id_of(turn, chain), turn.trace, on_record=options.on_record)
         self.turn = turn
         self._options = options
         self._chain = chain
+        self._size: int | None = None
 
     @property
     def size(self) -> int:
-        """Roughly how many bytes it keeps alive: the documents, the prompts, and a constant for every run."""
-        turn = self.turn
-        size = _PER_RUN * (len(turn.parents) + 1)
-        try:
-            for retrieval in turn.retrievals.values():
-                documents = retrieval.documents or ()
-                found = sum(len(document.page_content) for document in documents[:_LOOKED_AT])
-                size += found * max(1, len(documents) // _LOOKED_AT)
-            for model in turn.models.values():
-                for messages in model.prompt:
-                    last = messages if isinstance(messages, str) else messages[-1].content
-                    size += len(last)
-        except Exception:  # noqa: BLE001 - documents without text, prompts of a shape of their own
-            size += _PER_RUN
-        return size
+        """Roughly how many bytes it keeps alive: all texts, and a constant for every run and value.
+
+        Images and other media in prompts and messages are let go first.
+        """
+        if self._size is None:
+            try:
+                self._size = _weigh(self.turn)
+            except Exception:  # noqa: BLE001 - objects of the host may raise anything, anywhere
+                self._size = _PER_RUN * (len(self.turn.parents) + 1)
+        return self._size
 
     def read(self) -> Record | None:
         """The Record; None where the run was not a RAG turn."""
         return build(self.turn, self._options, chain=self._chain)
+
+
+def _weigh(turn: Turn) -> int:
+    weight = weigh(turn.kept())
+    if weight.has_media:
+        for each in (*turn.history, turn):
+            each.let_go(without_media)
+        weight = weigh(turn.kept())
+    return weight.size + _PER_RUN * (len(turn.parents) + 1)
 
 
 def _id_of(turn: Turn, chain: Chain | None) -> str:
@@ -88,23 +103,25 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         The Record, or None where nothing was answered out of anything: a chain without a model, a formatter.
     """
     view = View(turn, chain)
-    question = _question(view, options)
-    found = find_contexts(view, options, question)
-    answer = _answer(view, options)
+    calls = calls_of(view.models)
+    replies = {call.reply.strip() for call in calls if call.reply.strip()}
+    asked = _asked(view, options, replies)
+    found = find_contexts(view, options, asked.question, sorted(replies))
+    answer = _answer(view, options, replies, calls)
     status = view.status
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
         status = "interrupted"
-    if not _is_turn(view, found, answer, status, options):
+    if not _is_turn(view, found, calls, answer, status, options):
         return None
-    assembled = _assembled(view, found, answer, options)
+    origin = _origin(view, found, calls, answer, asked.question)
     return with_given(
         Record(
             id=view.id,
-            question=question,
-            standalone_question=_standalone(view, question),
-            contexts=assembled.contexts,
-            contexts_source=assembled.contexts_source,
-            retrieved=assembled.retrieved,
+            question=asked.question,
+            standalone_question=asked.standalone,
+            contexts=origin.contexts,
+            contexts_source=origin.contexts_source,
+            retrieved=origin.retrieved,
             stages=found.stages,
             answer=answer,
             reference=_reference(view, options),
@@ -114,7 +131,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
             timings=_timings(view),
             tags=_tags(turn),
             metadata=_metadata(turn, options),
-            notes=_notes(view, found, question, answer, status),
+            notes=_notes(view, found, origin, asked.question, answer, status),
         ),
         turn.given,
     )
@@ -149,52 +166,66 @@ class View:
         return self.chain is None or within(self.turn, key, self.chain.key)
 
 
-def _is_turn(view: View, found: Found, answer: str, status: Status, options: Options) -> bool:
+def _is_turn(
+    view: View, found: Found, calls: list[ModelCall], answer: str, status: Status, options: Options
+) -> bool:
     if view.turn.given is not None:
         return True
     if status in _UNFINISHED:
         return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
         return not any(chain.outputs is not None for chain in view.turn.chains.values())
+    if not answer and isinstance(view.outputs, list) and documents_in(view.outputs):
+        return False  # the searching half of a chain: HyDE, several queries
     if view.models:
-        return True
+        retrieved = bool(view.retrievals or view.tools)
+        return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
     # No model was seen. One may have been called past the framework; a formatter only repeats the documents.
-    if not answer or not found.contexts:
+    candidates = found.contexts or found.made
+    if not answer or not candidates:
         return False
-    return not all(context.text in answer for context in found.contexts)
+    return not all(context.text in answer for context in candidates)
 
 
-def _question(view: View, options: Options) -> str:
-    question = question_of(view.inputs, view.outputs, options.question_key)
+def _asked(view: View, options: Options, replies: set[str]) -> Asked:
+    key, query = options.question_key, _rewritten(view)
+    asked = question_of(view.inputs, view.outputs, key, replies=replies, query=query)
     for turn in view.history:
-        question = question or question_of(turn.inputs, turn.outputs, options.question_key)
-    return question
+        if not asked.question:
+            asked = question_of(turn.inputs, turn.outputs, key, replies=replies, query=query)
+    return asked
 
 
-def _answer(view: View, options: Options) -> str:
+def _answer(view: View, options: Options, replies: set[str], calls: list[ModelCall]) -> str:
     if view.error is not None:
         return ""
-    answer = answer_of(view.outputs, view.inputs, options.answer_key)
-    if not answer and view.turn.given is not None and view.models:
-        answer = reply_text(view.models[-1])
+    answer = answer_of(view.outputs, view.inputs, options.answer_key, replies=replies)
+    if not answer and view.turn.given is not None and calls:
+        answer = calls[-1].reply
     return answer
 
 
-def _assembled(view: View, found: Found, answer: str, options: Options) -> Assembled:
+def _origin(view: View, found: Found, calls: list[ModelCall], answer: str, question: str) -> Provenance:
+    given = view.turn.given or {}
+    answer = str(given.get("answer") or answer)
     if found.explicit:
-        return Assembled(tuple(found.contexts), (), "retrieved")
-    calls = [ModelCall(tuple(prompt_texts(model.prompt)), reply_text(model)) for model in view.models]
-    chosen = answering_prompts(calls, answer)
-    every = [text for call in calls for text in call.prompts]
-    best = assemble(found.contexts, prompts=chosen, source=found.source)
-    if best.contexts_source != "in_prompt" and len(every) > len(chosen):
-        best = assemble(found.contexts, prompts=every, source=found.source)
-    if found.doubtful and best.contexts_source != "in_prompt":
-        return Assembled((), (), "retrieved")
-    return best
+        behind = calls_behind(calls, answer)
+        return Provenance(
+            contexts=tuple(found.contexts), retrieved=(), contexts_source="retrieved", calls=behind, notes=()
+        )
+    if not answer and calls and not calls[-1].replies:
+        calls = calls[-1:]  # the run was broken off while this one was at it
+    if len(calls) == 1 and not is_helper_reply(calls[0].replies) and _stands_in(calls[0].reply, answer):
+        answer = calls[0].reply  # the only one, however short it is
+    return decide(found, calls, answer=answer, question=str(given.get("question") or question))
 
 
-def _standalone(view: View, question: str) -> str | None:
+def _stands_in(reply: str, answer: str) -> bool:
+    plain = reply.strip().rstrip(".")
+    return bool(plain) and plain in answer
+
+
+def _rewritten(view: View) -> str | None:
     """The question as a model rewrote it for the retriever, in a conversation.
 
     Only there: without a history a query is just a query (keywords, a sub-question, an invented answer), and
@@ -202,7 +233,7 @@ def _standalone(view: View, question: str) -> str | None:
     """
     turn = view.turn
     first = next((r for r in view.retrievals if outermost(turn, r.key)), None)
-    if first is None or not isinstance(first.query, str) or first.query.strip() in ("", question.strip()):
+    if first is None or not isinstance(first.query, str):
         return None
     if any(within(turn, first.key, tool) for tool in turn.tools):
         return None
@@ -211,8 +242,7 @@ def _standalone(view: View, question: str) -> str | None:
 
 
 def _in_conversation(view: View, rewriters: list[Model]) -> bool:
-    state = state_of(view.inputs) or {}
-    if any("history" in str(name).lower() and value for name, value in state.items()):
+    if has_history(state_of(view.inputs)):
         return True
     if sum(role_of(message) == "human" for message in messages_in(view.inputs)) > 1:
         return True
@@ -274,7 +304,9 @@ def _metadata(turn: Turn, options: Options) -> dict[str, Any]:
     return dict(to_json_value(kept))
 
 
-def _notes(view: View, found: Found, question: str, answer: str, status: Status) -> tuple[str, ...]:
+def _notes(
+    view: View, found: Found, origin: Provenance, question: str, answer: str, status: Status
+) -> tuple[str, ...]:
     notes = list(found.notes)
     given = view.turn.given
     if not question and "question" not in (given or ()):
@@ -285,22 +317,25 @@ def _notes(view: View, found: Found, question: str, answer: str, status: Status)
         notes.append(f"answer: {lack if given is None else 'not given; set answer on the block'}")
     if status == "ok" and any(model.failed for model in view.turn.models.values()):
         notes.append("error on the way: a model run failed")
-    if not view.models and status == "ok":
-        notes.append("no model run was seen in this turn")
+    if status == "ok":
+        doubts = _doubts(view, found, origin) if view.models else ["no model run was seen in this turn"]
+        unknown = sentence("answer_call_unknown")
+        notes += [note for note in doubts if answer or note != unknown]
     return tuple(notes)
+
+
+def _doubts(view: View, found: Found, origin: Provenance) -> list[str]:
+    """What is doubtful about the contexts."""
+    if "contexts" in (view.turn.given or ()) or found.explicit:
+        return []
+    empty = sentence("no_contexts")
+    doubts = [note for note in origin.notes if note != empty]
+    if not origin.contexts and not view.retrievals and not found.notes:
+        doubts.append(f"{empty}; if the prompt had any, say which: record() and turn.contexts")
+    return doubts
 
 
 def _kind(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{type(value).__name__} with keys {', '.join(sorted(map(text_of, value)))[:200]}"
     return type(value).__name__
-
-
-def reply_text(model: Model) -> str:
-    """What a model run replied, as text; empty while it runs, and for tool calls."""
-    generations: Any = getattr(model.reply, "generations", None) or ()
-    for batch in generations:
-        for generation in batch:
-            message = getattr(generation, "message", None)
-            return message_text(message) if message is not None else str(getattr(generation, "text", ""))
-    return message_text(model.reply) if hasattr(model.reply, "content") else ""

@@ -1,16 +1,19 @@
-"""Where a turn's contexts came from: retriever runs, tools, chain results, or what the chain was given.
+"""What may be a turn's contexts: what retriever runs and tools returned, and what steps made or were given.
 
-The first of these that has any wins. Among retriever runs the outermost win: what is inside (the parts of an
-ensemble, the queries of a multi-query retriever, what compression started from) is kept as stages.
+Among retriever runs the outermost win: what is inside (the parts of an ensemble, the queries of a multi-query
+retriever, what compression started from) is kept as stages. What steps made counts only where the prompt of
+the answer holds it, unless nothing was retrieved at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
+from steelyard.recording.provenance import ModelCall, Provenance, passages_of, sentence, trace_provenance
 from steelyard_langchain._extract import (
     contexts_of,
     documents_in,
@@ -19,26 +22,36 @@ from steelyard_langchain._extract import (
     messages_in,
     pick,
     role_of,
-    text_in,
 )
+from steelyard_langchain._made import named_passages
 from steelyard_langchain._options import Options
+from steelyard_langchain._prompt import passages_under_headings
 from steelyard_langchain._turn import Retrieval, Tool, Turn, above, outermost
 
-_GIVEN_KEYS = ("context", "contexts", "documents", "docs", "input_documents", "retrieved_contexts")
+_LEAST_WORDS = 4
+"""A shorter entry of a tool's list is a value, not a passage."""
 
 
 @dataclass(slots=True)
 class Found:
-    """The contexts of a turn before duplicates are removed."""
+    """The candidates of a turn, before duplicates are removed and the prompt decides."""
 
     contexts: list[Context] = field(default_factory=list)
+    """What retriever runs and tools returned."""
+    made: list[Context] = field(default_factory=list)
+    """Documents that steps made or were given; taken on trust where nothing was retrieved."""
+    doubtful: list[Context] = field(default_factory=list)
+    """What counts only where a prompt holds it: texts under names, and documents that may be an earlier
+    turn's, kept in a thread's state."""
     source: ContextsSource = "retrieved"
     explicit: bool = False
     """Whether the user said where they stand; then nothing is decided by the prompt."""
-    doubtful: bool = False
-    """Whether they may be an earlier turn's, kept in a thread's state; then only those in a prompt count."""
+    queries: list[str] = field(default_factory=list)
+    """What retrievers and tools were asked."""
     stages: tuple[Stage, ...] = ()
     notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    """Notes on texts under names; they matter where such a text reached the answer's prompt."""
 
 
 class Seen(Protocol):
@@ -53,13 +66,14 @@ class Seen(Protocol):
     results: list[Any]
 
 
-def find_contexts(view: Seen, options: Options, asked: str) -> Found:
-    """Find a turn's contexts.
+def find_contexts(view: Seen, options: Options, asked: str, replies: Sequence[str]) -> Found:
+    """Find what may be a turn's contexts.
 
     Args:
         view: The turn.
         options: Where to look.
         asked: The user's question; queries that say the same are not repeated.
+        replies: What models said in the turn; a text with such a reply in it is not a passage.
     """
     found = Found()
     if options.context_key is not None:
@@ -68,9 +82,48 @@ def find_contexts(view: Seen, options: Options, asked: str) -> Found:
     for turn in view.history:
         _from_runs(found, turn, list(turn.retrievals.values()), list(turn.tools.values()), options, asked)
     _from_runs(found, view.turn, view.retrievals, view.tools, options, asked)
-    if not found.contexts:
-        _from_results(found, view)
+    _from_steps(found, view, replies)
     return found
+
+
+def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: str) -> Provenance:
+    """Which candidates the answer is judged by: those in its prompt, or all that was retrieved."""
+
+    def traced(candidates: Sequence[Context]) -> Provenance:
+        return trace_provenance(
+            candidates,
+            calls,
+            answer=answer,
+            question=question,
+            queries=found.queries,
+            source=found.source,
+        )
+
+    every = traced([*found.contexts, *found.made, *found.doubtful])
+    if every.contexts_source != "in_prompt":
+        return traced(found.contexts or found.made) if every.contexts else _cut_out(every, calls)
+    # What a step made and the prompt does not hold was not retrieved: a copy, a draft, a part.
+    texts = {one.text for one in (*found.contexts, *every.contexts)}
+    retrieved = tuple(one for one in every.retrieved if one.text in texts)
+    return replace(
+        every,
+        retrieved=retrieved if len(retrieved) > len(every.contexts) else (),
+        notes=(*every.notes, *found.doubts),
+    )
+
+
+def _cut_out(origin: Provenance, calls: Sequence[ModelCall]) -> Provenance:
+    """What the answer's own prompt tells, where nothing else has any passage."""
+    prompts = [text for at in origin.calls.made for text in calls[at].prompts]
+    passages = passages_under_headings(prompts)
+    if not passages:
+        return origin
+    return replace(
+        origin,
+        contexts=tuple(replace(one, seen=1.0) for one in passages),
+        contexts_source="in_prompt",
+        notes=(f"{sentence('contexts_from_prompt')}; record() and turn.contexts take the real ones",),
+    )
 
 
 def _explicit(found: Found, view: Seen, options: Options) -> None:
@@ -114,6 +167,7 @@ def _from_runs(
         if contexts and isinstance(run, Tool) and not outer:
             found.source = "tool"
         found.contexts += contexts
+        found.queries += [one for one in (_query_of(run),) if one]
         hop += bool(contexts)
     if len(outer) == len(retrievals):
         return
@@ -140,18 +194,41 @@ def _from_retriever(found: Found, run: Retrieval, asked: str, hop: int) -> list[
 def _from_tool(found: Found, tool: Tool, options: Options, hop: int) -> list[Context]:
     output = tool.output
     documents = documents_in(getattr(output, "artifact", None)) or documents_in(output)
-    if not documents and tool.name in options.tool_contexts:
-        documents = [text_in(output) or text_of(output)]
-    elif not documents and output is not None and not options.tool_contexts and tool.name:
+    if documents:
+        return contexts_of(documents, query=_query_of(tool), hop=hop)
+    named = tool.name in options.tool_contexts
+    passages = passages_of(_returned(output)) if named else _listed_by(output)
+    if not passages and not named and output is not None and not options.tool_contexts and tool.name:
         note = f"tool {tool.name!r} returned text; name it in tool_contexts if that is context"
         if note not in found.notes:
             found.notes.append(note)
-    return contexts_of(documents, query=_tool_query(tool), hop=hop)
+    return [replace(one, query=_query_of(tool), hop=hop) for one in passages]
 
 
-def _tool_query(tool: Tool) -> str | None:
-    """What the tool was asked: its only text argument."""
-    inputs = tool.inputs
+def _returned(output: Any) -> Any:
+    """What a tool returned, without the message around it."""
+    return getattr(output, "content", output)
+
+
+def _listed_by(output: Any) -> tuple[Context, ...]:
+    """The passages in a tool's list of results, as values or as JSON; a plain text may be anything."""
+    value = _returned(output)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.lstrip()[:1] in ("[", "{") else None
+        except (ValueError, RecursionError):
+            return ()
+    if isinstance(value, Mapping) and all(isinstance(part, (str, int, float)) for part in value.values()):
+        return ()  # one flat mapping is a status or a row, unlike a list of results
+    found = passages_of(value) if isinstance(value, (Mapping, list, tuple)) else ()
+    return found if all(len(one.text.split()) >= _LEAST_WORDS for one in found) else ()
+
+
+def _query_of(run: Retrieval | Tool) -> str | None:
+    """What was asked: a retriever's query, or a tool's only text argument."""
+    if isinstance(run, Retrieval):
+        return text_of(run.query)
+    inputs = run.inputs
     if isinstance(inputs, str):
         return text_of(inputs)
     if not isinstance(inputs, Mapping):
@@ -160,23 +237,43 @@ def _tool_query(tool: Tool) -> str | None:
     return text_of(texts[0]) if len(texts) == 1 else None
 
 
-def _from_results(found: Found, view: Seen) -> None:
-    """No retriever run, no tool: documents among chain results, in the conversation, or in the input."""
+def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
+    """Documents and named texts among what steps returned, in the input, and in the output."""
+    hop = 1 + max((context.hop for context in found.contexts), default=-1)
+    known = {context.text for context in found.contexts}
     for value in (*view.results, view.inputs):
-        found.contexts += contexts_of(documents_in(value), query=None, hop=0)
-    if found.contexts:
-        return
-    found.contexts += contexts_of(documents_in(view.outputs), query=None, hop=0)
-    if found.contexts:
-        found.doubtful = "thread_id" in (view.turn.metadata or {})
-        return
+        found.made += _new(documents_in(value), known, hop)
+    left = _new(documents_in(view.outputs), known, hop)
+    if "thread_id" in (view.turn.metadata or {}) or found.contexts:
+        found.doubtful += left
+    else:
+        found.made += left
+    if not found.contexts and not found.made:
+        _from_messages(found, view)
+    texts = [context.text for context in (*found.contexts, *found.made, *found.doubtful)]
+    given = named_passages([view.inputs], texts, replies)
+    if not found.contexts and not found.made:
+        found.made += given.passages
+    else:
+        found.doubtful += given.passages
+    texts += [context.text for context in given.passages]
+    named = named_passages([*view.results, view.outputs], texts, replies)
+    found.doubtful += named.passages
+    found.doubts += dict.fromkeys((*given.notes, *named.notes))
+
+
+def _new(documents: Iterable[Any], known: set[str], hop: int) -> list[Context]:
+    """Documents that were not seen before, as contexts; `known` takes their texts in."""
+    fresh = [context for context in contexts_of(documents, query=None, hop=hop) if context.text not in known]
+    known.update(context.text for context in fresh)
+    return fresh
+
+
+def _from_messages(found: Found, view: Seen) -> None:
+    """Artifacts of tools in the conversation, where the tools' runs were not seen."""
     messages = messages_in(view.outputs)
-    for hop, message in enumerate(
-        message for message in messages[last_human(messages) + 1 :] if role_of(message) == "tool"
-    ):
+    after = (message for message in messages[last_human(messages) + 1 :] if role_of(message) == "tool")
+    for hop, message in enumerate(after):
         documents = documents_in(getattr(message, "artifact", None))
         found.contexts += contexts_of(documents, query=None, hop=hop)
         found.source = "tool"
-    if not found.contexts and isinstance(view.inputs, Mapping):
-        texts = next((view.inputs[name] for name in _GIVEN_KEYS if view.inputs.get(name)), None)
-        found.contexts += contexts_of(_listed(texts), query=None, hop=0)

@@ -7,14 +7,14 @@ classes, and a framework's own, are read alike.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from steelyard.record import Context, text_of, to_json_value
+from steelyard.recording.provenance import Asked, question_in, user_question
 from steelyard_langchain._options import Key
 
-QUESTION_KEYS = ("question", "query", "input", "user_input", "prompt")
 ANSWER_KEYS = (
     "structured_response",
     *(
@@ -24,11 +24,13 @@ ANSWER_KEYS = (
         "output_text",
         "response",
         "final_answer",
+        "final_response",
         "generation",
         "text",
         "content",
     ),
 )
+_FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
     "user": "human",
     "assistant": "ai",
@@ -61,43 +63,55 @@ def text_in(value: Any) -> str:
     return text_of(inner) if isinstance(inner, str) else ""
 
 
-def question_of(inputs: Any, outputs: Any, key: Key | None) -> str:
-    """The user's own words.
+def question_of(
+    inputs: Any, outputs: Any, key: Key | None, *, replies: Collection[str] = (), query: str | None = None
+) -> Asked:
+    """The user's own words, and the form that stands without the conversation, where one was made.
 
     Args:
         inputs: What the root was given.
         outputs: What it returned: a resumed or remembered conversation has the question only there.
         key: Where the user says it stands.
+        replies: What models said; a node may put such a text among the messages as a bare string.
+        query: What a model made of the question in a conversation.
     """
     if key is not None:
-        return text_in(pick(inputs, key)) or text_in(pick(outputs, key))
-    return _asked_in(inputs) or _asked_in(outputs, state_only=True)
+        candidates: list[Any] = [text_in(pick(inputs, key)) or text_in(pick(outputs, key))]
+    else:
+        shown = None if isinstance(outputs, str) else outputs
+        candidates = [_asked_in(inputs, replies), _asked_in(shown, replies)]
+    if not any(map(question_in, candidates)):
+        return Asked(question="")
+    return user_question(candidates, queries=[query or ""], in_conversation=bool(query))
 
 
-def _asked_in(value: Any, *, state_only: bool = False) -> str:
-    if isinstance(value, str):
-        return "" if state_only else text_of(value)
+def _asked_in(value: Any, replies: Collection[str]) -> Any:
+    """An input in a shape in which its question is found."""
     state = state_of(value)
-    if state is not None:
-        for name in QUESTION_KEYS:
-            found = state.get(name)
-            asked = _last_asked(messages_in(found)) or text_in(found)
-            if asked.strip():
-                return asked
-    return _last_asked(messages_in(value))
+    messages = [one for one in messages_in(value) if not _is_reply(one, replies)]
+    if state is None:
+        return messages or value
+    return {**state, "messages": messages} if messages else state
 
 
-def _last_asked(messages: list[Any]) -> str:
-    at = last_human(messages)
-    return message_text(messages[at]) if at >= 0 else ""
+def _is_reply(message: Any, replies: Collection[str]) -> bool:
+    """Whether a model said what stands among the messages as the user's."""
+    return bool(replies) and role_of(message) == "human" and message_text(message).strip() in replies
 
 
-def answer_of(outputs: Any, inputs: Any, key: Key | None) -> str:
-    """What the user was shown; empty where the output is none of the known shapes."""
+def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection[str] = ()) -> str:
+    """What the user was shown; empty where the output is none of the known shapes.
+
+    Args:
+        outputs: What the root returned.
+        inputs: What it was given; a text that was there before is not the answer.
+        key: Where the user says it stands.
+        replies: What models said; a node may put such a text among the messages as a bare string.
+    """
     if key is not None:
         return text_in(pick(outputs, key))
     if isinstance(outputs, str) or is_message(outputs):
-        return text_in(outputs)
+        return text_in(outputs) or _in_form(outputs)
     state = state_of(outputs)
     if state is not None:
         given = state_of(inputs) or {}
@@ -108,7 +122,7 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None) -> str:
                 return text
     messages = messages_in(outputs)
     if messages:
-        return _replied(messages)
+        return _replied(messages, replies)
     return _only_text(state, inputs) if state is not None else text_in(outputs)
 
 
@@ -123,16 +137,30 @@ def _said(value: Any) -> str:
     return next(filter(None, found), "") or json.dumps(to_json_value(state), ensure_ascii=False)
 
 
-def _replied(messages: list[Any]) -> str:
+def _replied(messages: list[Any], replies: Collection[str] = ()) -> str:
     """The last thing said to the user since they last spoke.
 
     A tool that returns to the user directly leaves its own message last.
     """
+    if messages and _is_reply(messages[-1], replies):
+        return message_text(messages[-1])
     turn = messages[last_human(messages) + 1 :]
     if turn and role_of(turn[-1]) == "tool":
         return message_text(turn[-1])
-    replies = (message_text(message) for message in reversed(turn) if role_of(message) == "ai")
-    return next((reply for reply in replies if reply.strip()), "")
+    if turn and (form := _in_form(turn[-1])):
+        return form
+    texts = (message_text(message) for message in reversed(turn) if role_of(message) == "ai")
+    return next((text for text in texts if text.strip()), "")
+
+
+def _in_form(message: Any) -> str:
+    """The answer in the arguments of a tool call: a form that the model was made to fill in."""
+    calls = getattr(message, "tool_calls", None) or ()
+    forms = [call.get("args") for call in calls if isinstance(call, Mapping)]
+    texts = (
+        form.get(name) for form in forms if isinstance(form, Mapping) for name in _FORM_KEYS if name in form
+    )
+    return next((text_of(text) for text in texts if isinstance(text, str) and text.strip()), "")
 
 
 def _only_text(state: Mapping[str, Any], inputs: Any) -> str:
@@ -238,20 +266,22 @@ def prompt_texts(prompt: Any) -> Iterator[str]:
                 yield message_text(message)
 
 
-def documents_in(value: Any) -> list[Any]:
-    """The documents that a chain returned: a list of them, or lists of them among the values of a mapping."""
-    if isinstance(value, (list, tuple)):
-        return [item for item in value if is_document(item)]
-    state = state_of(value)
-    if state is None:
-        return []
-    return [
-        item
-        for part in state.values()
-        if isinstance(part, (list, tuple))
-        for item in part
-        if is_document(item)
-    ]
+def documents_in(value: Any, depth: int = 4) -> list[Any]:
+    """The documents in what a step took or returned: one, a list, pairs with scores, parts of a state."""
+    return list(_documents(value, depth))
+
+
+def _documents(value: Any, depth: int) -> Iterator[Any]:
+    if value is None or isinstance(value, (str, bytes)) or depth <= 0:
+        return
+    if is_document(value):
+        yield value
+        return
+    state = None if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else state_of(value)
+    parts = value if isinstance(value, (list, tuple)) else (state or {}).values()
+    for part in parts:
+        if not isinstance(part, (str, int, float)):
+            yield from _documents(part, depth - 1)
 
 
 def contexts_of(documents: Iterable[Any], *, query: str | None, hop: int, start: int = 0) -> list[Context]:

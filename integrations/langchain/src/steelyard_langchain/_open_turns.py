@@ -6,6 +6,7 @@ list. The one order that matters is that a turn is marked closed before its runs
 
 from __future__ import annotations
 
+import logging
 import time
 from asyncio import CancelledError
 from collections import OrderedDict, deque
@@ -15,6 +16,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Status
 from steelyard.recording import TurnTarget, current_trace, is_unrecorded
 from steelyard_langchain._block import Block, current_block
@@ -27,7 +29,8 @@ INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """What ends a run without anything having gone wrong in it."""
 
-_Cause = Literal["expired", "too_many_open", "not_a_turn", "unreadable_event"]
+_Cause = Literal["expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event"]
+_log = logging.getLogger("steelyard.langchain")
 _REMEMBERED = 256
 _STRAGGLING = 60.0
 _CARRIED = 1_000
@@ -49,11 +52,13 @@ class OpenTurns:
         self._max_open = options.max_open
         self._open: OrderedDict[int, Turn] = OrderedDict()
         self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
+        self._warn_once = WarnOnce(_log)
         self._interrupted: BoundedDict[str, Turn] = BoundedDict(max_items=_CARRIED)
         self._counts: dict[str, int] = {
             "expired": 0,
             "too_many_open": 0,
             "not_a_turn": 0,
+            "without_root": 0,
             "unreadable_event": 0,
         }
 
@@ -117,24 +122,42 @@ class OpenTurns:
     def join(self, run_id: UUID, parent_run_id: UUID | None) -> Turn | None:
         """The turn that a new run belongs to. Models, retrievers and tools on their own are not a turn."""
         if parent_run_id is None:
-            block = None if is_unrecorded() else current_block()
-            return None if block is None else block.adopt(self.runs, run_id)
+            return self._join_block(run_id)
         turn = self.runs.get(parent_run_id.int)
         if turn is None:
             return None
         key = run_id.int
         turn.parents[key] = parent_run_id.int
         self.runs[key] = turn
+        if not turn.located:
+            turn.locate()  # below the root every tracer has seen the root begin
         if turn.closed:
             self.runs.pop(key, None)
             return None
         return turn
+
+    def _join_block(self, run_id: UUID) -> Turn | None:
+        if is_unrecorded():
+            return None
+        block = current_block()
+        if block is not None:
+            return block.adopt(self.runs, run_id)
+        self.count("without_root")
+        self._warn_once(
+            "without_root",
+            "a model, retriever or tool ran outside of any chain and is not recorded; "
+            "put such calls into a block: with record(...)",
+            level=logging.INFO,
+        )
+        return None
 
     def end(self, turn: Turn, outputs: Any, error: BaseException | None, inputs: Any) -> None:
         """A root ends: close its turn, and hand it over if there is anything in it."""
         turn.outputs = outputs
         if inputs is not None:
             turn.inputs = inputs
+        if not turn.located:
+            turn.locate()
         self._close(turn, error)
         if turn.status == "interrupted" and turn.metadata:
             self._carry(turn, turn.metadata.get("thread_id"))

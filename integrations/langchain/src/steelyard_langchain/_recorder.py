@@ -168,7 +168,7 @@ class CallbackHandler(BaseCallbackHandler):
                 return
             if parent_run_id is None:
                 turn.outputs = outputs
-            if not turn.retrievals and isinstance(outputs, (list, dict)):
+            if isinstance(outputs, (list, dict)):
                 turn.results.append(outputs)
             if turn.chains is not None:
                 _end_chain(turn, key, outputs, None, kwargs.get("inputs"))

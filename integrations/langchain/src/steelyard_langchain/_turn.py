@@ -8,11 +8,13 @@ time.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from steelyard.record import Status, TraceRef
+from steelyard_langchain._neighbours import active_tracers, trace_of_run
 
 
 class Retrieval:
@@ -86,6 +88,7 @@ class Turn:
         "interrupted",
         "key",
         "last_model",
+        "located",
         "metadata",
         "models",
         "name",
@@ -101,11 +104,6 @@ class Turn:
         "tools",
         "trace",
     )
-
-    @property
-    def history(self) -> list[Turn]:
-        """The interrupted turns that led to this one, earliest first."""
-        return [] if self.before is None else [*self.before.history, self.before]
 
     def __init__(
         self,
@@ -134,8 +132,11 @@ class Turn:
         self.tools: dict[int, Tool] = {}
         self.chains: dict[int, Chain] | None = None
         self.results: list[Any] = []
-        """What inner chains returned while no retriever had run: documents may be in it."""
+        """What inner chains returned, and what the chains of a `record` block were given: documents may be in
+        it."""
         self.last_model: Model | None = None
+        self.located = False
+        """Whether a tracer beside us told the root's span, or there is none."""
         self.outputs: Any = None
         self.error: BaseException | None = None
         self.status: Status = "ok"
@@ -146,6 +147,41 @@ class Turn:
         self.feedback: Any = None
         self.given: Mapping[str, Any] | None = None
         """Record fields that a `record` block was given; they win over what was seen."""
+
+    @property
+    def history(self) -> list[Turn]:
+        """The interrupted turns that led to this one, earliest first."""
+        return [] if self.before is None else [*self.before.history, self.before]
+
+    def locate(self) -> None:
+        """Take over the span that a tracer beside us keeps for the root, so that scores land on it."""
+        span = trace_of_run(self.root)
+        self.located = span is not None or not active_tracers()
+        if span is not None:
+            self.trace = replace(span, run_id=self.trace.run_id)
+
+    def kept(self) -> list[Any]:
+        """Everything of the host's that the turn holds on to, and what it has of the turns before it."""
+        kept = [self.inputs, self.outputs, self.results, self.given, self.metadata]
+        kept += [retrieval.documents for retrieval in self.retrievals.values()]
+        for model in self.models.values():
+            kept += (model.prompt, model.reply)
+        for tool in self.tools.values():
+            kept += (tool.inputs, tool.output)
+        for chain in (self.chains or {}).values():
+            kept += (chain.inputs, chain.outputs)
+        return kept if self.before is None else [*kept, *self.before.kept()]
+
+    def let_go(self, lighter: Callable[[Any], Any]) -> None:
+        """Replace what it holds on to by something lighter."""
+        self.inputs, self.outputs = lighter(self.inputs), lighter(self.outputs)
+        self.results = lighter(self.results)
+        for model in self.models.values():
+            model.prompt, model.reply = lighter(model.prompt), lighter(model.reply)
+        for tool in self.tools.values():
+            tool.inputs, tool.output = lighter(tool.inputs), lighter(tool.output)
+        for chain in (self.chains or {}).values():
+            chain.inputs, chain.outputs = lighter(chain.inputs), lighter(chain.outputs)
 
 
 def above(turn: Turn, key: int) -> list[int]:

@@ -8,8 +8,9 @@ from typing import Any
 from steelyard.record import Context, Record, Timings, text_of, to_json_value
 from steelyard.recording import TurnDraft, with_given
 from steelyard_llamaindex._contexts import TurnContexts
-from steelyard_llamaindex._extract import answer_of, question_of, trouble_of
+from steelyard_llamaindex._extract import answer_of, reply_of, trouble_of
 from steelyard_llamaindex._options import Options
+from steelyard_llamaindex._provenance import Evidence
 from steelyard_llamaindex._turn import Turn
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
@@ -28,21 +29,24 @@ class LlamaIndexDraft(TurnDraft):
 
     @property
     def size(self) -> int:
-        """Roughly how many bytes it keeps alive: a node is taken for 2 kB, since measuring costs more."""
+        """Roughly how many bytes it keeps alive; measuring nodes and chats would cost more than it tells."""
         steps = (step.result for step in self.turn.steps)
         nodes = sum(len(result) for result in steps if isinstance(result, list))
-        return 2000 + 2000 * nodes + 4000 * len(self.turn.prompts) + 10 * len(self.turn.pieces)
+        prompts = sum(len(call.asked) if isinstance(call.asked, str) else 4000 for call in self.turn.calls)
+        return 2000 + 2000 * nodes + 2 * prompts + 10 * len(self.turn.pieces)
 
     def read(self) -> Record | None:
         """The Record; None for a workflow that retrieved nothing, which is not a RAG turn."""
         turn = self.turn
-        found = TurnContexts(turn, self._options)
-        if turn.root.kind == "workflow" and not found.hops and not found.retrievals:
+        if turn.root.kind == "retrieve":
             return None
-        question = question_of(turn.root.asked) or (found.hops[0].query if found.hops else "")
-        contexts, notes = found.passages(question)
-        answer = self._answer()
-        assembled, retrieved = found.assembled(contexts, question)
+        given = turn.given or {}
+        answer = given.get("answer") or self._answer()
+        found = TurnContexts(turn, self._options)
+        evidence = Evidence(turn, found, answer)
+        if not evidence.is_turn:
+            return None
+        asked, sources, notes = evidence.asked, evidence.sources, evidence.notes()
         status, error = turn.status, turn.error
         if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
             status, error, answer = "error", trouble, ""
@@ -51,11 +55,11 @@ class LlamaIndexDraft(TurnDraft):
         tags = _Tags(turn.tags)
         record = Record(
             id=turn.id,
-            question=question,
-            standalone_question=self._standalone(question),
-            contexts=assembled.contexts,
-            contexts_source=assembled.contexts_source,
-            retrieved=retrieved,
+            question=asked.question,
+            standalone_question=asked.standalone,
+            contexts=sources.contexts,
+            contexts_source=sources.contexts_source,
+            retrieved=sources.retrieved,
             stages=tuple(found.stages()),
             answer=answer,
             reference=tags.reference,
@@ -68,24 +72,15 @@ class LlamaIndexDraft(TurnDraft):
             metadata=tags.metadata,
             notes=tuple(notes),
         )
-        return with_given(record, turn.given)
+        return with_given(record, {name: value for name, value in given.items() if name != "contexts"})
 
     def _answer(self) -> str:
         turn = self.turn
         if turn.streaming:
             return text_of("".join(turn.pieces)).strip()
-        answer = answer_of(turn.root.result)
+        result = turn.root.result
+        answer = reply_of(result)[0] if turn.root.kind == "llm" else answer_of(result)
         return answer or (answer_of(turn.said) if turn.root.kind == "manual" else "")
-
-    def _standalone(self, question: str) -> str | None:
-        """How a chat engine rewrote the question: what it asked first."""
-        if self.turn.root.kind != "chat":
-            return None
-        asked = (
-            question_of(step.asked) for step in self.turn.steps[1:] if step.kind in ("query", "retrieve")
-        )
-        standalone = next(asked, "").strip()
-        return standalone if standalone and standalone != question.strip() else None
 
     def _timings(self, found: TurnContexts) -> Timings:
         turn = self.turn

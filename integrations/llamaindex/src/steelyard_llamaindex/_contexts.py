@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard.recording import Assembled, assemble, mark_in_prompt, unique
-from steelyard_llamaindex._extract import contexts_of, get, nodes_of, prompt_of, question_of, result_of
+from steelyard.record import Context, Stage, text_of, to_json_value
+from steelyard.recording.provenance import passages_of
+from steelyard_llamaindex._extract import contexts_of, get, nodes_of, question_of, result_of
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Step, Turn, is_inside
 
 _COMPOSED = ("query", "chat", "tool")
+_PASSAGE = 3
+"""Words that a text in a tool's list must have to be taken for a passage."""
 
 
 @dataclass(slots=True)
@@ -31,13 +33,18 @@ class TurnContexts:
     Attributes:
         hops: Its retrievals, each with the nodes that came out at the end of it.
         retrievals: Its outermost retrieval steps.
+        unnamed_tools: Tools that returned text which is not known to be evidence.
     """
 
     def __init__(self, turn: Turn, options: Options) -> None:
         self._turn = turn
         self._options = options
-        self.retrievals = [s for s in turn.steps if s.kind == "retrieve" and not is_inside(s, "retrieve")]
-        self.hops = self._hops(turn.root) or self._tool_results()
+        own = [step for step in turn.steps if step.kind == "retrieve" and not is_inside(step, "retrieve")]
+        self.retrievals = [*turn.loose, *own]
+        # Of a call that no run holds, the latest retrieval is the likeliest to have been made for it.
+        loose = [_Hop(question_of(step.asked), nodes_of(step.result), False) for step in reversed(turn.loose)]
+        self.hops = loose or self._hops(turn.root) or self._tool_results()
+        self.unnamed_tools: list[str] = []
 
     def passages(self, question: str) -> tuple[list[Context], list[str]]:
         """The passages the answer rests on, retrieval by retrieval, and notes on what has no text."""
@@ -45,7 +52,7 @@ class TurnContexts:
         found = [context for n, hop in enumerate(hops) for context in self._passages(hop, n, question)]
         silent = sum(len(hop.nodes) for hop in hops) - len(found)
         notes = [f"{silent} retrieved nodes have no text"] if silent else []
-        return found + self._tool_texts(len(hops)), notes
+        return found + self._of_tools(len(hops)), notes
 
     def _passages(self, hop: _Hop, number: int, question: str) -> list[Context]:
         query = hop.query if hop.query.strip() != question.strip() else ""
@@ -77,35 +84,41 @@ class TurnContexts:
         hops = [_Hop("", nodes_of(get(call, "tool_output")), False) for call in calls]
         return [hop for hop in hops if hop.nodes]
 
-    def _tool_texts(self, hop: int) -> list[Context]:
-        """The texts of the tools that the user named as evidence."""
-        outputs = [
-            step.result for step in self._turn.steps if step.kind == "tool" and step.result is not None
-        ]
-        named = [each for each in outputs if get(each, "tool_name") in self._options.tool_contexts]
-        texts = [text_of(each.content).strip() for each in named if not nodes_of(each)]
-        return [Context(text=text, hop=hop + number) for number, text in enumerate(texts) if text]
+    def _of_tools(self, hop: int) -> list[Context]:
+        """Passages that tools returned: lists of any tool, texts of those that the user named."""
+        found: list[Context] = []
+        for step in self._turn.steps:
+            if step.kind == "tool" and step.result is not None and not nodes_of(step.result):
+                passages = self._of_tool(step, step.result)
+                found += [replace(one, hop=hop) for one in passages]
+                hop += bool(passages)
+        return found
 
-    def assembled(self, contexts: list[Context], question: str) -> tuple[Assembled, tuple[Context, ...]]:
-        """The contexts to judge by, and everything retrieved where that is more."""
-        prompts = [prompt_of(prompt) for prompt in self._turn.prompts]
-        source: ContextsSource = "tool" if self._turn.root.kind == "agent" else "retrieved"
-        assembled = assemble(contexts, prompts=prompts, source=source)
-        everything = self._everything(question)
-        if assembled.contexts_source == "in_prompt":
-            everything = list(mark_in_prompt(everything, prompts))
-        kept = {context.text for context in assembled.contexts}
-        if all(context.text in kept for context in everything):
-            return assembled, assembled.retrieved
-        return assembled, unique(everything)
+    def _of_tool(self, step: Step, output: Any) -> Sequence[Context]:
+        name, raw = text_of(get(output, "tool_name")), get(output, "raw_output")
+        text = text_of(get(output, "content")).strip()
+        is_listed = isinstance(raw, (list, tuple, Mapping))
+        if name in self._options.tool_contexts:
+            return passages_of(to_json_value(raw)) if is_listed else [Context(text=text)] if text else ()
+        if is_listed:
+            return [one for one in passages_of(to_json_value(raw)) if len(one.text.split()) >= _PASSAGE]
+        is_text = len(text.split()) >= _PASSAGE and get(output, "is_error") is not True
+        if is_text and name not in self.unnamed_tools:
+            self.unnamed_tools.append(name)
+        return ()
 
-    def _everything(self, question: str) -> list[Context]:
+    def everything(self, question: str) -> list[Context]:
         """What the retrievers returned; nothing where all of it is in the hops already."""
         found = [_Hop(question_of(step.asked), nodes_of(step.result), False) for step in self.retrievals]
         used = {id(each.node) for hop in self.hops for each in hop.nodes}
         if all(id(each.node) in used for hop in found for each in hop.nodes):
             return []
         return [context for n, hop in enumerate(found) for context in self._passages(hop, n, question)]
+
+    def by_hop(self) -> Iterable[tuple[str, set[str]]]:
+        """The query of each retrieval, and the texts that came of it."""
+        for number, hop in enumerate(self.hops):
+            yield hop.query, {context.text for context in self._passages(hop, number, "")}
 
     def stages(self) -> Iterable[Stage]:
         """Retrievals inside others: the parts of a fused retriever, the queries of a rewriting one."""

@@ -85,11 +85,38 @@ def trouble_of(answer: str, failure: str | None) -> str | None:
     return failure if failure is not None and answer.strip() == _NO_ANSWER else None
 
 
-def prompt_of(prompt: Any) -> str:
-    """What a model was sent, as one text."""
+def reply_of(response: Any) -> tuple[str, tuple[str, ...]]:
+    """What a model replied, as text and as the arguments of the tools that it called, each as JSON."""
+    if response is None or isinstance(response, str):
+        return text_of(response), ()
+    message = get(response, "message")
+    if message is None:
+        text = get(response, "text")
+        return text_of(text if text is not None else response), ()
+    blocks = get(message, "blocks") or ()
+    called = [get(block, "tool_kwargs") for block in blocks if get(block, "block_type") == "tool_call"]
+    more = get(message, "additional_kwargs")
+    beside = more.get("tool_calls") if isinstance(more, Mapping) else None
+    called += [_arguments(each) for each in beside] if isinstance(beside, (list, tuple)) else []
+    arguments = (
+        each if isinstance(each, str) else json.dumps(to_json_value(each)) for each in called if each
+    )
+    return text_of(get(message, "content")), tuple(dict.fromkeys(arguments))
+
+
+def _arguments(call: Any) -> Any:
+    """The arguments in a provider's own account of a tool call."""
+    function = call.get("function", call) if isinstance(call, Mapping) else get(call, "function")
+    if isinstance(function, Mapping):
+        return function.get("arguments", function.get("input"))
+    return get(function, "arguments") if function is not None else call
+
+
+def texts_of(prompt: Any) -> tuple[str, ...]:
+    """What a model was sent, one text a message."""
     if isinstance(prompt, (list, tuple)):
-        return "\n".join(text_of(get(message, "content")) for message in prompt)
-    return text_of(prompt)
+        return tuple(text_of(get(message, "content")) for message in prompt)
+    return (text_of(prompt),)
 
 
 def nodes_of(result: Any) -> list[Any]:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Literal
 
-Kind = Literal["query", "chat", "agent", "workflow", "manual", "retrieve", "tool", "llm", "writer"]
-"""What a step of a turn is; the first five can be a turn of their own."""
+Kind = Literal[
+    "query", "chat", "agent", "workflow", "manual", "retrieve", "synthesis", "tool", "llm", "writer"
+]
+"""What a step of a turn is; the first five can be a turn of their own, a synthesis or model call one that
+goes with the retrieval before it."""
 
 Stream = Literal["sync", "async", "chat"]
 """How a streamed answer comes: from a generator, an asynchronous one, or a chat engine's thread or task."""
@@ -24,6 +27,8 @@ _BY_METHOD: dict[str, tuple[tuple[str, Kind], ...]] = {
     "aquery": (("BaseQueryEngine", "query"),),
     "retrieve": (("BaseRetriever", "retrieve"),),
     "aretrieve": (("BaseRetriever", "retrieve"),),
+    "synthesize": (("BaseSynthesizer", "synthesis"),),
+    "asynthesize": (("BaseSynthesizer", "synthesis"),),
     "run": (("BaseWorkflowAgent", "agent"), ("AgentWorkflow", "agent"), ("Workflow", "workflow")),
     "write_response_to_history": (("StreamingAgentChatResponse", "writer"),),
     "awrite_response_to_history": (("StreamingAgentChatResponse", "writer"),),

@@ -69,7 +69,7 @@ class CallbackHandler(BaseCallbackHandler):
         place = self._turns.place(id_) if kind == "llm" else None
         prompt = payload.get(EventPayload.MESSAGES) or payload.get(EventPayload.PROMPT)
         if place is not None and prompt is not None:
-            place[0].prompts.append(prompt)
+            self._turns.ask(place, prompt)
 
     def on_event_end(
         self,

@@ -17,13 +17,16 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
 from steelyard_llamaindex._kinds import Kind, stream_of
-from steelyard_llamaindex._turn import Place, Step, Turn, current_place
+from steelyard_llamaindex._turn import Call, Place, Step, Turn, current_place, loose_retrievals
 
 _logger = logging.getLogger("steelyard.llamaindex")
 
 _ROOTS = frozenset({"query", "chat", "agent", "workflow"})
-_RUNS = frozenset({"agent", "workflow"})
+_PARTS = frozenset({"agent", "workflow", "synthesis"})
+_AFTER_RETRIEVAL = frozenset({"synthesis", "llm"})
 _MOST_STEPS = 1000
+_MOST_CALLS = 1000
+_MOST_LOOSE = 8
 
 
 class OpenTurns:
@@ -55,6 +58,7 @@ class OpenTurns:
         """Where each open span belongs; a span of no interest has the place of its parent."""
         self._open: dict[str, Turn] = {}
         self._lock = threading.Lock()
+        self._mark = object()
         self._warn_once = WarnOnce(_logger)
 
     @property
@@ -70,12 +74,14 @@ class OpenTurns:
         if place is None:
             place = current_place.get()
         if place is None or place[0].done:
-            if kind in _ROOTS:
-                self.open(id_, kind, asked=asked, name=name, tags=tags)
+            # A call that nothing holds is a turn if it uses what was retrieved before it in the same task.
+            loose = self._loose() if kind in _AFTER_RETRIEVAL else ()
+            if kind in _ROOTS or kind == "retrieve" or loose:
+                self.open(id_, kind, asked=asked, name=name, tags=tags).loose = loose
             return
         turn, parent = place
         # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
-        if kind not in _RUNS and not (kind == "llm" == parent.kind):
+        if kind not in _PARTS and not (kind == "llm" == parent.kind):
             place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
         self.places[id_] = place
         turn.open.add(id_)
@@ -123,8 +129,12 @@ class OpenTurns:
             self._leave_root(turn, result)
         elif step.kind == "llm":
             turn.generation += 0.0 if turn.streaming else step.seconds
-            if not isinstance(result, (Generator, AsyncGenerator)):
-                turn.said = result
+            if isinstance(result, (Generator, AsyncGenerator)):
+                # What it replies is told by an event of this span, at the end of the stream.
+                self.places[step.id] = (turn, step)
+                turn.open.add(step.id)
+            else:
+                step.result = turn.said = result
         elif step.kind == "writer":
             turn.generation += step.seconds
             turn.written = True
@@ -138,6 +148,17 @@ class OpenTurns:
                 turn.said = result
 
     def _leave_root(self, turn: Turn, result: Any) -> None:
+        kind = turn.root.kind
+        if kind == "retrieve":
+            turn.root.result = result
+            loose_retrievals.set((self._mark, (*self._loose()[1 - _MOST_LOOSE :], turn.root)))
+            self.finish(turn)
+            return
+        if kind == "llm" and isinstance(result, (Generator, AsyncGenerator)):
+            self._warn_once("loose_stream", _LOOSE_STREAM)
+            turn.done = True
+            self.release(turn)
+            return
         try:
             if self._defer(self, turn, result):
                 return
@@ -145,6 +166,37 @@ class OpenTurns:
         except Exception as error:  # noqa: BLE001 - a response may be an object of the application's own
             self.complain("stream", error)
         self.finish(turn)
+
+    def _loose(self) -> tuple[Step, ...]:
+        mark, steps = loose_retrievals.get()
+        return steps if mark is self._mark else ()
+
+    def ask(self, place: Place, prompt: Any) -> None:
+        """A language model was sent something."""
+        turn, step = place
+        # The synchronous method that an asynchronous one calls is the same step, and sends the same prompt.
+        if step.kind == "llm":
+            if step.prompted:
+                return
+            step.prompted = True
+        if len(turn.calls) < _MOST_CALLS:
+            turn.calls.append(Call(prompt, perf_counter(), step))
+
+    def reply(self, span_id: str | None, prompt: Any, response: Any) -> None:
+        """A language model replied; of a stream, at its end."""
+        place = self.place(span_id)
+        if place is None:
+            return
+        turn, step = place
+        if step.kind == "llm" and step.seconds is not None and step is not turn.root:
+            self.places.pop(step.id, None)
+            turn.open.discard(step.id)
+        if turn.root.kind == "manual":
+            turn.said = response
+        for call in reversed(turn.calls):
+            if call.reply is None and _is_same(call.asked, prompt):
+                call.reply = response
+                return
 
     def keep(self, turn: Turn) -> None:
         """Let the writer of a streamed chat find its turn, whose root has returned."""
@@ -204,6 +256,8 @@ class OpenTurns:
                 return
             turn.done = True
         self.release(turn)
+        if turn.root.kind == "retrieve":  # not a turn by itself
+            return
         if turn.root.seconds is None or turn.streaming:
             turn.root.seconds = perf_counter() - turn.root.began
         try:
@@ -234,6 +288,19 @@ class OpenTurns:
             type(error).__name__,
             exc_info=error if _logger.isEnabledFor(logging.DEBUG) else None,
         )
+
+
+_LOOSE_STREAM = (
+    "a model streamed an answer after a retrieval, but no run holds the two together, so they are not "
+    "recorded; put both into a block `with steelyard_llamaindex.record(question)` (this is logged once)"
+)
+
+
+def _is_same(asked: Any, prompt: Any) -> bool:
+    """Whether two prompts are one: events copy the list of messages, not the messages."""
+    if asked is prompt or isinstance(asked, str):
+        return bool(asked == prompt)
+    return len(asked) == len(prompt) and all(one is other for one, other in zip(asked, prompt, strict=True))
 
 
 def _shown(error: BaseException) -> str:

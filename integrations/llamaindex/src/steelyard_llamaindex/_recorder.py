@@ -19,8 +19,6 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from steelyard_llamaindex._kinds import kind_of
 from steelyard_llamaindex._open_turns import OpenTurns
 
-_MOST_PROMPTS = 1000
-
 
 class Spans(BaseSpanHandler[BaseSpan]):
     """Follows the spans of the root dispatcher."""
@@ -137,21 +135,16 @@ def _completion(turns: OpenTurns, event: Any) -> None:
 
 def _prompt(turns: OpenTurns, span_id: str | None, prompt: Any) -> None:
     place = turns.place(span_id)
-    if place is None or len(place[0].prompts) >= _MOST_PROMPTS:
-        return
-    turn, step = place
-    # The synchronous method that an asynchronous one calls is the same step, and sends the same prompt.
-    if step.kind == "llm":
-        if step.asked is not None:
-            return
-        step.asked = prompt
-    turn.prompts.append(prompt)
+    if place is not None:
+        turns.ask(place, prompt)
 
 
-def _reply(turns: OpenTurns, event: Any) -> None:
-    place = turns.place(event.span_id)
-    if place is not None and place[0].root.kind == "manual":
-        place[0].said = event.response
+def _chat_reply(turns: OpenTurns, event: Any) -> None:
+    turns.reply(event.span_id, event.messages, event.response)
+
+
+def _completion_reply(turns: OpenTurns, event: Any) -> None:
+    turns.reply(event.span_id, event.prompt, event.response)
 
 
 def _piece(turns: OpenTurns, event: Any) -> None:
@@ -167,8 +160,8 @@ def _cancelled(turns: OpenTurns, event: Any) -> None:
 _TAKEN: dict[str, Callable[[OpenTurns, Any], None]] = {
     "LLMChatStartEvent": _chat,
     "LLMCompletionStartEvent": _completion,
-    "LLMChatEndEvent": _reply,
-    "LLMCompletionEndEvent": _reply,
+    "LLMChatEndEvent": _chat_reply,
+    "LLMCompletionEndEvent": _completion_reply,
     "StreamChatDeltaReceivedEvent": _piece,
     "SpanCancelledEvent": _cancelled,
 }

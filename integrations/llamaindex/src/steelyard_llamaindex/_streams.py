@@ -26,7 +26,9 @@ def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     Returns:
         False where the answer is there already.
     """
-    response = result if turn.root.kind in ("query", "chat") else getattr(result, "result", result)
+    response = (
+        result if turn.root.kind in ("query", "chat", "synthesis") else getattr(result, "result", result)
+    )
     cls: Any = type(response)
     stream = stream_of(cls)
     if stream is None:

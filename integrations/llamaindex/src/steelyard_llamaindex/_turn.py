@@ -31,6 +31,22 @@ class Step:
     """When it began, by the performance counter."""
     seconds: float | None = None
     """How long it took."""
+    prompted: bool = False
+    """Of a model call, whether its prompt was told."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call of a language model."""
+
+    asked: Any
+    """The messages or the prompt that it was sent."""
+    began: float
+    """When it began, by the performance counter."""
+    step: Step
+    """The step that it is, or that it was made in."""
+    reply: Any = None
+    """What it replied, as an event told it; None while it runs, and for a stream that was left."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,8 +65,8 @@ class Turn:
     """When it began, in Unix time."""
     steps: list[Step] = field(default_factory=list)
     """Its steps, in order of beginning."""
-    prompts: list[Any] = field(default_factory=list)
-    """What language models were sent."""
+    calls: list[Call] = field(default_factory=list)
+    """The calls of language models, in order of beginning."""
     pieces: list[str] = field(default_factory=list)
     """Pieces of a streamed answer."""
     said: Any = None
@@ -73,11 +89,18 @@ class Turn:
     """Whether it is over and handed over."""
     open: set[str] = field(default_factory=set)
     """Ids of its spans that have not ended."""
+    loose: tuple[Step, ...] = ()
+    """Of a call that no run holds, the retrievals before it in the same task."""
     given: Mapping[str, Any] | None = None
     """Record fields that a `record` block was given; they win over what was seen."""
 
 
 Place = tuple[Turn, Step]
+
+loose_retrievals: ContextVar[tuple[object, tuple[Step, ...]]] = ContextVar(
+    "steelyard_llamaindex_loose", default=(None, ())
+)
+"""The last retrievals of this task or thread that no run holds, and whose recorder saw them."""
 
 current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place", default=None)
 """Where spans without a parent of their own belong: a `record` block, or a stream that is being read."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
-from steelyard.recording import assemble, unique
+from steelyard.recording import unique
+from steelyard.recording.provenance import Provenance, sentence, trace_provenance
+from steelyard_opentelemetry._beside import without_overlap
 from steelyard_opentelemetry._contexts import Found
+from steelyard_opentelemetry._identity import SESSION, USER
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
@@ -17,8 +21,6 @@ _CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b
 _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
 _EMPTY = "Empty Response"
 _NANO = 1e9
-_SESSION = ("session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id")
-_USER = ("user.id", "enduser.id", "traceloop.association.properties.user_id")
 
 
 def record_of(turn: Turn, found: Found) -> Record:
@@ -28,20 +30,16 @@ def record_of(turn: Turn, found: Found) -> Record:
     """
     span = turn.root.span
     status, error = _status(turn)
-    prompts = () if found.given else turn.prompts
-    assembled = assemble((*found.reranked, *found.contexts), prompts=prompts, source=found.source)
-    contexts, retrieved = assembled.contexts, assembled.retrieved
-    if found.reranked and assembled.contexts_source != "in_prompt":
-        contexts, retrieved = found.reranked, unique(found.contexts)
+    traced = _traced(turn, found)
     dropped = sum(node.span.dropped for node in turn.nodes if node.parsed)
     reference = next((parsed.reference for _, parsed in turn.seen("turn") if parsed.reference), None)
     return Record(
         id=f"{span.trace_id}-{span.span_id}",
         question=turn.question,
         standalone_question=turn.standalone or None,
-        contexts=contexts,
-        contexts_source=assembled.contexts_source,
-        retrieved=retrieved,
+        contexts=traced.contexts,
+        contexts_source=traced.contexts_source,
+        retrieved=traced.retrieved,
         stages=found.stages,
         answer="" if status == "error" else turn.answer,
         reference=reference,
@@ -52,10 +50,41 @@ def record_of(turn: Turn, found: Found) -> Record:
         ),
         timings=_timings(turn),
         tags=_tags(span),
-        metadata=_metadata(turn, contexts),
-        notes=tuple(_notes(turn, found, dropped)),
+        metadata=_metadata(turn, traced.contexts),
+        notes=(*_notes(turn, found, dropped), *traced.notes),
         truncated=("contexts",) if dropped else (),
     )
+
+
+def _traced(turn: Turn, found: Found) -> Provenance:
+    """What the answer is judged by: the passages that the calls behind it were shown."""
+    main = unique((*found.reranked, *found.contexts))
+    if found.given:
+        return Provenance(
+            contexts=main, retrieved=(), contexts_source=found.source, calls=turn.behind, notes=()
+        )
+    traced = trace_provenance(
+        (*main, *_new(turn, found, main)),
+        turn.calls,
+        answer=turn.answer,
+        question=turn.question,
+        queries=turn.queries,
+        source=found.source,
+    )
+    own = {context.text for context in main}
+    retrieved = tuple(context for context in traced.retrieved if context.text in own)
+    if traced.contexts_source == "in_prompt":
+        same = [context.text for context in traced.contexts] == [context.text for context in retrieved]
+        return replace(traced, retrieved=() if same else retrieved)
+    if found.reranked:
+        return replace(traced, contexts=found.reranked, retrieved=unique(found.contexts))
+    return replace(traced, contexts=tuple(one for one in traced.contexts if one.text in own))
+
+
+def _new(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
+    """The passages from other places that are neither told already nor written by a model of this turn."""
+    written = [text for call in turn.calls for text in call.replies]
+    return without_overlap(found.beside, [*(context.text for context in main), *written, *turn.queries])
 
 
 def failure(turn: Turn) -> str:
@@ -122,8 +151,8 @@ def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:
         "dialects": sorted({node.parsed.dialect for node in turn.nodes if node.parsed}),
         "span": turn.root.span.name,
         "service": turn.root.span.service,
-        "session": _first(attributes, _SESSION),
-        "user": _first(attributes, _USER),
+        "session": _first(attributes, SESSION),
+        "user": _first(attributes, USER),
         "traces": list(turn.joined),
         "retrieval_span": _retrieval_span(turn, contexts),
         "model": _first(attributes, ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")),
@@ -150,6 +179,9 @@ def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
 def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
     if found.note:
         yield found.note
+    yield from (sentence(note) for note in turn.asked.notes)
+    if turn.is_call_assumed:
+        yield sentence("answer_call_assumed")
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"
     if dropped:

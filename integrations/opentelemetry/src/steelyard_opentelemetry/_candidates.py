@@ -6,10 +6,12 @@ HTTP server) may hold one turn in pieces or several turns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.recording import mark_in_prompt
+from steelyard.recording.provenance import find_passages, judge_turn
 from steelyard_opentelemetry._build import failure
 from steelyard_opentelemetry._contexts import Found, find_contexts
 from steelyard_opentelemetry._turn import Turn
@@ -52,7 +54,7 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
         return [], [Turn.below(tree)]
     if whole:
         calls = [piece for piece in pieces if not piece.retrieves]
-        return [with_calls(turn, calls) for turn in whole], [piece for piece in pieces if piece.retrieves]
+        return _with_calls_beside(whole, calls), [piece for piece in pieces if piece.retrieves]
     together = Turn.of(tree, pieces)
     if len(pieces) > 1 and _whole(together):
         return [together], []
@@ -96,26 +98,59 @@ def _formats(turn: Turn, found: Found) -> bool:
 
 
 def is_judgeable(turn: Turn, found: Found) -> bool:
-    """Whether a record can come of it: a failed turn needs a question, any other one all three parts."""
+    """Whether a record can come of it.
+
+    A failed turn needs a question; any other one question, answer and documents, or retrievals which told
+    that they found nothing. A call that grades, routes or writes a query is not a turn of its own.
+    """
     if failure(turn) and turn.question and (turn.retrieves or found.contexts):
         return True
-    return bool(turn.question and found.contexts and turn.answer) and not _formats(turn, found)
-
-
-def with_calls(turn: Turn, calls: Iterable[Turn]) -> Turn:
-    """The turn with those model calls that were made on its behalf."""
-    made = [call for call in calls if is_made_by(call, turn)]
-    return Turn.of(turn.root, [turn, *made]) if made else turn
-
-
-def is_made_by(call: Turn, turn: Turn) -> bool:
-    """Whether a model call beside a turn was made while it ran, with the turn's content."""
-    span, whole = call.root.span, turn.root.span
-    if span.service != whole.service:
+    if not (turn.question and turn.answer):
         return False
-    if not whole.start <= span.start <= whole.end:
-        return False
-    passages = find_contexts(turn).contexts
-    return any(c.in_prompt for c in mark_in_prompt(passages, call.prompts)) or any(
-        turn.question and turn.question in text for text in call.prompts
+    if not found.contexts:
+        return turn.found_nothing
+    return not _formats(turn, found) and not (found.guessed and is_helper(turn))
+
+
+def is_helper(turn: Turn) -> bool:
+    """Whether the turn is a call that grades, routes, ranks or writes a query for another one."""
+    verdict = judge_turn(
+        turn.calls, answer=turn.answer, queries=turn.queries, retrieved=turn.retrieves or turn.agentic
     )
+    return not verdict.is_turn
+
+
+def _with_calls_beside(whole: Sequence[Turn], calls: Sequence[Turn]) -> list[Turn]:
+    """The turns of a tree, each with the calls beside it that ran within it alone and hold its content.
+
+    Where several turns ran at the same time, nothing but their texts could tell whose a call was; it is left
+    out then.
+    """
+    made: dict[int, list[Turn]] = {}
+    running: list[tuple[int, int]] = []
+    starts = sorted(range(len(whole)), key=lambda at: whole[at].root.span.start)
+    waiting = deque(starts)
+    for call in sorted(calls, key=lambda call: call.root.span.start):
+        moment = call.root.span.start
+        while waiting and whole[waiting[0]].root.span.start <= moment:
+            at = waiting.popleft()
+            heapq.heappush(running, (whole[at].root.span.end, at))
+        while running and running[0][0] < moment:
+            heapq.heappop(running)
+        if len(running) == 1 and holds_content(call, whole[running[0][1]]):
+            made.setdefault(running[0][1], []).append(call)
+    return [Turn.of(turn.root, [turn, *made[at]]) if at in made else turn for at, turn in enumerate(whole)]
+
+
+def ran_within(call: Turn, turn: Turn) -> bool:
+    """Whether a model call started while a turn of the same process ran."""
+    span, whole = call.root.span, turn.root.span
+    return span.service == whole.service and whole.start <= span.start <= whole.end
+
+
+def holds_content(call: Turn, turn: Turn) -> bool:
+    """Whether a model call's prompts hold a turn's passages or its question."""
+    texts = [context.text for context in find_contexts(turn).contexts]
+    if turn.question and any(turn.question in text for text in call.prompts):
+        return True
+    return any(sighting.found for sighting in find_passages(texts, call.prompts))

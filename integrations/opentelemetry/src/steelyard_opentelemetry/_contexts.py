@@ -1,31 +1,43 @@
 """Where a turn's documents hide, in the order in which they are believed.
 
-A mark by hand; what retrievers returned (with ids and scores out of metadata); a step's list of documents;
-prompt variables; tool results; the prompt itself.
+A mark by hand; what retrievers returned (with ids and scores out of metadata); documents that tools returned
+as such; a step's list of documents; prompt variables; other results of tools; the prompt itself. What stands
+in another place than the first one counts too where the answer's prompt shows it: a page from the web beside
+a retriever's passages.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage
 from steelyard.recording import unique
+from steelyard.recording.provenance import passages_of, sentence
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
-from steelyard_opentelemetry.spans._payload import result_in
-from steelyard_opentelemetry.spans._prompt import context_block, split_passages
+from steelyard_opentelemetry.spans._payload import Broken, decode, result_in
+from steelyard_opentelemetry.spans._prompt import context_block
 from steelyard_opentelemetry.spans._tree import Node
 
 _VARIABLE = re.compile(
     r"^(?:context|contexts|context_str|documents?|docs|sources?|summaries|passages?|chunks|knowledge|retrieved\w*)$",
     re.IGNORECASE,
 )
+_RUNNABLE = re.compile(r"\s{0,8}\w{1,40}=\w{0,40}Runnable\w{0,40}\(")
 _RETRIEVING = re.compile(
-    r"search|retriev|lookup|look_up|knowledge|docs?\b|document|wiki|\brag\b|query_engine|find_", re.IGNORECASE
+    r"search|retriev|lookup|look_up|knowledge|information|docs?\b|document|wiki|\brag\b|query_engine|find_",
+    re.IGNORECASE,
 )
+_FIELDS = ("context", "contexts", "documents", "docs", "passages", "chunks", "web_results", "search_results")
+_SCORES = ("score", "relevance_score", "similarity", "similarity_score", "distance", "_score")
+_AROUND = ("output", "tool_output", "raw_output", "messages", "kwargs")
+_FEWEST_WORDS = 3
+_FEWEST_CHARACTERS = 12
+_FROM_TOOLS = "documents taken from the results of tools"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +46,8 @@ class Found:
 
     contexts: tuple[Context, ...] = ()
     """With their texts, best first within each hop."""
+    beside: tuple[Context, ...] = ()
+    """Passages from other places; they count where the answer's prompt shows them."""
     stages: tuple[Stage, ...] = ()
     """Inner retrievals that returned something else than the outermost one."""
     reranked: tuple[Context, ...] = ()
@@ -64,19 +78,28 @@ def _find(turn: Turn) -> Found:
     hops = list(_hops(turn))
     told = tuple(document for hop in hops for document in hop)
     if any(document.text for document in told):
-        return _retrieved(turn, tuple(document for document in told if document.text))
+        found = _retrieved(turn, tuple(document for document in told if document.text))
+        return replace(found, beside=_beside(turn, told))
     ways: tuple[Callable[[Turn, Sequence[Context]], Found], ...] = (
         _artifacts,
         _passing,
         _variables,
         _results,
+        _tool_messages,
         _prompt,
     )
     for way in ways:
         found = way(turn, told)
         if found.contexts:
-            return found
+            return found if found.guessed else replace(found, beside=_beside(turn, told))
     return Found(bare=len(told))
+
+
+def _beside(turn: Turn, told: Sequence[Context]) -> tuple[Context, ...]:
+    """Everything that steps and tools brought, whatever was found elsewhere."""
+    steps = (document for _, lists in _lists_of_steps(turn) for document in lists)
+    tools = (*_artifacts(turn, told).contexts, *_results(turn, told, beside=True).contexts)
+    return unique((*steps, *tools, *_tool_messages(turn, told).contexts))
 
 
 def _ranked(documents: Sequence[Context], *, hop: int = 0, query: str | None = None) -> tuple[Context, ...]:
@@ -85,20 +108,20 @@ def _ranked(documents: Sequence[Context], *, hop: int = 0, query: str | None = N
 
 def _hops(turn: Turn) -> Iterator[tuple[Context, ...]]:
     """The documents of each outermost retrieval; two instrumentors' views of one retrieval are one hop."""
-    seen: list[tuple[Node, ParsedSpan]] = []
+    last: dict[str, tuple[Node, ParsedSpan]] = {}
     hop = -1
     for node, parsed in turn.outermost("retrieval"):
-        if not any(_same(node, parsed, other, known) for other, known in seen):
+        known = last.get(parsed.query)
+        if known is None or not _same(node, parsed, *known):
             hop += 1
-        seen.append((node, parsed))
-        documents = _best(node, parsed)
+        last[parsed.query] = (node, parsed)
         query = parsed.query if parsed.query and parsed.query != turn.question else None
-        yield _ranked(documents, hop=max(hop, 0), query=query)
+        yield _ranked(_best(node, parsed), hop=max(hop, 0), query=query)
 
 
 def _same(node: Node, parsed: ParsedSpan, other: Node, known: ParsedSpan) -> bool:
     overlap = node.span.start <= other.span.end and other.span.start <= node.span.end
-    return overlap and parsed.dialect != known.dialect and parsed.query == known.query
+    return overlap and parsed.dialect != known.dialect
 
 
 def _best(node: Node, parsed: ParsedSpan) -> tuple[Context, ...]:
@@ -137,20 +160,39 @@ def _stages(turn: Turn) -> tuple[Stage, ...]:
     )
 
 
+def _lists_of_steps(turn: Turn) -> Iterator[tuple[str, tuple[Context, ...]]]:
+    """What steps passed on: documents as such, or texts in a field that is named for passages."""
+    for _, parsed in turn.seen("chain", "agent"):
+        for payload in reversed(parsed.passing):
+            documents = tuple(document for document in documents_in(payload) if document.text)
+            if documents:
+                yield "payload", documents
+            elif fields := _fields(payload):
+                yield "fields", fields
+
+
+def _fields(payload: object) -> tuple[Context, ...]:
+    value = decode(payload)
+    if not isinstance(value, Mapping):
+        return ()
+    inner = value.get("outputs", value.get("output", value))
+    inner = inner if isinstance(inner, Mapping) else value
+    lists = (inner[name] for name in _FIELDS if isinstance(inner.get(name), (list, tuple)))
+    return next((found for items in lists if (found := _telling(passages_of(list(items))))), ())
+
+
 def _passing(turn: Turn, told: Sequence[Context]) -> Found:
     """A step that returned a list of documents, where no retriever was seen."""
-    for _, parsed in turn.seen("chain"):
-        for payload in reversed(parsed.passing):
-            documents = unique(document for document in documents_in(payload) if document.text)
-            if documents:
-                return Found(contexts=_ranked(documents), note="documents taken from the payload of a step")
+    found = sorted(_lists_of_steps(turn), key=lambda step: step[0] != "payload")
+    for place, documents in found:
+        return Found(contexts=_ranked(unique(documents)), note=f"documents taken from the {place} of a step")
     return Found()
 
 
 def _variables(turn: Turn, told: Sequence[Context]) -> Found:
     for _, parsed in turn.seen("llm", "prompt", "chain"):
         for name, text in parsed.variables.items():
-            if _VARIABLE.match(name) and text.strip():
+            if _VARIABLE.match(name) and text.strip() and not _RUNNABLE.match(text):
                 return _split(text, told, note=f"documents taken from the prompt variable {name!r}")
     return Found()
 
@@ -161,39 +203,153 @@ def _artifacts(turn: Turn, told: Sequence[Context]) -> Found:
     for hop, (_, parsed) in enumerate(turn.outermost("tool")):
         documents = [document for document in documents_in(parsed.result) if document.text]
         contexts.extend(_ranked(documents, hop=hop))
-    note = "documents taken from the results of tools"
-    return Found(contexts=unique(contexts), source="tool", note=note) if contexts else Found()
+    return Found(contexts=unique(contexts), source="tool", note=_FROM_TOOLS) if contexts else Found()
 
 
-def _results(turn: Turn, told: Sequence[Context]) -> Found:
-    """Texts that tools returned which look like retrieval: with one inside, or by name."""
+def _results(turn: Turn, told: Sequence[Context], *, beside: bool = False) -> Found:
+    """What tools returned that looks like retrieval: with one inside, by name, or because it is a list.
+
+    Beside documents that were found elsewhere, tools with a retrieval inside bring nothing new.
+    """
     contexts: list[Context] = []
     for hop, (node, parsed) in enumerate(turn.outermost("tool")):
-        documents: list[Context] = []
         inside = [n.parsed for n in node.below() if n.parsed and n.parsed.kind == "retrieval"]
-        if inside or _RETRIEVING.search(parsed.tool):
+        if beside and inside:
+            continue
+        documents: Sequence[Context] = () if inside else _listed(parsed.result)
+        if not documents and (inside or _RETRIEVING.search(parsed.tool)):
             count = sum(len(retrieval.documents) for retrieval in inside)
             known = [document for retrieval in inside for document in retrieval.documents]
-            documents = list(_split(result_in(parsed.result), known, count=count).contexts)
+            text = result_in(parsed.result)
+            documents = _split(text, known, count=count).contexts
+            if not count and len(documents) > 1 and not any(_is_long(one.text) for one in documents):
+                documents = (Context(text=text.strip()),)  # rows of a table rather than passages
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
         contexts.extend(_ranked(_identified(documents, told), hop=hop, query=query))
-    note = "documents taken from the results of tools"
-    return Found(contexts=unique(contexts), source="tool", note=note) if contexts else Found()
+    return Found(contexts=unique(contexts), source="tool", note=_FROM_TOOLS) if contexts else Found()
+
+
+def _listed(result: object) -> tuple[Context, ...]:
+    """The passages of a result that is a list, whatever it is wrapped in; nothing where it is one text.
+
+    What a tool says in one text may be anything; a list of texts or of objects with a text is a search's.
+    """
+    value = _without_message(decode(result))
+    if isinstance(value, str):
+        if value.lstrip()[:1] not in ("[", "(", "{"):
+            return ()
+        found = passages_of(value)
+        return () if [one.text for one in found] == [value.strip()] else _telling(found)
+    if isinstance(value, Mapping) and not any(isinstance(v, (list, tuple, dict)) for v in value.values()):
+        return ()
+    if _is_single_text(value):
+        return _listed(value[0]["text"])
+    return _telling(passages_of(value) or _scored(value))
+
+
+def _scored(value: object) -> tuple[Context, ...]:
+    """Rows of a search whose text stands under a name of its own: the longest text beside a score."""
+    rows = value if isinstance(value, (list, tuple)) else ()
+    if not rows or not all(isinstance(row, Mapping) and any(key in row for key in _SCORES) for row in rows):
+        return ()
+    texts = [max((v for v in row.values() if isinstance(v, str)), key=len, default="") for row in rows]
+    return passages_of([{**row, "text": text} for row, text in zip(rows, texts, strict=True)])
+
+
+def _is_single_text(value: Any) -> bool:
+    """Whether a content has one text block, in which anything may stand."""
+    if not isinstance(value, (list, tuple)) or len(value) != 1 or not isinstance(value[0], Mapping):
+        return False
+    return "text" in (value[0].get("type"), value[0].get("block_type")) and isinstance(
+        value[0].get("text"), str
+    )
+
+
+def _without_message(value: Any) -> Any:
+    """What a tool returned, without the message that frameworks put around it."""
+    for _ in range(6):
+        if isinstance(value, Broken):
+            return None
+        if isinstance(value, (list, tuple)) and value and all(map(_is_tool_message, value)):
+            contents = [decode(_content(message)) for message in value]
+            value = (
+                contents[0]
+                if len(contents) == 1
+                else [
+                    part
+                    for content in contents
+                    for part in (content if isinstance(content, list) else [content])
+                ]
+            )
+            continue
+        if not isinstance(value, Mapping):
+            return value
+        inner = next((value[key] for key in _AROUND if key in value), None)
+        if inner is None and (
+            _is_tool_message(value) or set(value) <= {"content", "isError", "meta", "blocks"}
+        ):
+            inner = _content(value)
+        if inner is None or inner == "":
+            return value
+        value = decode(inner)
+    return value
+
+
+def _is_tool_message(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return "tool" in (value.get("type"), value.get("role")) or "tool_call_id" in value
+
+
+def _content(message: Mapping[str, Any]) -> Any:
+    data = message.get("data", message.get("kwargs"))
+    place = data if isinstance(data, Mapping) and "content" in data else message
+    return place.get("content", place.get("blocks"))
+
+
+def _telling(found: tuple[Context, ...]) -> tuple[Context, ...]:
+    """The passages, where each is long enough to be one; languages without spaces count by character."""
+    if not found or not all(_is_long(one.text) for one in found):
+        return ()
+    return found
+
+
+def _is_long(text: str) -> bool:
+    return len(text.split(None, _FEWEST_WORDS)) >= _FEWEST_WORDS or (
+        len(text) > _FEWEST_CHARACTERS and not text.isascii()
+    )
+
+
+def _tool_messages(turn: Turn, told: Sequence[Context]) -> Found:
+    """What tools returned, out of the prompts of the answer, where no span of the tools was seen.
+
+    Only what was returned after the user's last words: what stands before belongs to earlier turns.
+    """
+    if any(parsed.result is not None for _, parsed in turn.seen("tool")):
+        return Found()
+    contexts: list[Context] = []
+    for _, parsed in turn.seen("llm"):
+        last = max((at for at, m in enumerate(parsed.messages) if m.role == "user"), default=-1)
+        for message in parsed.messages[last + 1 :]:
+            if message.role == "tool" and message.text:
+                contexts.extend(_listed(message.result) or _telling(passages_of(message.text)))
+    found = unique(contexts)
+    note = "documents taken from messages of tools in the prompt"
+    return Found(contexts=_ranked(found), source="tool", note=note) if found else Found()
 
 
 def _prompt(turn: Turn, told: Sequence[Context]) -> Found:
-    """The passages in a prompt; a tool's message in an agent's."""
+    """The passages in the prompt of the answer."""
     for message in turn.messages:
-        block = context_block(message.text) if message.role != "tool" else ""
+        block = context_block(message.text) if message.role in ("user", "system") else ""
         if block:
-            return replace(_split(block, told, note="documents taken from the prompt"), guessed=True)
+            return replace(_split(block, told, note=sentence("contexts_from_prompt")), guessed=True)
     return Found()
 
 
 def _split(text: str, told: Sequence[Context], *, note: str = "", count: int | None = None) -> Found:
     """Passages of a joined text; with ids and scores where as many are told."""
-    passages = split_passages(text, len(told) if count is None else count)
-    contexts = tuple(Context(text=passage) for passage in passages)
+    contexts = passages_of(text, count=(len(told) if count is None else count) or None)
     if told and len(contexts) != len(told):
         note += f", which could not be split into the {len(told)} that were retrieved"
     return Found(contexts=_ranked(_identified(contexts, told)), note=note)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from steelyard_opentelemetry._contexts import Found, find_contexts
 from steelyard_opentelemetry._turn import Turn
-from steelyard_opentelemetry.dialects import OpenInference, content_switch
+from steelyard_opentelemetry.dialects import OpenInference, advice_of, content_switch
 
 Cause = Literal[
     "content_off",
@@ -17,6 +17,8 @@ Cause = Literal[
     "no_documents",
     "no_answer",
     "no_question",
+    "unlinked",
+    "helper_call",
     "no_retrieval",
     "no_llm_spans",
     "orphan",
@@ -32,16 +34,24 @@ ADVICE: dict[Cause, str] = {
     "documents_without_text": (
         "the retriever's span tells ids and scores only, and no prompt was recorded that could hold the "
         "texts: add an instrumentor of the model client (opentelemetry-instrumentation-genai-openai or its "
-        "like) with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY, or record with "
-        "steelyard_llamaindex or steelyard_langchain instead"
+        "like) with content, below the same span; or set steelyard.contexts on a span of the turn"
     ),
     "no_documents": (
         "something was retrieved and no document is told; set steelyard.contexts on a span of the turn"
     ),
     "no_answer": (
         "no model's reply is in the trace: instrument the model client too, let streams run to their end, "
-        "or set steelyard.answer on a span of the turn. LlamaIndex's own OpenTelemetry integration does not "
-        "write streamed answers down; openinference-instrumentation-llama-index does"
+        "or set steelyard.answer on a span of the turn"
+    ),
+    "unlinked": (
+        "something was retrieved, and no model call shares its trace. If there is one in a trace of its own, "
+        "open one span around both, set session.id or gen_ai.conversation.id on both, link one span to the "
+        "other, or give both the same steelyard.turn; what only has like texts is never joined. If there is "
+        "none, instrument the model client too"
+    ),
+    "helper_call": (
+        "the call grades, routes, ranks or writes a query for a turn; nothing is to be done, unless it is a "
+        "turn: then set steelyard.question, steelyard.contexts and steelyard.answer on a span of it"
     ),
     "no_question": "no question is in the trace; set steelyard.question on a span of the turn",
     "no_retrieval": (
@@ -67,6 +77,8 @@ _WHAT: dict[Cause, str] = {
     "documents_without_text": "documents are told by id and score, without their texts",
     "no_documents": "a retrieval is there, and its documents are not",
     "no_answer": "there is no answer",
+    "unlinked": "what was retrieved stands apart from any model call",
+    "helper_call": "this is a step of a turn, not a turn",
     "no_question": "there is no question",
     "no_retrieval": "nothing was retrieved",
     "no_llm_spans": "there is no LLM work in it",
@@ -100,6 +112,9 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
     cause, switch = _cause(turn, find_contexts(turn) if found is None else found)
     span = turn.root.span
     advice = (switch if cause == "content_off" else "") or ADVICE[cause]
+    if cause in ("no_answer", "documents_without_text"):
+        spoken = {node.parsed.dialect for node in turn.nodes if node.parsed}
+        advice = "; ".join((advice, *advice_of(spoken, cause)))
     return Diagnosis(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -117,6 +132,9 @@ def _cause(turn: Turn, found: Found) -> tuple[Cause, str]:
     missing = not (found.contexts and turn.question and turn.answer)
     left_out = [(node.span, node.parsed) for node in turn.nodes if node.parsed and node.parsed.hidden]
     hidden = [content_switch(parsed.dialect, span.scope) for span, parsed in left_out]
+    if not found.contexts and (withheld := [(n.span, s) for n, s in turn.seen("tool") if s.hidden]):
+        span, parsed = withheld[0]
+        return "content_off", content_switch(parsed.dialect, span.scope)[1]
     # OpenInference says what it hid; the others just leave it out, which may have another reason.
     told = next((switch for dialect, switch in hidden if dialect == OpenInference.name), None)
     if missing and hidden and (told or not _told(turn, found)):
@@ -141,4 +159,13 @@ def _lack(turn: Turn, found: Found) -> Cause:
             return "no_documents"
         lost = turn.root.span.parent_id is not None and not turn.prompts and not turn.answer
         return "orphan" if lost else "no_retrieval"
-    return "no_question" if not turn.question else "no_answer"
+    if not turn.answer and not turn.seen("llm") and _is_retrieval(turn):
+        return "unlinked"
+    if not turn.question:
+        return "no_question"
+    return "helper_call" if turn.answer and found.guessed else "no_answer"
+
+
+def _is_retrieval(turn: Turn) -> bool:
+    """Whether the piece is a retrieval by itself, with no step of a turn around it."""
+    return turn.root.parsed is None or turn.root.parsed.kind in ("retrieval", "rerank")

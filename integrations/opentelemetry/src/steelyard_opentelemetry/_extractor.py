@@ -1,15 +1,14 @@
 """Finding the RAG turns in the spans of some traces.
 
 Two things make it harder than reading each trace by itself. Where a root never ended, or an instrumentor
-starts a new trace halfway, the pieces of one turn have no root in common: they are joined by content, a
-retrieval with the model call whose prompt holds its documents or its query. And two instrumentors that watch
-the same application tell the same turn twice.
+starts a new trace halfway, the pieces of one turn have no root in common: they are joined where an identity
+says that they belong together (`_identity`), never because their texts are alike. And two instrumentors that
+watch the same application tell the same turn twice.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,18 +17,19 @@ from hashlib import blake2b
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
-from steelyard.recording import mark_in_prompt
+from steelyard.recording.provenance import find_passages
 from steelyard_opentelemetry._build import record_of
 from steelyard_opentelemetry._candidates import (
     Candidates,
     candidates_in,
+    holds_content,
     is_judgeable,
-    is_made_by,
-    with_calls,
+    ran_within,
 )
 from steelyard_opentelemetry._contexts import find_contexts
 from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry._fingerprint import TurnFingerprint
+from steelyard_opentelemetry._identity import WaitingPieces, is_certain
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
@@ -78,8 +78,8 @@ class TurnExtractor:
     def __init__(self, *, patience: float = 240.0, most: int = 256) -> None:
         self._patience = int(patience * _NANO)
         self._most = most
-        self._retrieval_parts: deque[Turn] = deque()
-        self._calls: deque[Turn] = deque()
+        self._retrieval_parts = WaitingPieces()
+        self._calls = WaitingPieces()
         self._recent: BoundedDict[bytes, list[TurnFingerprint]] = BoundedDict(max_items=most)
         self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
         self._warn_once = WarnOnce(_log)
@@ -122,8 +122,8 @@ class TurnExtractor:
         joined, left = self._join(lone)
         reading = Extraction()
         for piece in left:
-            if piece.messages and piece.answer and not self._is_late(piece):
-                self._calls.append(piece)
+            if piece.messages and piece.answer:
+                self._calls.add(piece)
             else:
                 self._leftover(piece, reading)
         kept = self._once([*found, *joined])
@@ -143,34 +143,28 @@ class TurnExtractor:
             (self._retrieval_parts, self._patience),
             (self._calls, self._patience // 8),
         ):
-            while waiting and (len(waiting) > self._most or now - waiting[0].root.span.end > patience):
-                self._leftover(waiting.popleft(), reading)
+            while (oldest := waiting.oldest) is not None and (
+                len(waiting) > self._most or now - oldest.root.span.end > patience
+            ):
+                self._leftover(waiting.take(oldest), reading)
         return reading
 
     def close(self) -> Extraction:
         """Give up what is still waiting."""
         reading = Extraction()
         for waiting in (self._retrieval_parts, self._calls):
-            while waiting:
-                self._leftover(waiting.popleft(), reading)
+            while (oldest := waiting.oldest) is not None:
+                self._leftover(waiting.take(oldest), reading)
         return reading
 
     def _with_calls(self, turn: Turn) -> Turn:
         """The turn with the model calls that were made on its behalf, but stand in traces of their own."""
-        merged = with_calls(turn, self._calls)
-        for call in [call for call in self._calls if is_made_by(call, turn)]:
-            self._calls.remove(call)
-        return merged
-
-    def _is_late(self, piece: Turn) -> bool:
-        """Whether a piece only repeats, in another trace, what a recorded turn has told."""
-        span = piece.root.span
-        return any(
-            fingerprint.holds(span.service, span.start)
-            and any(fingerprint.question in text for text in piece.prompts)
-            for fingerprints in self._recent.values()
-            for fingerprint in fingerprints
-        )
+        made = [
+            self._calls.take(call)
+            for call in self._calls.related(turn)
+            if is_certain(call, turn) or (ran_within(call, turn) and holds_content(call, turn))
+        ]
+        return Turn.of(turn.root, [turn, *made]) if made else turn
 
     def _settle(self, turn: Turn, reading: Extraction) -> None:
         """A record, or the reason why there is none."""
@@ -185,7 +179,7 @@ class TurnExtractor:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
         span = turn.root.span
         told = self._told.get(span.trace_id) or ()
-        if span.parent_id in told or (turn.answer and not turn.retrieves and self._is_late(turn)):
+        if span.parent_id in told or not self._once([turn], is_piece=not turn.retrieves):
             self.late += len(turn.nodes)
         elif turn.answer or turn.retrieves or not told:
             self._settle(turn, reading)
@@ -206,26 +200,32 @@ class TurnExtractor:
         left: list[Turn] = []
         for piece in sorted(pieces, key=lambda piece: piece.root.span.start):
             if piece.retrieves:
-                self._retrieval_parts.append(piece)
+                self._retrieval_parts.add(piece)
                 continue
             parts = self._retrieval_parts_of(piece) if piece.messages else []
             if parts:
                 for part in parts:
-                    self._retrieval_parts.remove(part)
+                    self._retrieval_parts.take(part)
                 joined.append(Turn.of(_root(piece, parts), [*parts, piece]))
             else:
                 left.append(piece)
         return joined, left
 
     def _retrieval_parts_of(self, piece: Turn) -> list[Turn]:
-        """The retrievals whose documents or query stand in a model call's prompt, one for each query."""
-        found: dict[str, Turn] = {}
-        for part in self._retrieval_parts:
-            if _fits(part, piece, self._patience):
-                found[part.question] = part
+        """The retrievals that belong to a model call, one for each query.
+
+        An explicit link is enough. A trace or a session may hold several turns, so that the prompt has to
+        hold the documents too, or at least the query.
+        """
+        related = self._retrieval_parts.related(piece)
+        certain = [part for part in related if is_certain(part, piece)]
+        if certain:
+            return certain
+        timely = [part for part in related if _is_before(part, piece, self._patience)]
+        found = {part.question: part for part in _used(timely, piece)}
         return list(found.values())
 
-    def _once(self, turns: Sequence[Turn]) -> list[Turn]:
+    def _once(self, turns: Sequence[Turn], *, is_piece: bool = False) -> list[Turn]:
         """Each turn once, told by whoever tells most, where several dialects tell the same one."""
         kept: list[Turn] = []
         for turn in sorted(turns, key=_telling, reverse=True):
@@ -234,7 +234,7 @@ class TurnExtractor:
                 text = f"{turn.question}\0{turn.answer}".encode(errors="surrogatepass")
                 key = blake2b(text, digest_size=16).digest()
                 others = self._recent[key] = self._recent.get(key, [])
-                if any(fingerprint.is_twin(other) for other in others):
+                if any(fingerprint.is_twin(other, is_piece=is_piece) for other in others):
                     continue
                 others.append(fingerprint)
                 del others[:-_MOST_TWINS]
@@ -251,19 +251,31 @@ def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:
         yield list(found.values())
 
 
-def _fits(part: Turn, piece: Turn, patience: int) -> bool:
-    """Whether a model call used what was retrieved: its prompt holds the documents, or at least the query."""
+def _is_before(part: Turn, piece: Turn, patience: int) -> bool:
+    """Whether a retrieval came before a model call of the same process, and not too long before."""
     span, after = part.root.span, piece.root.span
     if span.service != after.service or not 0 <= after.end - span.start <= patience + after.end - after.start:
         return False
-    if after.end < span.end and span.trace_id != after.trace_id:
-        return False
-    found = find_contexts(part)
-    if found.contexts:
-        return any(context.in_prompt for context in mark_in_prompt(found.contexts, piece.prompts))
-    query = " ".join(part.question.split())
+    return after.end >= span.end or span.trace_id == after.trace_id
+
+
+def _used(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
+    """The retrievals of which a model call's prompt holds a document, or where none is told, the query."""
+    texts = [[context.text for context in find_contexts(part).contexts] for part in parts]
+    every = list(dict.fromkeys(text for each in texts for text in each))
+    seen = {
+        text
+        for text, sighting in zip(every, find_passages(every, piece.prompts), strict=True)
+        if sighting.found
+    }
     prompts = " ".join(" ".join(piece.prompts).split())
-    return len(query.split()) >= _FEWEST_WORDS and query in prompts
+    used: list[Turn] = []
+    for part, each in zip(parts, texts, strict=True):
+        query = " ".join(part.question.split())
+        asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
+        if (seen.intersection(each)) or (not each and asked):
+            used.append(part)
+    return used
 
 
 def _root(piece: Turn, parts: Sequence[Turn]) -> Node:

@@ -26,11 +26,16 @@ class TurnFingerprint:
         dialects = frozenset(node.parsed.dialect for node in turn.nodes if node.parsed)
         return cls(dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT])
 
-    def is_twin(self, other: TurnFingerprint) -> bool:
-        """Whether two turns with the same question and answer are one, seen by two instrumentors."""
+    def is_twin(self, other: TurnFingerprint, *, is_piece: bool) -> bool:
+        """Whether two turns with the same question and answer are one, seen by two instrumentors.
+
+        Args:
+            other: The turn that was told before.
+            is_piece: Whether this is a lone model call; one that ran within the other turn is that turn's.
+        """
+        if self.service != other.service:
+            return False
+        if is_piece:
+            return other.start <= self.start <= other.end
         overlap = self.start <= other.end and other.start <= self.end
         return overlap and self.dialects != other.dialects
-
-    def holds(self, service: str, moment: int) -> bool:
-        """Whether a moment in a process lies within the turn."""
-        return service == self.service and self.start <= moment <= self.end

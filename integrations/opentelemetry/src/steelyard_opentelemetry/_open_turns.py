@@ -12,7 +12,7 @@ Pure bookkeeping: the caller tells the time, and brings its own lock.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from steelyard_opentelemetry._candidates import Candidates
@@ -194,8 +194,12 @@ class OpenTurns:
         """
         found: list[Candidates] = []
         trace.look = now + self._ttl
-        busy = {self._top(trace, span.started.parent_id, span.started.start) for span in trace.open.values()}
-        for top, keys in self._fragments(trace).items():
+        tops = _Tops(trace.ended)
+        busy = {tops.above(span.started) for span in trace.open.values()}
+        fragments: dict[str, list[str]] = {}
+        for key in trace.ended:
+            fragments.setdefault(tops.of(key), []).append(key)
+        for top, keys in fragments.items():
             if top in busy:
                 continue
             age = now - max(trace.arrived[key] for key in keys)
@@ -214,29 +218,6 @@ class OpenTurns:
                 found.append(self._take(trace_id, trace, keys))
         return found
 
-    def _fragments(self, trace: _Trace) -> dict[str, list[str]]:
-        fragments: dict[str, list[str]] = {}
-        for key in trace.ended:
-            top = self._top(trace, key)
-            if top is not None:
-                fragments.setdefault(top, []).append(key)
-        return fragments
-
-    def _top(self, trace: _Trace, key: str | None, begun: int = 0) -> str | None:
-        """The uppermost ended span above one, over ended spans only; None where it is not ended itself.
-
-        A span that began after its supposed parent had ended stands by itself: a context has leaked.
-        """
-        top: str | None = None
-        seen: set[str] = set()
-        while key is not None and key in trace.ended and key not in seen:
-            span = trace.ended[key]
-            if begun > span.end:
-                break
-            seen.add(key)
-            top, begun, key = key, span.start, span.parent_id
-        return top
-
     def _holders(self, trace: _Trace, key: str | None) -> list[str]:
         """The open spans above that may stand for the turn."""
         seen: list[str] = []
@@ -244,3 +225,35 @@ class OpenTurns:
             seen.append(key)
             key = trace.open[key].started.parent_id
         return [key for key in seen if known_scope(trace.open[key].started.scope)]
+
+
+class _Tops:
+    """The uppermost ended span above each, over ended spans only; every span is walked over once.
+
+    A span that began after its supposed parent had ended stands by itself: a context has leaked.
+    """
+
+    def __init__(self, ended: Mapping[str, Span]) -> None:
+        self._ended = ended
+        self._known: dict[str, str] = {}
+
+    def above(self, started: Started) -> str | None:
+        """The top above a span that is open; None where its parent has not ended."""
+        parent = self._ended.get(started.parent_id or "")
+        return None if parent is None or started.start > parent.end else self.of(parent.span_id)
+
+    def of(self, key: str) -> str:
+        """The top above a span that has ended; the span itself where nothing is above it."""
+        way: dict[str, None] = {}
+        at = key
+        while at not in self._known and at not in way:
+            way[at] = None
+            span = self._ended[at]
+            parent = self._ended.get(span.parent_id or "")
+            if parent is None or span.start > parent.end:
+                break
+            at = parent.span_id
+        # In a circle, which only a broken exporter writes, the span where it was entered again is the top.
+        top = self._known.get(at, at)
+        self._known.update(dict.fromkeys(way, top))
+        return top

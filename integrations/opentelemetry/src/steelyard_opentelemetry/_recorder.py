@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from steelyard._internal.warn_once import WarnOnce
-from steelyard.recording import TurnTarget, check_positive, checked_target, is_unrecorded
+from steelyard.recording import (
+    OnRecord,
+    TurnTarget,
+    changed,
+    check_function,
+    check_positive,
+    checked_target,
+    is_unrecorded,
+)
 from steelyard_opentelemetry._diagnosis import Diagnosis
 from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry._hook import content_of
@@ -34,7 +42,7 @@ _log = logging.getLogger("steelyard.opentelemetry")
 _KEPT_DIAGNOSES = 100
 _LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
 _EXIT_SECONDS = 5.0
-_EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan"})
+_EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +90,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         max_traces: How many traces may be incomplete at once; beyond, the one without news for longest is
             evicted, and counted.
         max_spans: How many ended spans are kept at most.
+        on_record: Called with every Record before it is handed over; may return a changed one.
 
     Raises:
         ConfigurationError: If a limit is not positive or the monitor cannot take Records.
@@ -95,10 +104,13 @@ class EvaluationSpanProcessor(SpanProcessor):
         max_traces: int = 1000,
         ttl: float = 120.0,
         max_spans: int = 100_000,
+        on_record: OnRecord | None = None,
     ) -> None:
         limits = {"quiet": quiet, "ttl": ttl, "max_traces": max_traces, "max_spans": max_spans}
         for name, value in limits.items():
             check_positive(name, value)
+        check_function("on_record", on_record)
+        self._on_record = on_record
         self._monitor = _default_monitor() if monitor is None else checked_target(monitor)
         self._warn_once = WarnOnce(_log)
         self._limits = {"quiet": quiet, "ttl": ttl, "max_traces": max_traces, "max_spans": max_spans}
@@ -132,14 +144,14 @@ class EvaluationSpanProcessor(SpanProcessor):
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Note that a span has begun."""
         if is_unrecorded():
-            self._ignored.add(span.context.span_id)
+            self._ignored.add(_id_of(span))
             return
         self._put(span, True)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Note that a span has ended."""
-        if self._ignored and span.context.span_id in self._ignored:
-            self._ignored.discard(span.context.span_id)
+        if self._ignored and (number := _id_of(span)) in self._ignored:
+            self._ignored.discard(number)
             return
         self._put(span, False)
 
@@ -254,7 +266,7 @@ class EvaluationSpanProcessor(SpanProcessor):
                 )
         for record in reading.records:
             try:
-                self._monitor.submit(record)
+                self._monitor.submit(changed(record, self._on_record))
                 self._tally["records"] += 1
                 if self._tally["records"] == 1:
                     # The Monitor has begun with this one, and registered after us.
@@ -315,6 +327,12 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._wake.set()
         with self._lock:
             self._work(everything=True)
+
+
+def _id_of(span: ReadableSpan) -> int:
+    """A span's id; 0 for an odd one, which must not raise where it ends."""
+    context = getattr(span, "context", None)
+    return getattr(context, "span_id", 0)
 
 
 class _WeakCall:

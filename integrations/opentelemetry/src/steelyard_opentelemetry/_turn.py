@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from steelyard.recording.provenance import (
+    AnswerCalls,
+    Asked,
+    ModelCall,
+    calls_behind,
+    is_helper_reply,
+    question_in,
+    question_in_prompt,
+    user_question,
+)
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._prompt import question_of_prompt
+from steelyard_opentelemetry.spans._payload import answer_in
 from steelyard_opentelemetry.spans._tree import Node
 
 _ASKED = re.compile(r"^(?:user_?)?(?:question|query|query_str|input|q)$", re.IGNORECASE)
+_CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
+_HEAD = 20_000
+_CUT = "..."
+_REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
 
 
 @dataclass(eq=False)
@@ -27,6 +42,8 @@ class Turn:
     """Trace ids of pieces that came from elsewhere."""
     found: object = None
     """What `find_contexts` found, once it has looked."""
+    is_call_assumed: bool = False
+    """Whether the call that made the answer is known only because no other one can have."""
 
     @classmethod
     def below(cls, root: Node) -> Turn:
@@ -79,50 +96,159 @@ class Turn:
         )
 
     @cached_property
+    def found_nothing(self) -> bool:
+        """Whether every retrieval told that it returned nothing."""
+        retrievals = self.seen("retrieval", "rerank")
+        return bool(retrievals) and all(parsed.empty for _, parsed in retrievals)
+
+    @cached_property
+    def calls(self) -> list[ModelCall]:
+        """All model calls, in order of start.
+
+        Where the reply of one alone was not seen, or of those of one conversation, and no other's is in the
+        answer, the answer is the last one's: some instrumentors do not write down what was streamed.
+        """
+        told = self._told_calls
+        silent = [at for at, call in enumerate(told) if not call.replies and call.prompts]
+        if not silent or not self.answer or not _goes_on([told[at] for at in silent]):
+            return told
+        if len(told) == 1 or calls_behind(told, self.answer, queries=self.queries).known:
+            return told
+        told[silent[-1]] = replace(told[silent[-1]], reply=self.answer)
+        self.is_call_assumed = True
+        return told
+
+    @property
+    def _told_calls(self) -> list[ModelCall]:
+        return [
+            ModelCall(
+                prompts=tuple(message.text for message in parsed.messages if message.text),
+                reply=parsed.answer,
+                arguments=parsed.arguments,
+                started=float(node.span.start),
+                name=node.span.name,
+            )
+            for node, parsed in self.seen("llm")
+        ]
+
+    @cached_property
+    def behind(self) -> AnswerCalls:
+        """Which of the calls made the answer."""
+        return calls_behind(self.calls, self.answer, queries=self.queries)
+
+    @cached_property
     def messages(self) -> list[Message]:
-        """Everything that models were sent."""
-        return [message for _, parsed in self.seen("llm") for message in parsed.messages]
+        """What the models that made the answer were sent; what all were sent, where these are not known."""
+        llms = self.seen("llm")
+        chosen = [llms[at] for at in self.behind.all] or llms
+        return [message for _, parsed in chosen for message in parsed.messages]
 
     @cached_property
     def prompts(self) -> list[str]:
         """The texts that models were sent."""
-        return [message.text for message in self.messages if message.text]
+        return [text for call in self.calls for text in call.prompts]
+
+    @cached_property
+    def queries(self) -> list[str]:
+        """What retrievers were asked."""
+        return [parsed.query for _, parsed in self.seen("retrieval") if parsed.query]
 
     @cached_property
     def answer(self) -> str:
-        """What the turn came to: the user's mark, the root's output, else the last model's last words."""
+        """What the turn came to: the user's mark, the root's output, else the last reply that answers."""
         marked = [parsed.answer for _, parsed in self.seen("turn") if parsed.answer]
         if marked:
             return marked[0]
         own = self.root.parsed.answer if self.root.parsed else ""
-        if own:
-            return own
-        models = [(node, parsed) for node, parsed in self.seen("llm") if parsed.answer]
+        if own.endswith(_CUT):
+            # Shown objects are cut; a model's reply may hold the whole.
+            stem = own.removesuffix(_CUT)
+            whole = (parsed.answer for _, parsed in self.seen("llm") if parsed.answer.startswith(stem))
+            return next(whole, own)
+        return own or self._last_reply()
+
+    def _last_reply(self) -> str:
+        """The last reply, or the last answer of a service that retrieves and answers in one span.
+
+        Verdicts, scores, routes and queries are not answers, whichever was last.
+        """
+        asked = {" ".join(query.split()) for query in self.queries}
+        models = [
+            (node, parsed)
+            for node, parsed in self.seen("llm", "retrieval")
+            if parsed.answer
+            and not is_helper_reply((parsed.answer,))
+            and " ".join(parsed.answer.split()) not in asked
+        ]
         outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
         last = max(outside or models, key=lambda found: found[0].span.end, default=None)
-        return last[1].answer if last else ""
+        form = self._form(last[0].span.end if last else 0)
+        if form or last is None:
+            return form
+        reasoned = _REASONED.match(last[1].answer)
+        return reasoned[1].strip() if reasoned else last[1].answer
 
-    @cached_property
+    def _form(self, since: int) -> str:
+        """The answer in a form that a model filled in last, after which no tool ran."""
+        tools = [node.span.start for node, _ in self.seen("tool")]
+        filled = [
+            parsed.arguments[-1]
+            for node, parsed in self.seen("llm")
+            if parsed.arguments and node.span.end > since and node.span.end >= max(tools, default=0)
+        ]
+        return answer_in(filled[-1]) if filled else ""
+
+    @property
     def question(self) -> str:
         """The user's own words, as near to the root as they are told."""
-        marked = [parsed.question for _, parsed in self.seen("turn") if parsed.question]
-        outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
-        found = [*marked, *filter(None, outer)]
-        if found:
-            return found[0]
-        ways = (
-            (self._asked, self._variable, self._query)
-            if self.agentic
-            else (self._variable, self._query, self._asked)
-        )
-        return next((text for way in ways if (text := way())), "")
+        return self.asked.question
 
-    def _asked(self) -> str:
-        """The user's last words in the first prompt; in a prompt that names a question, that one."""
+    @property
+    def standalone(self) -> str:
+        """The question as a retriever was asked it, where a conversation was condensed."""
+        return self.asked.standalone or ""
+
+    @cached_property
+    def asked(self) -> Asked:
+        """What the user asked, and the form of it that stands without the conversation."""
+        outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
+        marked = [parsed.question for _, parsed in self.seen("turn") if parsed.question]
+        if marked:
+            return Asked(question=marked[0])
+        queries = [parsed.query for _, parsed in self.outermost("retrieval") if parsed.query]
+        replies = [text for call in self.calls for text in call.replies]
+        named, said = question_in_prompt(self._said), question_in(self._said)
+        ways = (named or said, self._variable()) if self.agentic else (self._variable(), named)
+        told = [*filter(None, outer), *ways]
+        condensed = queries if self._is_condensed and len(set(queries)) == 1 and not self.agentic else ()
+        asked = user_question(
+            told, queries=condensed or queries, replies=replies, in_conversation=bool(condensed)
+        )
+        return asked if asked.question or not said else user_question([said], replies=replies)
+
+    @cached_property
+    def _is_condensed(self) -> bool:
+        """Whether there was a conversation before the question."""
+        if any(parsed.in_conversation for _, parsed in self.seen("chain", "agent")):
+            return True
         for _, parsed in self.seen("llm"):
+            roles = [message.role for message in parsed.messages]
+            last = max((at for at, role in enumerate(roles) if role == "user"), default=0)
+            if "assistant" in roles[:last]:
+                return True
+        asked = {" ".join(query.split()) for query in self.queries}
+        writers = [call for call in self.calls if " ".join(call.reply.split()) in asked]
+        return any(_CONDENSING.search(text[:_HEAD]) for call in writers for text in call.prompts)
+
+    @cached_property
+    def _said(self) -> str:
+        """The user's last words in the first prompt, outside of tools where there are any."""
+        llms = [(node, parsed) for node, parsed in self.seen("llm") if parsed.messages]
+        outside = [found for found in llms if "tool" not in self.above[id(found[0])]]
+        for _, parsed in outside or llms:
             said = [message.text for message in parsed.messages if message.role == "user" and message.text]
             if said:
-                return question_of_prompt(said[-1]) or said[-1]
+                return said[-1]
         return ""
 
     def _variable(self) -> str:
@@ -134,13 +260,8 @@ class Turn:
         ]
         return variables[0].strip() if variables else ""
 
-    def _query(self) -> str:
-        return next((parsed.query for _, parsed in self.outermost("retrieval") if parsed.query), "")
 
-    @cached_property
-    def standalone(self) -> str:
-        """The question as a retriever was asked it, where that is a rewritten one."""
-        if self.agentic:
-            return ""
-        queries = {parsed.query for _, parsed in self.outermost("retrieval") if parsed.query}
-        return next(iter(queries)) if len(queries) == 1 and self.question not in queries else ""
+def _goes_on(calls: Sequence[ModelCall]) -> bool:
+    """Whether each call was sent what the one before was, and maybe more: the steps of one agent."""
+    prompts = ["\n".join(call.prompts).rstrip() for call in calls]
+    return all(after.startswith(before) for before, after in itertools.pairwise(prompts))

@@ -52,7 +52,7 @@ def estimate(job: ScoreOptions) -> int:
             raise SteelyardError(
                 f"no plan: {summary.metric}: {summary.explanations[next(iter(summary.failed))]}"
             )
-    price, sources = _price(judge.usage, job.judge.base_url)
+    price, sources = price_of_all(judge.usage, job.judge.base_url)
     total = _total(job.source, records)
     console.print(_headline(job, judge.name, len(records), total, len(suite)))
     console.print(_table(sum(judge.usage.values(), Usage()), price, len(records), total))
@@ -61,7 +61,7 @@ def estimate(job: ScoreOptions) -> int:
     return 1 if bad.count else 0
 
 
-def _price(usage: Mapping[str, Usage], base_url: str | None) -> tuple[float | None, list[str]]:
+def price_of_all(usage: Mapping[str, Usage], base_url: str | None) -> tuple[float | None, list[str]]:
     """What all models cost together, if all prices are known, and where each comes from."""
     found = [price_of(spent, model=model, base_url=base_url) for model, spent in usage.items()]
     known = [dollars for dollars, _ in found if dollars is not None]

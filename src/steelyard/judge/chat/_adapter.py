@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from steelyard._internal.per_loop import PerLoopSemaphore
+from steelyard._internal.redact import error_words, redacted
 from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
 from steelyard.judge._openai_client import named_error
 from steelyard.judge.chat._kinds import KINDS
@@ -66,12 +67,12 @@ def _named(error: Exception, name: str) -> JudgeError:
     """Providers' errors differ in everything but the HTTP status that most of them carry."""
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
     if not isinstance(status, int):
-        return JudgeUnavailable(f"{name}: {type(error).__name__}: {error}", cause="unreachable")
+        return JudgeUnavailable(f"{name}: {error_words(error)}", cause="unreachable")
     headers = getattr(getattr(error, "response", None), "headers", None)
     code = getattr(error, "code", None)
     return named_error(
         status,
-        str(error),
+        redacted(str(error)),
         code=code if isinstance(code, str) else None,
         headers=headers if isinstance(headers, Mapping) else {},
         where=name,

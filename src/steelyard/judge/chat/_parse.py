@@ -1,9 +1,11 @@
 """Reading a chat model's reply: what is complete and unambiguous is taken, everything else is named.
 
-A server that enforces the schema sends exactly one JSON object. The others send it with prose around it, in a
-code fence, twice, or cut off in the middle. The rules that keep a hostile text, quoted by the model, from
-becoming a verdict: only JSON counts, never prose, and no value that is cut off; objects or keys that occur
-more than once have to agree; and a word or a number is an answer only if it is one of those that were
+A server that enforces the schema sends exactly one JSON object. Others put it into a code fence, or cut it
+off in the middle. The rules that keep a hostile text, quoted by the model, from becoming a verdict: the reply
+is the object, from its first character to its last (white space, one code fence around the whole and the
+model's own thoughts before it aside), and never a text that an object stands in; a reply that was cut off
+counts as far as its values are complete; a key that occurs twice has to agree with itself; what stands in the
+judged material is a quotation; and a word or a number is an answer only if it is one of those that were
 offered.
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +22,17 @@ from steelyard.questions import Answer, Question, Request, Unanswered
 
 # Only at the very beginning: further on the tags may be quoted, and cutting there would splice two answers.
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```[ \t]*(?:json|JSON)?[ \t]*\r?\n")
+# What may stand behind the last complete value of a reply that was cut off: pieces of JSON, the last of which
+# may be incomplete. Words of prose are none.
+_REST = re.compile(
+    r"(?:[ \t\r\n{}\[\]:,]|\"(?:[^\"\\]|\\.)*+\"|-?[0-9][0-9.eE+-]*+|true|false|null)*+"
+    r"(?:\"(?:[^\"\\]|\\.)*+\\?|tr?u?|fa?l?s?|nu?l?|-)?",
+    re.DOTALL,
+)
 _SPACE = " \t\r\n"
 _ATTEMPTS = 200
+_QUOTES = str.maketrans("“”„‟«»", '""""""', "\\")
 
 
 class _Ambiguous:
@@ -72,40 +83,68 @@ def answers_in(text: object, request: Request) -> tuple[dict[str, Answer], Parse
 
 
 def find(text: str, request: Request) -> ParsedReply | None:
-    """The keyed values in a reply; None where it holds no JSON object that answers anything.
-
-    An object that stands in the judged material word for word is a quotation and does not count. Of several
-    others (a draft and its correction), only what stands in all of them does.
+    """The keyed values of a reply; None where it is not a JSON object that answers something.
 
     Args:
         text: The model's reply.
         request: The questions; keys of theirs tell an answer from other JSON.
     """
     blank = _THOUGHT.sub(lambda match: " " * len(match[0]), text)
-    quotable = _quotable(request)
-    objects = [
-        found
-        for found in _objects(blank, request.questions)
-        if not (quotable and _squeezed(blank[found.start : found.end]) in quotable)
-    ]
-    if not objects:
+    found = _whole(blank, request.questions)
+    if found is None or _is_quoted(found, blank, request):
         return None
     values: dict[str, Any] = {}
     places: dict[str, tuple[int, int]] = {}
-    for key, value, place in (pair for found in objects for pair in found.pairs):
+    for key, value, place in found.pairs:
         values[key] = value if key not in values or _equal(values[key], value) else _AMBIGUOUS
         places[key] = place
-    everywhere = set(values).intersection(*({key for key, _, _ in found.pairs} for found in objects))
-    return ParsedReply({key: values[key] for key in values if key in everywhere}, places)
+    return ParsedReply(values, places)
 
 
-def _quotable(request: Request) -> str:
-    """The judged texts that a reply could quote an answer from, without blanks; mostly empty."""
+def _whole(text: str, questions: Mapping[str, Question]) -> _Object | None:
+    """The object that a reply is, whole or cut off; None where it is anything else."""
+    start = _skip(text, 0)
+    fence = _FENCE.match(text, start)
+    found = _scan(text, _skip(text, fence.end()) if fence else start)
+    if found is None:
+        return None
+    rest = text[found.end :] if found.complete else ""
+    if rest.strip(_SPACE).removeprefix("```" if fence else "").strip(_SPACE):
+        return None
+    if not found.complete and not _REST.fullmatch(text, found.end):
+        return None
+    if found.complete and not found.keys & questions.keys() and len(found.pairs) == 1:
+        ((_, value, (begin, _)),) = found.pairs  # {"answers": {...}}
+        found = _scan(text, begin) if isinstance(value, dict) else None
+    return found if found is not None and found.keys & questions.keys() else None
+
+
+def _is_quoted(found: _Object, text: str, request: Request) -> bool:
+    """Whether a reply says nothing but what stands in the judged material."""
     view = request.view
     contexts = [context.text for context in (*(view.contexts or ()), *(view.reference_contexts or ()))]
     said = [question.quoted for question in request.questions.values()]
-    together = "\n".join(filter(None, (view.question, view.answer, view.reference, *contexts, *said)))
-    return _squeezed(together) if any(f'"{key}"' in together for key in request.questions) else ""
+    material = "\n".join(filter(None, (view.question, view.answer, view.reference, *contexts, *said)))
+    if not any(key in material for key in found.keys):
+        return False
+    if _squeezed(text[found.start : found.end]) in _squeezed(material):
+        return True
+    # In other words of JSON: quoted in typographic marks, escaped, in another order, in several pieces.
+    quoted = [*_pairs(material), *_pairs(material.translate(_QUOTES))]
+    return bool(found.pairs) and all(
+        any(key == other and _equal(value, given) for other, given in quoted) for key, value, _ in found.pairs
+    )
+
+
+def _pairs(material: str) -> Iterable[tuple[str, Any]]:
+    """The keyed values that stand in a text, wherever they do."""
+    at = material.find("{")
+    for _ in range(_ATTEMPTS):
+        found = _scan(material, at) if at >= 0 else None
+        if found is None:
+            return
+        yield from ((key, value) for key, value, _ in found.pairs)
+        at = material.find("{", found.end if found.complete else at + 1)
 
 
 def _squeezed(text: str) -> str:
@@ -118,32 +157,24 @@ def _equal(one: Any, other: Any) -> bool:
 
 @dataclass(slots=True)
 class _Object:
-    """One outermost JSON object, as far as it is complete."""
+    """One JSON object, as far as it is complete."""
 
     start: int
     end: int
+    """One past its last character, or past its last complete value."""
+    complete: bool = False
     pairs: list[tuple[str, Any, tuple[int, int]]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
 
 
-def _objects(text: str, questions: Mapping[str, Question]) -> Iterator[_Object]:
-    """The objects in a text that answer, or begin to answer, one of the questions."""
-    at = text.find("{")
-    for _ in range(_ATTEMPTS):
-        if at < 0:
-            return
-        found = _scan(text, at)
-        if found.keys & questions.keys():
-            yield found
-            at = text.find("{", found.end)
-        else:
-            at = text.find("{", at + 1)
-
-
-def _scan(text: str, start: int) -> _Object:
-    """Read the object that opens at `start`. What is cut off within it is not looked at for objects again."""
-    found = _Object(start, len(text))
+def _scan(text: str, start: int) -> _Object | None:
+    """Read the object that opens at `start`; None where none does."""
+    if text[start : start + 1] != "{":
+        return None
+    found = _Object(start, start + 1)
     at = _skip(text, start + 1)
+    if text[at : at + 1] == "}":
+        found.end, found.complete = at + 1, True
     try:
         while text[at : at + 1] == '"':
             key, at = _DECODER.raw_decode(text, at)
@@ -157,8 +188,8 @@ def _scan(text: str, start: int) -> _Object:
             if text[at : at + 1] not in (",", "}"):
                 return found
             found.pairs.append((key, value, (begin, end)))
-            if text[at] == "}":
-                found.end = at + 1
+            found.end, found.complete = at + 1, text[at] == "}"
+            if found.complete:
                 return found
             at = _skip(text, at + 1)
     except (ValueError, RecursionError):

@@ -54,7 +54,7 @@ def _fields(question: Question) -> list[Any]:
 def whole(request: Request, answers: Mapping[str, Answer]) -> bool:
     """Whether every question was answered, and well: nothing else is worth keeping."""
     return all(
-        check(question, answers.get(key)) is answers.get(key) and isinstance(answers[key], _STORABLE)
+        isinstance(check(question, answers.get(key)), _STORABLE)
         for key, question in request.questions.items()
     )
 
@@ -64,7 +64,8 @@ _STORABLE = (YesNo, Level, ChosenOption, Texts)
 
 def dump(answers: Mapping[str, Answer]) -> str:
     """Answers as JSON."""
-    return json.dumps({key: [type(answer).__name__, _plain(answer)] for key, answer in answers.items()})
+    kept = {key: [type(answer).__name__, _plain(answer)] for key, answer in answers.items()}
+    return json.dumps(kept, default=float)  # numbers of other kinds, such as numpy's
 
 
 def _plain(answer: Answer) -> dict[str, Any]:

@@ -106,6 +106,8 @@ def _from_file(named: str | None, folder: Path) -> dict[str, tuple[Any, str]]:
         return {}
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: it is nested too deeply") from None
     for name in data:
         _check_known(name, str(path))
     return {name: (value, str(path)) for name, value in data.items()}
@@ -122,7 +124,7 @@ def _check_known(option: str, where: str) -> None:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         return text
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
+from steelyard._internal.redact import error_place
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import unrecorded
@@ -91,6 +92,6 @@ class Notifier:
         try:
             callback(evaluation)
         except BaseException as error:  # noqa: BLE001 - the user's function may raise anything, also SystemExit
-            self._warn(number, "an on_evaluation callback raised", exc_info=error)
+            self._warn(number, "an on_evaluation callback raised %s", error_place(error))
         if (seconds := time.monotonic() - started) > 1:
             self._warn(number, "an on_evaluation callback took %.1f s", seconds)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from steelyard.online._masking import without_content
 from steelyard.online.config._options import MonitorOptions
-from steelyard.online.delivery._sink_writer import SinkCounts, SinkWriter
+from steelyard.online.delivery._sink_counts import SinkCounts
+from steelyard.online.delivery._sink_writer import SinkWriter
 from steelyard.scores import Evaluation, Usage
+
+_LOOK = 0.1
+_ROOM = 0.02
 
 
 class Delivery:
@@ -25,18 +30,73 @@ class Delivery:
         """What became of the Evaluations, by sink."""
         return {writer.name: writer.counts for writer in self._writers}
 
+    @property
+    def restarts(self) -> int:
+        """How often a sink would have ended its thread."""
+        return sum(writer.restarts for writer in self._writers)
+
+    def start(self) -> None:
+        """Start each sink's thread; called where the Monitor's own thread is started.
+
+        Raises:
+            RuntimeError: If the interpreter refuses new threads.
+            OSError: If there are no file descriptors.
+        """
+        for writer in self._writers:
+            writer.start()
+
     def strip(self, evaluation: Evaluation) -> Evaluation:
         """The Evaluation as it may be kept."""
         return evaluation if self._store_content else without_content(evaluation)
 
-    async def deliver(self, evaluation: Evaluation) -> None:
-        """Tell everybody; returns when each sink has it or has lost it."""
+    async def room(self) -> None:
+        """Wait until every sink has room for another Evaluation."""
+        while any(writer.full for writer in self._writers):  # noqa: ASYNC110 - other threads make room
+            await asyncio.sleep(_ROOM)
+
+    def deliver(self, evaluation: Evaluation, settled: Callable[[], None]) -> None:
+        """Hand an Evaluation to everybody.
+
+        Args:
+            evaluation: What was judged.
+            settled: Called in the running loop as soon as each sink has it or has lost it.
+        """
         self.usage += evaluation.usage
         evaluation = self.strip(evaluation)
         self._tell(evaluation)
-        if self._writers:
-            await asyncio.gather(*(writer.write(evaluation) for writer in self._writers))
+        loop = asyncio.get_running_loop()
+        left = len(self._writers)
+        if not left:
+            settled()
 
-    async def close(self) -> None:
-        """Close the sinks."""
-        await asyncio.gather(*(writer.close() for writer in self._writers))
+        def count() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                settled()
+
+        def one_settled() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(count)
+
+        for writer in self._writers:
+            writer.put(evaluation, one_settled)
+
+    async def watch(self) -> None:
+        """Replace the threads of sinks that hang, until cancelled."""
+        while True:
+            for writer in self._writers:
+                writer.look()
+            await asyncio.sleep(_LOOK)
+
+    def stop(self) -> None:
+        """Ask the sinks' threads to close them; does not wait."""
+        for writer in self._writers:
+            writer.stop()
+
+    def close(self, timeout: float) -> None:
+        """Close the sinks side by side, within this time; blocks."""
+        deadline = time.monotonic() + timeout
+        self.stop()
+        for writer in self._writers:
+            writer.close(max(0.0, deadline - time.monotonic()))

@@ -5,21 +5,32 @@ makes every other thread block, which hands the interpreter on while the lock is
 four busy threads such a convoy turns a microsecond into half a millisecond for every call. So a submitting
 thread only appends to a list, which is atomic, and then tries the lock without waiting: who gets it enters
 what is on the list into the ledger and the queue; who does not leaves that to the next one, or to the worker.
+
+A signal handler, a finalizer or a debugger may strike between any two of these steps in a thread that holds
+the lock, submit a turn or ask for counts itself, or raise. So the lock is re-entrant, and is taken and let go
+by `with` on methods written in C, between which and the block Python lets no handler in; a `try` after
+`acquire()` would leave such a gap. What a handler that raises can cost is the one turn at hand, uncounted.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 
 from steelyard.errors import SkipReason
 from steelyard.online.queue._feedback import Feedback, Kept
 from steelyard.online.queue._ledger import Counts, FinalState, Ledger
 from steelyard.online.queue._turns import Closed, Queued
+from steelyard.record import Record
+from steelyard.recording import Draft
 
 _Entry = Queued | SkipReason
+_SHORTEST = 0.0005
+_LONGEST = 0.01
 
 
 class Inbox:
@@ -36,8 +47,8 @@ class Inbox:
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._wake = wake
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
+        self._lock = threading.RLock()
+        self._try_lock = _without_waiting(self._lock)
         self._entries: deque[_Entry] = deque()
         self._items: deque[Queued] = deque()
         self._ledger = Ledger()
@@ -46,6 +57,8 @@ class Inbox:
         self._feedback = feedback
         self.closed = False
         """Whether turns that come now are refused."""
+        self.decided: Callable[[Record | Draft, str], None] = lambda turn, reason: None
+        """Told of each turn that will not be judged; called where nothing is locked."""
 
     def put(self, entry: _Entry) -> None:
         """Take in a turn, or the reason why one is skipped. Never waits."""
@@ -54,23 +67,27 @@ class Inbox:
 
     def take(self, most: int) -> list[Queued]:
         """The oldest turns, without waiting for any; maybe none."""
-        with self._entered():
+        with self._lock:
+            rouse = self._enter()
             taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
             self._bytes -= sum(item.size for item in taken)
+        self._catch_up(rouse=rouse)
         return taken
 
     def sleep(self) -> bool:
         """Ask to be woken for the next turn; False where one has come in the meantime."""
-        with self._entered():
-            self._asleep = not self._items
-            return self._asleep
+        with self._lock:
+            rouse = self._enter()
+            asleep = self._asleep = not self._items
+        self._catch_up(rouse=rouse)
+        return asleep
 
     def settle(self, state: FinalState, reason: str = "", *, count: int = 1) -> None:
         """Pending turns have reached a final state; see `Ledger.settle`."""
-        with self._entered():
+        with self._lock:
+            rouse = self._enter()
             self._ledger.settle(state, reason, count=count)
-            if not self._ledger.pending:
-                self._idle.notify_all()
+        self._catch_up(rouse=rouse)
 
     def close_turn(self, closed: Closed) -> None:
         """A pending turn has ended; where its user disliked it in the meantime, it is taken again."""
@@ -86,74 +103,83 @@ class Inbox:
         """Queue a turn again that was settled before, past the bounds; see `Ledger.reopen`."""
         if kept is None or self.closed:
             return
-        with self._entered():
+        with self._lock:
+            rouse = self._enter() or self._asleep
+            self._asleep = False
             self._ledger.reopen(kept.state)
-            self._append(kept.item)
-            rouse, self._asleep = self._asleep, False
-        if rouse:
-            self._wake()
+            self._bytes += kept.item.size
+            self._items.append(kept.item)
+        self._catch_up(rouse=rouse)
 
     def abandon(self) -> int:
         """Give up everything that is still pending; returns how much that was."""
-        with self._entered():
+        with self._lock:
+            self._enter()
             left = self._ledger.pending
             self._ledger.settle("abandoned", count=left)
             self._items.clear()
             self._bytes = 0
-            self._idle.notify_all()
-            return left
+        return left
 
-    def wait(self, timeout: float | None) -> int:
-        """Wait until nothing is pending, at most this many seconds; returns what still is."""
-        with self._entered():
-            self._idle.wait_for(lambda: not self._ledger.pending, timeout)
-            return self._ledger.pending
+    def wait(self, timeout: float) -> int:
+        """Wait until nothing is pending, at most this many seconds; returns what still is.
+
+        It looks rather than waits to be told: a handler may interrupt it, and wait itself.
+        """
+        deadline = time.monotonic() + timeout
+        pause = _SHORTEST
+        while (left := self.counts().pending) and (rest := deadline - time.monotonic()) > 0:
+            time.sleep(min(pause, rest))
+            pause = min(2 * pause, _LONGEST)
+        return left
 
     def counts(self) -> Counts:
         """The ledger now."""
-        with self._entered():
-            return self._ledger.counts()
+        with self._lock:
+            rouse = self._enter()
+            counts = self._ledger.counts()
+        self._catch_up(rouse=rouse)
+        return counts
 
     @property
     def waiting(self) -> tuple[int, int]:
         """How many turns wait, and roughly how many bytes they keep alive."""
         return len(self._items), self._bytes
 
-    @contextmanager
-    def _entered(self) -> Iterator[None]:
-        """Hold the lock, with everything entered that came before."""
-        with self._lock:
-            rouse = self._enter()
-            yield
-        self._catch_up(rouse=rouse)
-
     def _catch_up(self, *, rouse: bool) -> None:
         """Enter what is on the list, unless somebody holds the lock, who will then do it on the way out."""
-        while self._entries and self._lock.acquire(blocking=False):
+        while self._entries:
             try:
-                rouse |= self._enter()
-            finally:
-                self._lock.release()
+                with self._try_lock as held:
+                    if held:
+                        rouse |= self._enter()
+            except RuntimeError:
+                break  # not held, so that there was nothing to let go of
         if rouse:
             self._wake()
 
     def _enter(self) -> bool:
         """Enter what is on the list; says whether the worker must be woken. Needs the lock."""
-        entries, before = self._entries, len(self._items)
+        entries, items, before = self._entries, self._items, len(self._items)
         while entries:
             entry = entries.popleft()
             if isinstance(entry, str):
                 self._ledger.skip(entry)
-            elif len(self._items) >= self._max_items or self._bytes + entry.size > self._max_bytes:
+            elif len(items) >= self._max_items or self._bytes + entry.size > self._max_bytes:
                 self._ledger.skip("queue_full")
             else:
+                # No handler gets in between these three lines: see the top.
                 self._ledger.accept()
-                self._append(entry)
-        if not self._asleep or len(self._items) == before:
+                self._bytes += entry.size
+                items.append(entry)
+        if not self._asleep or len(items) == before:
             return False
         self._asleep = False
         return True
 
-    def _append(self, item: Queued) -> None:
-        self._items.append(item)
-        self._bytes += item.size
+
+def _without_waiting(lock: threading.RLock) -> AbstractContextManager[bool]:
+    """The lock for `with`, saying whether it was free; where it was not, the end raises RuntimeError."""
+    methods = {"__enter__": partial(lock.acquire, False), "__exit__": lock.__exit__}
+    made: AbstractContextManager[bool] = type("TryLock", (), methods)()
+    return made

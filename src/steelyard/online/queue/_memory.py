@@ -29,6 +29,7 @@ class MemoryQueue:
     """
 
     durable = False
+    works = True
     lease_seconds = math.inf
 
     def __init__(self, inbox: Inbox, *, capacity: int) -> None:
@@ -45,6 +46,10 @@ class MemoryQueue:
 
     async def open(self) -> None:
         """Nothing to open."""
+
+    async def failed(self) -> None:
+        """Never."""
+        await asyncio.get_running_loop().create_future()
 
     async def room(self, most: int) -> int:
         """Wait until turns fit, and hold places for them; returns how many."""
@@ -93,6 +98,7 @@ class MemoryQueue:
             return None
         self._evaluated += 1
         self._finished[leased.seq] = leased.turn
+        self._changed.set()
         return Undelivered(leased.seq, leased.lease, evaluation)
 
     async def postpone(self, leased: Leased, seconds: float) -> bool:
@@ -144,7 +150,7 @@ class MemoryQueue:
         return True
 
     def _in_work(self) -> int:
-        return len(self._waiting) + len(self._held) + len(self._finished)
+        return len(self._waiting) + len(self._held)
 
     async def _change(self) -> None:
         self._changed.clear()

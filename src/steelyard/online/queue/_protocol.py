@@ -52,7 +52,7 @@ class TurnQueue(Protocol):
     """Selected turns until they are judged and their results delivered.
 
     All calls come from one event loop. Each but `counts` may raise `QueueFailed`, and does so at every call
-    once it has.
+    once it has, until `open` succeeds.
     """
 
     @property
@@ -61,12 +61,21 @@ class TurnQueue(Protocol):
         ...
 
     @property
+    def works(self) -> bool:
+        """Whether it is open and has not failed."""
+        ...
+
+    @property
     def lease_seconds(self) -> float:
         """How long a lease holds without `renew`; infinite where leases do not end."""
         ...
 
     async def open(self) -> None:
-        """Connect, or open the file. Called once, first."""
+        """Connect, or open the file. Called first, and again once the queue has failed."""
+        ...
+
+    async def failed(self) -> None:
+        """Wait until the queue fails, for those who only put turns in."""
         ...
 
     async def room(self, most: int) -> int:

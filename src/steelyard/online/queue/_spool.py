@@ -15,6 +15,7 @@ with the machine: a time further ahead than it can have been set is one from bef
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import threading
 import time
@@ -31,6 +32,7 @@ from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.record import record_from_dict, record_to_dict, text_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
 
+_log = logging.getLogger("steelyard.online")
 _MAX_WAIT = 3600.0
 _KEPT = 100_000
 _ID = 1000
@@ -39,9 +41,11 @@ _ID = 1000
 def _to_json(turn: Selected) -> str | None:
     data = {"sampling_position": turn.sampling_position, "rate": turn.rate}
     try:
-        return json.dumps(
+        line = json.dumps(
             {**data, "record": record_to_dict(turn.record)}, ensure_ascii=False, separators=(",", ":")
         )
+        line.encode()  # a lone surrogate somewhere would fail in SQLite, and take the others along
+        return line
     except Exception:  # noqa: BLE001 - a hostile record may raise anything; the others are stored
         return None
 
@@ -79,7 +83,7 @@ class Spool:
         busy_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self.lease_seconds = lease_seconds
         self._max_bytes = max_bytes
         self._max_attempts = max_attempts
@@ -203,7 +207,16 @@ class Spool:
                 " WHERE lease_until <= ? OR lease_until > ? ORDER BY seq LIMIT ?) RETURNING seq, body",
                 (lease, now + self.lease_seconds, now, now + self.lease_seconds + 1, most),
             ).fetchall()
-        return [Undelivered(seq, lease, evaluation_from_json(body)) for seq, body in sorted(rows)]
+            results = []
+            for seq, body in sorted(rows):
+                try:
+                    results.append(Undelivered(seq, lease, evaluation_from_json(body)))
+                except Exception:  # noqa: BLE001 - a row may hold anything
+                    # The turn counts as evaluated; its result is lost, and nothing waits for it.
+                    db.execute("DELETE FROM results WHERE seq = ?", (seq,))
+                    self._add(db, "unreadable_results")
+                    _log.error("a stored result (seq %d) cannot be read; it is not delivered", seq)
+        return results
 
     def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results."""
@@ -274,7 +287,7 @@ class Spool:
         """A turn's body; one that cannot be read is dead."""
         try:
             return _from_json(body)
-        except (ValueError, KeyError, TypeError):
+        except Exception:  # noqa: BLE001 - RecursionError, AttributeError: a row may hold anything
             self._end(db, seq, "dead", "unreadable")
             return None
 

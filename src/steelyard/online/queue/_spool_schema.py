@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 from typing import Literal
 
+from steelyard.online.queue._spool_file import APPLICATION_ID, VERSION, claim
+
 Durability = Literal["normal", "full"]
 """SQLite's `synchronous`: `normal` survives a crash of the process, `full` also one of the machine."""
 
-_VERSION = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS turns (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,20 +44,19 @@ def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlit
     """Open a spool file, readable by its owner only, and create what is not there.
 
     Raises:
-        sqlite3.Error: If it cannot be opened, is no spool, or was made by a newer version.
+        ConfigurationError: If it is not a spool, or was made by a newer version.
+        sqlite3.Error: If it cannot be opened.
+        OSError: If it cannot be made.
     """
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    claim(path)
     connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {durability.upper()}")
         connection.execute("PRAGMA secure_delete = FAST")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > _VERSION:
-            raise sqlite3.DatabaseError(f"spool schema {version} is newer than {_VERSION}; update steelyard")
         connection.executescript(_TABLES)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
     except BaseException:
         connection.close()
         raise

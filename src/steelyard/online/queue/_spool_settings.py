@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
+from steelyard.online.queue._spool_file import check
 from steelyard.online.queue._spool_schema import Durability
 
 
@@ -26,10 +29,18 @@ class SpoolSettings:
     """Whether this process judges what is in it; False leaves that to `steelyard worker`."""
 
     def __post_init__(self) -> None:
-        folder = Path(self.path).absolute().parent
+        # The process may change its folder before the first turn.
+        object.__setattr__(self, "path", Path(self.path).absolute())
+        folder = Path(self.path).parent
         if not folder.is_dir():
             raise ConfigurationError(f"the spool's folder {str(folder)!r} does not exist; create it first")
         if self.durability not in get_args(Durability):
             raise ConfigurationError(f"durability must be 'normal' or 'full', not {self.durability!r}")
         if not self.max_bytes > 0 or not self.lease_seconds > 0:
             raise ConfigurationError("max_bytes and lease_seconds of a spool must be more than 0")
+        if os.path.lexists(self.path):
+            try:
+                check(Path(self.path))
+            except OSError as error:
+                problem = f"the spool {str(self.path)!r} cannot be read: {error_words(error)}"
+                raise ConfigurationError(problem) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import sqlite3
@@ -12,10 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
-from steelyard.errors import DeadCause
+from steelyard.errors import ConfigurationError, DeadCause
 from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
+from steelyard.online.queue._spool_file import check, identity_of
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.scores import Evaluation
@@ -42,6 +45,14 @@ class SQLiteQueue:
         self._spool: Spool | None = None
         self._executor = DaemonExecutor(1, name="steelyard-spool")
         self._news = asyncio.Event()
+        self._failed = asyncio.Event()
+        self._file: tuple[int, int] | None = None
+        self._said = False
+
+    @property
+    def works(self) -> bool:
+        """Whether the file is open and has not failed."""
+        return self._spool is not None
 
     @property
     def lease_seconds(self) -> float:
@@ -72,9 +83,18 @@ class SQLiteQueue:
         )
         try:
             self._spool = await asyncio.wrap_future(opening)
-        except (sqlite3.Error, OSError) as error:
+            self._failed.clear()
+            if self._said:
+                self._said = False
+                _log.warning("the spool %s works again", settings.path)
+            self._file = identity_of(Path(settings.path))
+        except (sqlite3.Error, OSError, ConfigurationError) as error:
             self._set_aside(error)
             raise QueueFailed(str(error)) from None
+
+    async def failed(self) -> None:
+        """Wait until the file fails."""
+        await self._failed.wait()
 
     async def room(self, most: int) -> int:
         """All of them: the file's bound is bytes, which `put` holds turns against."""
@@ -157,6 +177,8 @@ class SQLiteQueue:
             QueueFailed: If the file has failed, now or before.
         """
         deadline = time.monotonic() + _LOCKED_FOR
+        if self._spool is not None and identity_of(Path(self._settings.path)) != self._file:
+            self._set_aside(FileNotFoundError(errno.ENOENT, "it was removed or replaced"))
         while self._spool is not None:
             try:
                 return await asyncio.wrap_future(self._executor.submit(method, self._spool, *args, **kwargs))
@@ -168,16 +190,32 @@ class SQLiteQueue:
     def _set_aside(self, error: Exception) -> None:
         """Use the file no more. A damaged one is renamed, so that the next start makes a new one."""
         spool, self._spool = self._spool, None
+        self._failed.set()
         if spool is not None:
             self._executor.submit(spool.close)
         path = Path(self._settings.path)
         where = str(path)
-        if type(error) is sqlite3.DatabaseError and path.exists():
+        if type(error) is sqlite3.DatabaseError and _is_damaged(error) and self._is_ours(path):
             where = f"{path}.damaged-{os.getpid()}-{int(time.time())}"
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     os.replace(f"{path}{suffix}", f"{where}{suffix}")
-        _log.error("the spool %s cannot be used: %s; turns are kept in memory from now on", where, error)
+        problem = str(error) if isinstance(error, ConfigurationError) else error_words(error)
+        if not self._said:
+            self._said = True
+            _log.error("the spool %s cannot be used: %s; turns are kept in memory meanwhile", where, problem)
+
+    def _is_ours(self, path: Path) -> bool:
+        """Whether what stands there is a spool, however damaged: what is not ours is never renamed."""
+        try:
+            check(path)
+        except (ConfigurationError, OSError):
+            return False
+        return True
+
+
+def _is_damaged(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _is_locked(error: sqlite3.Error) -> bool:

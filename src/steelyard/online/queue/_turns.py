@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
+from sys import getsizeof
+from types import MappingProxyType
 
 from steelyard.errors import SkipReason
 from steelyard.online.queue._ledger import FinalState
@@ -12,7 +13,8 @@ from steelyard.recording import Draft
 from steelyard.scores import Evaluation
 
 _OVERHEAD = 500
-_SAMPLED = 50
+_LOOKED_AT = 5000
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(slots=True)
@@ -73,18 +75,55 @@ class Closed:
 
 
 def size_of(turn: Record | Draft) -> int:
-    """Roughly how many bytes a turn keeps alive, in a few microseconds whatever its size."""
+    """Roughly how many bytes a turn keeps alive, wherever in it they are; a few microseconds for most."""
     if not isinstance(turn, Record):
         return turn.size
-    size = _OVERHEAD + len(turn.question) + len(turn.answer)
-    for contexts in (turn.contexts, turn.retrieved):
+    size = _OVERHEAD + getsizeof(turn.question) + getsizeof(turn.answer)
+    for contexts in (turn.contexts, turn.retrieved, turn.reference_contexts):
         if contexts:
             size += _size_of_contexts(contexts)
+    for stage in turn.stages:
+        size += _OVERHEAD + getsizeof(stage.query) + _size_of_contexts(stage.contexts)
+    for text in (turn.standalone_question, turn.reference, turn.error):
+        if text:
+            size += getsizeof(text)
+    for extra in (turn.tags, turn.metadata, turn.notes):
+        if extra:
+            size += _size_of_any(extra)
     return size
 
 
 def _size_of_contexts(contexts: tuple[Context, ...]) -> int:
-    count, size = len(contexts), 0
-    for context in contexts if count <= _SAMPLED else islice(contexts, _SAMPLED):
-        size += len(context.text)
-    return _OVERHEAD * count + (size if count <= _SAMPLED else size * count // _SAMPLED)
+    return sum([getsizeof(one.text) + (len(one.query) if one.query else 0) for one in contexts]) + (
+        _OVERHEAD * len(contexts)
+    )
+
+
+def _size_of_any(value: object) -> int:
+    """The size of nested data; only the kinds that have an end are looked into, and only so far."""
+    if isinstance(value, (dict, tuple)) and len(value) < _LOOKED_AT:
+        # What is flat, as most is, is added up without a loop of ours.
+        values = value.values() if isinstance(value, dict) else value
+        if _PLAIN.issuperset(map(type, values)) and (value is values or _PLAIN.issuperset(map(type, value))):
+            return sum(map(getsizeof, values)) + (0 if value is values else sum(map(getsizeof, value)))
+    size, rest, known = 0, [value], 0
+    while rest and known < _LOOKED_AT:
+        known += 1
+        one = rest.pop()
+        if type(one) is str:
+            size += getsizeof(one)
+            continue
+        size += _own_size(one)
+        if isinstance(one, (dict, MappingProxyType)):
+            rest.extend(one)
+            rest.extend(one.values())
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            rest.extend(one)
+    return size + size // max(1, known) * len(rest)
+
+
+def _own_size(value: object) -> int:
+    try:
+        return getsizeof(value)
+    except Exception:  # noqa: BLE001 - an object of the application's may raise anything
+        return _OVERHEAD

@@ -92,6 +92,10 @@ class RateWindow:
         """What is neither used nor reserved."""
         return self.limit - self._used - self._reserved
 
+    def remaining(self, now: float) -> float:
+        """Seconds until the next window."""
+        return 0.0 if self._started is None else max(0.0, self._started + self._seconds - now)
+
     def share(self, now: float, cost: float) -> float:
         """The share of what arrives that the rest of the window can carry, at this cost of one turn."""
         assert self._started is not None
@@ -179,12 +183,40 @@ class BudgetControl:
             self._reserved[turn_id] = amounts
         return None
 
+    def hand_over(self, turn_id: str) -> None:
+        """The turn goes into a queue that others may work on: it counts, and is asked for later."""
+        amounts = self._reserved.pop(turn_id, None)
+        if amounts is not None:
+            self._hand_back(amounts, {"turns": 1.0})
+
+    def ask(self, turn_id: str) -> float:
+        """Set aside what a turn out of a queue uses; or the seconds until there may be enough, more than 0.
+
+        The throttle is not asked: it limits what is put into the queue.
+        """
+        if turn_id in self._reserved:
+            return 0.0
+        now = self._clock()
+        windows = [window for window in self._windows if window.kind != "turns"]
+        for window in windows:
+            window.roll(now)
+            if window.left < self._typical.get(window.kind, 1e-12):
+                return max(1.0, window.remaining(now))
+        amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in windows}
+        for window in windows:
+            window.reserve(amounts[window.kind])
+        if windows:
+            self._reserved[turn_id] = amounts
+        return 0.0
+
     def correct(self, turn_id: str, usage: Usage) -> None:
         """The turn is through: hold what it used against what was set aside for it, if anything was."""
         amounts = self._reserved.pop(turn_id, None)
         if amounts is None:
             return
-        used = {"turns": 1.0, **self._budget.used(usage)}
+        used = self._budget.used(usage)
+        if "turns" in amounts:
+            used["turns"] = 1.0
         for kind, amount in used.items():
             if kind != "turns" and usage.requests:
                 before = self._typical.get(kind, amount)

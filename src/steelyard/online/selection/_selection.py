@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online.selection._decision import Decision, RateSource
 from steelyard.online.selection._rules import Rule
@@ -53,8 +54,8 @@ class _Chosen:
             if chosen == "force":
                 return Decision(rate=1.0, reasons=("choose",), forced=True)
             return Decision(rate=checked_rate(chosen, "the result of choose"), reasons=("choose",))
-        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-            _warn(id(self.choose), "choose failed: %r; where it does, the rules decide", error)
+        except BaseException as error:  # noqa: BLE001 - the user's function may raise anything
+            _warn(id(self.choose), "choose failed: %s; where it does, the rules decide", error_place(error))
             return None
 
 

@@ -55,6 +55,7 @@ _LABEL = re.compile(
 _NUMBERED = re.compile(r"[ \t]{0,8}([0-9]{1,4})[.)][ \t]{1,8}(?=\S)")
 _RULE = re.compile(r"[ \t]{0,8}(?:-{3,200}|={3,200}|\*{3,200}|_{3,200}|#{3,200}|~{3,200})[ \t]{0,8}")
 _FIELD = re.compile(r"([A-Za-z][\w .\-]{0,39}): \S")
+_PROPERTY = re.compile(r"[A-Za-z][\w .\-]{0,39}:[ \t]{0,4}\S")
 _CONTENT_FIELD = re.compile(
     r"[ \t]{0,8}\**(?:page[ _])?(?:content|text|snippet|passage|body|excerpt|chunk)\**:\**[ \t]{0,8}",
     re.IGNORECASE,
@@ -339,10 +340,10 @@ def _by_paragraph(text: str) -> list[str]:
 
 
 def _is_heading(paragraph: str) -> bool:
+    if paragraph.startswith("#"):
+        return all(map(_PROPERTY.match, paragraph.split("\n")[1:]))
     if "\n" in paragraph:
         return False
-    if paragraph.startswith("#"):
-        return True
     return len(paragraph) <= 80 and len(paragraph.split()) <= 10 and not paragraph.endswith(_SENTENCE_END)
 
 

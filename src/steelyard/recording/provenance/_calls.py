@@ -288,6 +288,7 @@ def _is_part_of(replies: list[str], row: tuple[str, ...], answer: str) -> bool:
 def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tuple[int, ...]:
     """Going back from the calls that made the answer, those whose reply stands in a prompt that counts."""
     chosen = set(made)
+    said = {row for at in made for row in views[at].rows}
     left = [at for at in order if at not in chosen and not views[at].helps and not _asks(views[at])]
     reached = list(made)
     while reached and left:
@@ -302,7 +303,8 @@ def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tu
                 if sighting.found
                 and sighting.seen >= 0.5
                 and views[at].call.started <= latest
-                and not _offered(text, views[at].call.prompts)
+                # A refinement that changed nothing was offered what it replied, and is part of the answer.
+                and (tuple(words(text)) in said or not _offered(text, views[at].call.prompts))
             }
         )
         chosen.update(reached)
@@ -318,8 +320,13 @@ def _asks(view: _View) -> bool:
 
 
 def _offered(reply: str, prompts: Sequence[str]) -> bool:
-    """Whether a short reply stood in its own prompt, such as a label that a router may choose."""
+    """Whether a short reply stood in its own prompt, such as a label that a router may choose.
+
+    Answers are often words of a passage too, so that three words have to be set off there as a label is.
+    """
     row = words(reply)
-    return len(row) < _FED_LONG and any(
+    if len(row) == _LABEL_WORDS:
+        return find_passages([reply], prompts)[0].found is True
+    return len(row) < _LABEL_WORDS and any(
         _contains(tuple(words(text)), tuple(row), least=1) for text in prompts
     )

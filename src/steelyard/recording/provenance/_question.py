@@ -46,8 +46,9 @@ _PREFIXES = ("New task:", "Task:", "User:", "Human:", "Question:", "Query:")
 _SLOT = re.compile(
     r"\{\{? ?(?:context|question|query|input|documents|chat_history|context_str|query_str)[\w.]{0,40} ?\}"
 )
-_UNSHOWN = re.compile(r"<[\w. ]{1,200}(?:generator|object|function|coroutine)\b")
+_UNSHOWN = re.compile(r"<[\w. ]{1,200}(?:generator|object|function|coroutine)\b|[A-Za-z_][\w.]{0,80}\(\)\Z")
 _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
+_OBJECT = re.compile(r"[A-Za-z_][\w.]{0,80}\([A-Za-z_]\w{0,80}=")
 _NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _INVENTED_WORDS = 40
 
@@ -144,7 +145,7 @@ def _text(value: str, depth: int) -> str:
         read = _read(text)
         if read is not None and not isinstance(read, (int, float)):
             return question_in(read, depth - 1)
-    if _SLOT.search(text):
+    if _SLOT.search(text) or (text.endswith(")") and _OBJECT.match(text)):
         return ""
     for prefix in _PREFIXES:
         if text.startswith(prefix):

@@ -15,7 +15,7 @@ TurnReason = Literal[
 ]
 
 _GRADING = re.compile(
-    r"\b(?:grader|grading|grade|assess\w*|relevan(?:t|ce)|grounded|hallucinat\w*|binary|score|evaluat\w*|judge"
+    r"\b(?:grader|grading|grade|assess\w*|relevan(?:t|ce)|grounded|support(?:s|ed)|hallucinat\w*|binary|score|evaluat\w*|judge"
     r"|yes or no|'yes'|\"yes\"|true or false)\b",
     re.IGNORECASE,
 )

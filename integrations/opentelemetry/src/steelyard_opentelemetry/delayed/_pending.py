@@ -101,6 +101,13 @@ class PendingSpans:
             return True
         return False
 
+    def drop(self, ref: TraceRef | None) -> ReadableSpan | None:
+        """The held root of a turn that will not be judged; None where it is not held."""
+        trace_id, span_id = ids_of(ref)
+        if span_id not in self._held:
+            span_id = self._root_of.get(trace_id, 0)
+        return self._take(span_id, "not_judged") if span_id in self._held else None
+
     def take_due(self, now: float) -> list[ReadableSpan]:
         """The roots whose time is up."""
         out = []

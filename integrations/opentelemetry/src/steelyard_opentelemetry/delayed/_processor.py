@@ -11,9 +11,10 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context
@@ -21,14 +22,18 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from steelyard._internal.warn_once import WarnOnce
+from steelyard.record import TraceRef
 from steelyard.recording import check_positive
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import span_attributes
+from steelyard_opentelemetry.delayed._exclusive import ExclusiveSection
 from steelyard_opentelemetry.delayed._pending import PendingSpans
 from steelyard_opentelemetry.dialects import retrieves
 from steelyard_opentelemetry.spans._span import is_own
 
 _log = logging.getLogger("steelyard.opentelemetry")
+_LOOK = 0.5
+_MOST_NOTED = 10_000
 
 
 class Reports(Protocol):
@@ -36,6 +41,15 @@ class Reports(Protocol):
 
     def on_evaluation(self, callback: Callable[[Evaluation], object], /) -> object:
         """Have every finished Evaluation passed to a function."""
+        ...
+
+
+@runtime_checkable
+class ReportsDecisions(Protocol):
+    """Who also reports at once which turns will not be judged: a `steelyard.Monitor`."""
+
+    def on_decision(self, callback: Callable[[TraceRef | None, str], object], /) -> object:
+        """Have the trace of every turn that will not be judged passed to a function, with the reason."""
         ...
 
 
@@ -48,11 +62,11 @@ class HoldingCounts:
     bytes: int = 0
     """Roughly how many bytes of attributes they keep alive."""
     released: Mapping[str, int] = field(default_factory=dict)
-    """Roots that went out, by reason: `scored`, `timeout`, `full`, `flush`, `shutdown`."""
+    """Roots that went out, by reason: `scored`, `not_judged`, `timeout`, `full`, `flush`, `shutdown`."""
     late: int = 0
     """Evaluations whose span was not here, or not any more; the event on the trace still has their scores."""
     errors: int = 0
-    """Spans on which the wrapped processor raised."""
+    """Spans that could not be read, or on which the wrapped processor raised."""
 
 
 class HoldingSpanProcessor(SpanProcessor):
@@ -60,10 +74,11 @@ class HoldingSpanProcessor(SpanProcessor):
 
     Spans other than roots go to the wrapped processor at once, and so do roots of traces in which nothing
     was retrieved. The root of a RAG turn waits for its Evaluation, at most `max_hold` seconds. Nothing is
-    lost and nothing goes out twice: a root leaves on its scores, when its time is up, when there are too
-    many, and on flush and shutdown, whichever is first. Scores that come while the root is still open are on
-    it when it ends; scores that come too late are counted and stand in the `gen_ai.evaluation.result` event
-    only.
+    lost and nothing goes out twice: a root leaves on its scores, when its turn is not judged, when its time
+    is up, when there are too many, and on flush and shutdown, whichever is first. A process that is killed
+    (SIGKILL) loses the roots it holds, as it loses what waits in a batch. Scores that come while the root is
+    still open are on it when it ends; scores that come too late are counted and stand in the
+    `gen_ai.evaluation.result` event only.
 
     Example:
         ```python
@@ -77,7 +92,7 @@ class HoldingSpanProcessor(SpanProcessor):
         wrapped: SpanProcessor | SpanExporter,
         *,
         monitor: Reports | None = None,
-        max_hold: float = 30.0,
+        max_hold: float = 10.0,
         max_held: int = 10_000,
         max_bytes: int = 64 * 1024 * 1024,
         select: Callable[[ReadableSpan], bool] | None = None,
@@ -110,11 +125,13 @@ class HoldingSpanProcessor(SpanProcessor):
         self._begin()
         if monitor is not None:
             monitor.on_evaluation(self.attach)
+        if isinstance(monitor, ReportsDecisions):
+            monitor.on_decision(self._hear)
 
     @property
     def counts(self) -> HoldingCounts:
         """What has become of the roots and the scores so far."""
-        with self._change:
+        with self._section.enter():
             return HoldingCounts(
                 holding=len(self._pending),
                 bytes=self._pending.bytes,
@@ -127,9 +144,13 @@ class HoldingSpanProcessor(SpanProcessor):
         """Remember open roots, so that scores may come before the end."""
         self._check_process()
         self._guarded(lambda: self._wrapped.on_start(span, parent_context))
+        self._guarded(lambda: self._remember(span))
+
+    def _remember(self, span: Span) -> None:
         if _is_local_root(span) and span.context is not None:
-            with self._change:
-                self._pending.begin(span)
+            with self._section.enter() as entered:
+                if entered:
+                    self._pending.begin(span)
 
     def _on_ending(self, span: Span) -> None:
         self._guarded(lambda: self._wrapped._on_ending(span))
@@ -155,7 +176,12 @@ class HoldingSpanProcessor(SpanProcessor):
             return [span]
         hinted = self._pending.is_retrieving(context.trace_id)
         wanted = self._select(span) if self._select else hinted or retrieves(span)
-        with self._change:
+        with self._section.enter() as entered:
+            if not entered:
+                # This span ended in the middle of our own work: in a finalizer or a signal handler.
+                self._unseen.append(span)
+                return [span]
+            self._catch_up()
             early = self._pending.end(span)
             if early is not None:
                 return [_with_scores(span, early, explanations=self._explanations)]
@@ -163,8 +189,13 @@ class HoldingSpanProcessor(SpanProcessor):
                 return [span]
             self._start_watching()  # first: where no thread can be started any more, nothing may be held
             out = self._pending.hold(span, until=time.monotonic() + self._max_hold)
-            self._change.notify_all()
+            self._section.tell()
             return out
+
+    def _catch_up(self) -> None:
+        """Forget the roots that ended while the bookkeeping could not be entered, and went out."""
+        while self._unseen:
+            self._pending.end(self._unseen.popleft())
 
     def _start_watching(self) -> None:
         if self._watcher is None:
@@ -174,8 +205,9 @@ class HoldingSpanProcessor(SpanProcessor):
 
     def _note(self, span: ReadableSpan, trace_id: int) -> None:
         if self._select is None and not self._pending.is_retrieving(trace_id) and retrieves(span):
-            with self._change:
-                self._pending.mark_retrieving(trace_id)
+            with self._section.enter() as entered:
+                if entered:
+                    self._pending.mark_retrieving(trace_id)
 
     def attach(self, evaluation: Evaluation) -> bool:
         """Write an Evaluation's scores onto its root span.
@@ -193,8 +225,10 @@ class HoldingSpanProcessor(SpanProcessor):
 
     def _attach(self, evaluation: Evaluation) -> bool:
         self._check_process()
-        with self._change:
-            span = self._pending.score(evaluation.trace, evaluation.scores)
+        with self._section.enter() as entered:
+            if entered:
+                self._catch_up()
+            span = self._pending.score(evaluation.trace, evaluation.scores) if entered else False
             if isinstance(span, bool):
                 self._late += 0 if span else 1
                 return span
@@ -205,55 +239,109 @@ class HoldingSpanProcessor(SpanProcessor):
             )
             self._pass_on(scored or span)
         finally:
-            with self._change:
-                self._leaving -= 1
-                self._change.notify_all()
+            self._left(1)
         return True
 
+    def _hear(self, trace: TraceRef | None, reason: str) -> None:
+        """A turn will not be judged: let the watcher pass its root on. Called on any thread, so only noted.
+
+        A duplicate is not judged because the same turn is judged already.
+        """
+        if reason in ("duplicate", "known"):
+            return
+        self._not_judged.append(trace)
+        with self._section.enter() as entered:
+            if entered:
+                self._section.tell()
+
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Let all held roots go, scored or not, and flush the wrapped processor."""
-        deadline = time.monotonic() + timeout_millis / 1000
+        """Let all held roots go, scored or not, and flush the wrapped processor.
+
+        The wrapped processor may take longer than it is given, so that it is flushed on a thread of its own,
+        which goes on where the time is up.
+
+        Returns:
+            Whether all of it was done in time.
+        """
+        self._check_process()
+        deadline = time.monotonic() + max(timeout_millis, 0) / 1000
+        flushed: list[bool] = []
+        worker = threading.Thread(
+            target=lambda: flushed.append(self._flush(deadline)), name="steelyard-flush", daemon=True
+        )
+        try:
+            worker.start()
+        except RuntimeError:  # the interpreter is shutting down
+            return self._flush(deadline)
+        worker.join(max(0.0, deadline - time.monotonic()))
+        return bool(flushed and flushed[0])
+
+    def _flush(self, deadline: float) -> bool:
         self._release_all("flush")
-        self._wait_for_leaving(deadline)
+        if not self._wait_for_leaving(deadline):
+            return False
         left = max(0, round((deadline - time.monotonic()) * 1000))
-        return bool(self._guarded(lambda: self._wrapped.force_flush(left)))
+        return bool(self._guarded(lambda: self._wrapped.force_flush(left))) and time.monotonic() <= deadline
 
     def shutdown(self) -> None:
         """Let all held roots go and shut the wrapped processor down; from now on nothing is held."""
         self._check_process()
-        with self._change:
+        with self._section.enter() as entered:
             self._closed = True
-            self._change.notify_all()
+            if entered:
+                self._section.tell()
         self._release_all("shutdown")
         self._wait_for_leaving(time.monotonic() + 5)
         self._guarded(self._wrapped.shutdown)
 
     def _release_all(self, reason: str) -> None:
         self._check_process()
-        with self._change:
-            out = self._pending.take_all(reason)
-        for span in out:
-            self._pass_on(span)
+        with self._section.enter() as entered:
+            out = self._pending.take_all(reason) if entered else []
+            self._leaving += len(out)
+        self._pass_on_all(out)
 
-    def _wait_for_leaving(self, deadline: float) -> None:
-        """A root that another thread has just taken must not miss the flush."""
-        with self._change:
-            self._change.wait_for(lambda: self._leaving == 0, max(0.0, deadline - time.monotonic()))
+    def _wait_for_leaving(self, deadline: float) -> bool:
+        """A root that another thread has just taken must not miss the flush; whether all have left."""
+        while self._leaving:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._section.wait(min(left, _LOOK))
+        return True
 
     def _watch(self) -> None:
-        while not self._closed:
-            with self._change:
+        section = self._section
+        while not self._closed and section is self._section:
+            with section.enter():
                 now = time.monotonic()
                 out = self._pending.take_due(now)
+                while self._not_judged:
+                    dropped = self._pending.drop(self._not_judged.popleft())
+                    out += [dropped] if dropped is not None else []
                 self._leaving += len(out)
-                if not out:
-                    deadline = self._pending.next_deadline
-                    self._change.wait(None if deadline is None else deadline - now)
-            for span in out:
+                deadline = self._pending.next_deadline
+            if out:
+                self._pass_on_all(out)
+            elif not self._not_judged:
+                section.wait(_LOOK if deadline is None else max(0.0, min(deadline - now, _LOOK)))
+
+    def _pass_on_all(self, spans: Sequence[ReadableSpan]) -> None:
+        """Pass on spans that were counted as leaving."""
+        left = len(spans)
+        try:
+            for span in spans:
                 self._pass_on(span)
-            with self._change:
-                self._leaving -= len(out)
-                self._change.notify_all()
+                left -= 1
+                self._left(1)
+        finally:
+            self._left(left)
+
+    def _left(self, count: int) -> None:
+        with self._section.enter() as entered:
+            self._leaving -= count
+            if entered:
+                self._section.tell()
 
     def _pass_on(self, span: ReadableSpan) -> None:
         self._guarded(lambda: self._wrapped.on_end(span))
@@ -266,18 +354,20 @@ class HoldingSpanProcessor(SpanProcessor):
             return None
 
     def _complain(self, error: Exception) -> None:
-        with self._change:
-            self._errors += 1
+        self._errors += 1
         self._warn_once(
             "raised",
-            "the wrapped span processor raised %r; more errors are counted, and not logged",
-            error,
+            "a span could not be read, or the wrapped span processor raised %s; more errors are counted, "
+            "and not logged",
+            type(error).__name__,
         )
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._change = threading.Condition(threading.Lock())
+        self._section = ExclusiveSection()
         self._pending = PendingSpans(most=self._max_held, most_bytes=self._max_bytes)
+        self._unseen: deque[ReadableSpan] = deque()
+        self._not_judged: deque[TraceRef | None] = deque(maxlen=_MOST_NOTED)
         self._leaving = 0
         self._watcher = None
 

@@ -4,14 +4,22 @@ A new dialect is one file with a `Dialect` in it and one entry in `DIALECTS`: it
 retrievals, its switches and its instrumentors are found from there.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from steelyard_opentelemetry.dialects._dialect import Dialect, fused
+from steelyard_opentelemetry.dialects.adk import ADK
 from steelyard_opentelemetry.dialects.genai import GenAI
+from steelyard_opentelemetry.dialects.haystack import Haystack
+from steelyard_opentelemetry.dialects.litellm import LiteLLM
 from steelyard_opentelemetry.dialects.llamaindex import LlamaIndex
 from steelyard_opentelemetry.dialects.manual import Manual
 from steelyard_opentelemetry.dialects.openinference import OpenInference
 from steelyard_opentelemetry.dialects.openllmetry import OpenLLMetry
+from steelyard_opentelemetry.dialects.pydantic_ai import PydanticAI
+from steelyard_opentelemetry.dialects.semantic_kernel import SemanticKernel
+from steelyard_opentelemetry.dialects.spring import Spring
+from steelyard_opentelemetry.dialects.vercel import Vercel
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 
@@ -23,16 +31,21 @@ __all__ = [
     "Manual",
     "OpenInference",
     "OpenLLMetry",
+    "advice_of",
     "content_switch",
     "known_scope",
     "parse",
     "retrieves",
 ]
 
-DIALECTS: tuple[Dialect, ...] = (Manual(), OpenInference(), OpenLLMetry(), GenAI(), LlamaIndex())
+DIALECTS: tuple[Dialect, ...] = (
+    *(Manual(), OpenInference(), Vercel(), Spring(), Haystack(), PydanticAI()),
+    *(ADK(), SemanticKernel(), OpenLLMetry(), LiteLLM(), GenAI(), LlamaIndex()),
+)
 """Every dialect; of several on one span the earlier one has the first word."""
 
 _SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
+_SCOPE_NAMES = frozenset(scope for dialect in DIALECTS for scope in dialect.scope_names)
 _MARKS = [dialect.retrieval_kinds for dialect in DIALECTS if dialect.retrieval_kinds[0]]
 _PREFIXES = tuple(prefix for dialect in DIALECTS for prefix in dialect.retrieval_attributes)
 _EVENTS = frozenset(event for dialect in DIALECTS for event in dialect.retrieval_events)
@@ -45,7 +58,7 @@ def parse(span: Span) -> ParsedSpan | None:
 
 def known_scope(scope: str) -> bool:
     """Whether spans of an instrumentation scope usually speak one of the dialects."""
-    return scope.startswith(_SCOPES)
+    return scope in _SCOPE_NAMES or scope.startswith(_SCOPES)
 
 
 def retrieves(span: Any) -> bool:
@@ -61,6 +74,11 @@ def retrieves(span: Any) -> bool:
     if "retrieve" in span.name.lower():
         return True
     return any(event.name in _EVENTS for event in span.events)
+
+
+def advice_of(names: Collection[str], cause: str) -> list[str]:
+    """What the dialects of a trace know to do about a cause."""
+    return [d.advice[cause] for d in DIALECTS if d.name in names and cause in d.advice]
 
 
 def content_switch(name: str, scope: str) -> tuple[str, str]:

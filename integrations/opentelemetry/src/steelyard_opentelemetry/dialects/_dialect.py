@@ -23,6 +23,8 @@ class Dialect(ABC):
 
     For spans that are still open: most instrumentors write what a span says only when it ends.
     """
+    scope_names: ClassVar[tuple[str, ...]] = ()
+    """Scopes that are known by their whole name."""
     retrieval_kinds: ClassVar[tuple[str, frozenset[str]]] = ("", frozenset())
     """The attribute that says what a span is, and its values for a retrieval or a reranking."""
     retrieval_attributes: ClassVar[tuple[str, ...]] = ()
@@ -31,6 +33,8 @@ class Dialect(ABC):
     """Names of the span events of a retrieval."""
     content_switch: ClassVar[str] = ""
     """What to do where content was left out."""
+    advice: ClassVar[Mapping[str, str]] = {}
+    """What to do about other causes of a diagnosis, where this dialect has an answer of its own."""
 
     @abstractmethod
     def parse(self, span: Span) -> ParsedSpan | None:
@@ -62,12 +66,12 @@ def fused(spoken: Iterable[ParsedSpan]) -> ParsedSpan | None:
     best, *others = found
     missing: dict[str, object] = {}
     for part in fields(ParsedSpan):
-        if not getattr(best, part.name):
+        if part.name != "hidden" and not getattr(best, part.name):
             missing[part.name] = next((v for other in others if (v := getattr(other, part.name))), None)
     filled = replace(best, **{name: value for name, value in missing.items() if value})  # type: ignore[arg-type]
-    if any(parsed.documents for parsed in found) or any(parsed.messages for parsed in found):
-        filled = replace(filled, hidden=False)
-    return filled
+    # What one of them tells is not hidden; nor is a span with documents or messages.
+    told = any(parsed.documents or parsed.messages or not parsed.hidden for parsed in found)
+    return replace(filled, hidden=not told)
 
 
 def indexed(attributes: Mapping[str, object], prefix: str) -> Iterator[tuple[int, dict[str, object]]]:

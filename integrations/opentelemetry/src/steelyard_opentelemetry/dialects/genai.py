@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from steelyard.recording import provenance
 from steelyard_opentelemetry.dialects._dialect import Dialect, indexed
 from steelyard_opentelemetry.spans._documents import retrieved_in
-from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._messages import Message, arguments_in, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, is_empty, question_in
 from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["GenAI"]
@@ -39,6 +40,12 @@ class GenAI(Dialect):
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental); where content must not be exported, "
         f"{_HOOK}=steelyard hands it to this process alone"
     )
+    advice = {
+        "documents_without_text": (
+            "with the official instrumentors that is opentelemetry-instrumentation-genai-openai or its like, "
+            f"with {_CAPTURE}=SPAN_ONLY"
+        )
+    }
 
     def is_instrumentor(self, distribution: str) -> bool:
         """Whether an installed distribution is an official GenAI instrumentor."""
@@ -72,6 +79,8 @@ class GenAI(Dialect):
             question=question_in(_texts(sent)) if kind != "llm" and sent else "",
             answer=answer,
             messages=sent if kind == "llm" else (),
+            arguments=(arguments_in(got) or _older_arguments(attributes)) if kind == "llm" else (),
+            in_conversation=kind != "llm" and provenance.has_history(_texts(sent)),
             variables=_variables(attributes),
             hidden=kind == "llm" and not sent and not answer and not broken,
             broken=broken or (got.cause if isinstance(got, Broken) else ""),
@@ -86,6 +95,7 @@ class GenAI(Dialect):
             kind="retrieval",
             query=query.strip() if isinstance(query, str) else "",
             documents=retrieved_in(listed) if listed is not None and not broken else (),
+            empty=is_empty(listed),
             hidden=query is None and listed is None,
             broken=broken,
         )
@@ -132,6 +142,12 @@ def _older(attributes: Mapping[str, Any]) -> list[tuple[int, dict[str, object]]]
 def _older_answer(attributes: Mapping[str, Any]) -> str:
     entries = [entry.get("content") for _, entry in indexed(attributes, "gen_ai.completion")]
     return answer_in(entries[-1]) if entries else ""
+
+
+def _older_arguments(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    entries = [entry for _, entry in indexed(attributes, "gen_ai.completion")]
+    calls = [call for entry in entries for _, call in indexed(entry, "tool_calls")]
+    return tuple(text for call in calls if isinstance(text := call.get("arguments"), str))
 
 
 def _texts(messages: tuple[Message, ...]) -> list[dict[str, str]]:

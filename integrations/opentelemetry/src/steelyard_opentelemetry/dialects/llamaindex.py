@@ -37,6 +37,12 @@ class LlamaIndex(Dialect):
 
     name = "llamaindex"
     scopes = (_SCOPE,)
+    advice = {
+        "no_answer": (
+            "LlamaIndex's own OpenTelemetry integration does not write streamed answers down; "
+            "openinference-instrumentation-llama-index does"
+        )
+    }
     retrieval_events = frozenset({"RetrievalEndEvent", "ReRankEndEvent"})
 
     def is_instrumentor(self, distribution: str) -> bool:

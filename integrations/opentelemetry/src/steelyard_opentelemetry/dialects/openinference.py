@@ -11,7 +11,14 @@ from steelyard_opentelemetry.dialects._dialect import Dialect, indexed, is_on
 from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in
 from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._payload import (
+    Broken,
+    answer_in,
+    decode,
+    is_conversation,
+    is_empty,
+    question_in,
+)
 from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["OpenInference"]
@@ -71,7 +78,16 @@ class OpenInference(Dialect):
         if kind in _DOCUMENTS:
             documents = _documents(attributes, kind, got)
             query = question_in(given) or _shown(attributes, "reranker.query")
-            part = ParsedSpan(dialect=self.name, kind=kind, query=query, documents=documents)
+            # A managed service retrieves and answers in one span.
+            answer = answer_in(got) if "generate" in span.name else ""
+            part = ParsedSpan(
+                dialect=self.name,
+                kind=kind,
+                query=query,
+                documents=documents,
+                answer=answer,
+                empty=not documents and is_empty(got),
+            )
         elif kind == "llm":
             part = self._llm(attributes, given, got)
         else:
@@ -79,6 +95,7 @@ class OpenInference(Dialect):
                 dialect=self.name,
                 kind=kind,
                 question=question_in(given),
+                in_conversation=is_conversation(given),
                 answer=answer_in(got),
                 variables=_variables(attributes),
                 tool=_shown(attributes, "tool.name"),
@@ -96,6 +113,7 @@ class OpenInference(Dialect):
             kind="llm",
             answer=answer,
             messages=sent,
+            arguments=_arguments(attributes),
             variables=_variables(attributes),
         )
 
@@ -129,6 +147,14 @@ def _messages(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]
         if content != _REDACTED:
             found.append({"role": entry.get("message.role"), "content": content})
     return messages_in(found)
+
+
+def _arguments(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the model called tools with, in its last message; forms that it filled in are among them."""
+    received = list(indexed(attributes, "llm.output_messages"))
+    calls = indexed(received[-1][1], "message.tool_calls") if received else ()
+    given = (call.get("tool_call.function.arguments") for _, call in calls)
+    return tuple(text for text in given if isinstance(text, str))
 
 
 def _prompts(attributes: Mapping[str, Any], given: object) -> tuple[Message, ...]:

@@ -14,7 +14,14 @@ from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
 from steelyard_opentelemetry.spans._documents import documents_in, retrieved_in
 from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
+from steelyard_opentelemetry.spans._payload import (
+    Broken,
+    answer_in,
+    decode,
+    is_conversation,
+    is_empty,
+    question_in,
+)
 from steelyard_opentelemetry.spans._span import Event, Span
 
 __all__ = ["OpenLLMetry"]
@@ -43,6 +50,11 @@ class OpenLLMetry(Dialect):
     )
     retrieval_kinds = ("gen_ai.operation.name", frozenset({"vector_db_retrieve"}))
     content_switch = "set TRACELOOP_TRACE_CONTENT=true"
+    advice = {
+        "no_answer": (
+            "OpenLLMetry's LlamaIndex instrumentor never ends the root of a stream; read streams to their end"
+        )
+    }
 
     def governs(self, dialect: str, scope: str) -> bool:
         """OpenLLMetry's model clients write `gen_ai.*`, but obey Traceloop's switch."""
@@ -75,11 +87,13 @@ class OpenLLMetry(Dialect):
             kind = "tool"
         kind = _kind_by_shape(kind, attributes, given, got)
         if kind in ("retrieval", "rerank"):
+            documents = retrieved_in(got) if got is not None else ()
             part = ParsedSpan(
                 dialect=self.name,
                 kind=kind,
                 query=question_in(given) if kind == "retrieval" else "",
-                documents=retrieved_in(got) if got is not None else (),
+                documents=documents,
+                empty=not documents and is_empty(got),
                 hidden=given is None and got is None,
                 broken=broken,
             )
@@ -103,6 +117,7 @@ class OpenLLMetry(Dialect):
             dialect=self.name,
             kind=kind,
             question=_question(given, got),
+            in_conversation=is_conversation(given),
             answer=answer_in(outputs),
             tool=name if kind == "tool" else "",
             result=outputs if kind == "tool" else None,

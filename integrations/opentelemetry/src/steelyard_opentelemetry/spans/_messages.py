@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -25,6 +26,8 @@ class Message:
     """Who said it."""
     text: str
     """What was said, without tool calls and media."""
+    result: Any = field(default=None, compare=False)
+    """What a tool returned, as it stands in its message."""
 
 
 def messages_in(value: object) -> tuple[Message, ...]:
@@ -45,6 +48,18 @@ def messages_in(value: object) -> tuple[Message, ...]:
     return tuple(message for message in found if message) if all(found) else ()
 
 
+def arguments_in(value: object, depth: int = 4) -> tuple[str, ...]:
+    """The arguments of the tool calls in some messages, each as JSON."""
+    if isinstance(value, (list, tuple)) and depth > 0:
+        return tuple(text for item in value for text in arguments_in(item, depth - 1))
+    if not isinstance(value, Mapping) or depth <= 0:
+        return ()
+    if value.get("type") == "tool_call" and "arguments" in value:
+        given = value["arguments"]
+        return (given if isinstance(given, str) else json.dumps(given, default=str),)
+    return arguments_in(value.get("parts"), depth - 1)
+
+
 def _message(value: object) -> Message | None:
     if isinstance(value, (list, tuple)):
         return _pair(value)
@@ -59,7 +74,8 @@ def _message(value: object) -> Message | None:
         return None
     for key in ("content", "parts", "blocks"):
         if key in value:
-            return Message(role, text_in(value[key]))
+            result = value.get("result", value[key]) if role == "tool" else None
+            return Message(role, text_in(value[key]), result)
     return Message(role, "")
 
 

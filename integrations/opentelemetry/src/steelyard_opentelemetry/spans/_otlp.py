@@ -16,8 +16,6 @@ from steelyard_opentelemetry.spans._logs import add_content, content_of_log
 from steelyard_opentelemetry.spans._span import Event, Span, is_own, service_of
 
 _DEPTH = 40
-_SAMPLED = 1
-_FLAGS_KNOWN = 0x300
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,6 @@ def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
     status = item.get("status")
     status = status if isinstance(status, dict) else {}
     start = _integer(item.get("startTimeUnixNano"))
-    flags = _integer(item.get("flags"))
     return Span(
         trace_id=trace_id,
         span_id=span_id,
@@ -135,9 +132,12 @@ def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
             Event(name=str(event.get("name") or ""), attributes=_attributes(event.get("attributes")))
             for event in _items(item.get("events"))
         ),
+        links=tuple(
+            (_id(link.get("traceId"), 16), _id(link.get("spanId"), 8)) for link in _items(item.get("links"))
+        ),
         dropped=_integer(item.get("droppedAttributesCount")) + _integer(item.get("droppedEventsCount")),
-        # An exporter that does not know the flags leaves them out; one that does sets at least these bits.
-        sampled=not flags & _FLAGS_KNOWN or bool(flags & _SAMPLED),
+        # Exporters are given sampled spans only, and not all of them write that bit into `flags`.
+        sampled=True,
     )
 
 

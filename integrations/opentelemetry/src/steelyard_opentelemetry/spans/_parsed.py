@@ -30,8 +30,14 @@ class ParsedSpan:
     """What a retrieval or a reranker returned; an empty text where only ids and scores are told."""
     messages: tuple[Message, ...] = ()
     """What a model was sent."""
+    arguments: tuple[str, ...] = ()
+    """Arguments of the tools that a model called, each as JSON."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Variables of a prompt template, by name."""
+    in_conversation: bool = False
+    """Whether what this step was given holds an earlier exchange."""
+    empty: bool = False
+    """Whether a retrieval told that it returned nothing."""
     result: object = None
     """What a tool returned, as it stands on the span."""
     tool: str = ""

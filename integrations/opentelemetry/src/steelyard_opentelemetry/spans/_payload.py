@@ -9,24 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.recording import provenance
 from steelyard_opentelemetry.spans._messages import Message, messages_in
 
 MOST = 2_000_000
 """Characters of a JSON attribute that are parsed; a longer one is named as unreadable."""
 
 _DEPTH = 6
-_QUESTIONS = (
-    *("question", "user_question", "query", "query_str", "user_query", "user_input", "user_msg", "input"),
-    *("message", "user_message", "prompt", "search_query", "q", "text"),
-)
-_WRAPPERS = ("inputs", "str_or_query_bundle", "query_bundle", "qb", "args", "kwargs", "start_event", "ev")
+_LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
 _ANSWERS = (
     *("answer", "final_answer", "output", "output_text", "response", "result", "generation", "completion"),
     *("text", "content", "outputs", "message", "response_txt"),
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
 _UNSHOWN = re.compile(r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$)")
-_SHOWN = re.compile(r"^(?:\w+Event\(.*\)|\w+\(\w+=.*\))$", re.DOTALL)
 _LITERAL = r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _STOP = re.compile(rf"^\w*StopEvent\(result={_LITERAL}")
 
@@ -53,32 +49,26 @@ def decode(value: object) -> Any:
         return Broken("invalid_json")
 
 
-def question_in(value: object, depth: int = _DEPTH) -> str:
+def question_in(value: object) -> str:
     """The user's question in an input payload; nothing where none is found."""
     value = decode(value)
-    if depth <= 0 or isinstance(value, Broken):
-        return ""
-    if isinstance(value, str):
-        return _question_text(value)
-    messages = messages_in(value)
-    if messages:
-        asked = next((m.text for m in reversed(messages) if m.role == "user" and m.text), "")
-        return question_in(asked, depth - 1)
-    if isinstance(value, Mapping):
-        for key in (*_QUESTIONS, *_WRAPPERS):
-            if key in value and (found := question_in(value[key], depth - 1)):
-                return found
-        return ""
-    if isinstance(value, Sequence) and len(value) == 1:
-        return question_in(value[0], depth - 1)
-    return ""
+    return "" if isinstance(value, Broken) else provenance.question_in(value)
 
 
-def _question_text(value: str) -> str:
-    text = value.strip()
-    if _SHOWN.match(text):
-        return named(text, _QUESTIONS)
-    return "" if _UNSHOWN.match(text) else text
+def is_conversation(value: object) -> bool:
+    """Whether an input payload holds an earlier exchange."""
+    value = decode(value)
+    return not isinstance(value, Broken) and provenance.has_history(value)
+
+
+def is_empty(value: object, depth: int = 3) -> bool:
+    """Whether a retrieval's output is there and holds nothing: an empty list, or one in an object."""
+    value = decode(value)
+    if isinstance(value, (list, tuple)):
+        return not value or (len(value) == 1 and isinstance(value[0], (list, tuple)) and not value[0])
+    if not isinstance(value, Mapping) or depth <= 0:
+        return False
+    return any(is_empty(value[key], depth - 1) for key in _LISTS if key in value)
 
 
 def named(shown: str, names: Sequence[str]) -> str:
@@ -123,8 +113,9 @@ def answer_in(value: object, depth: int = _DEPTH) -> str:
 def result_in(value: object) -> str:
     """What a tool returned, as text: a message's, or whatever an output says."""
     value = decode(value)
-    if isinstance(value, Mapping) and "output" in value:
-        value = value["output"]
+    for key in ("output", "tool_output"):
+        if isinstance(value, Mapping) and key in value:
+            value = decode(value[key])
     messages = () if isinstance(value, (str, Broken)) else messages_in(value)
     return messages[-1].text if messages else answer_in(value)
 

@@ -1,105 +1,70 @@
-"""The last resort: passages and the question, out of the prompt a model was sent."""
+"""The last resort: the part of a prompt that holds passages. Every search looks at a line once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator
 
-_TAGGED = re.compile(
-    r"<(context|contexts|documents|sources|passages|retrieved_\w+)>(.*?)</\1>", re.DOTALL | re.IGNORECASE
-)
-_FENCED = re.compile(
-    r"^[^\n]*\bcontext\b(?![ \t]*:[ \t]*\S)[^\n]*\n([-=*#`]{3,})[^\n]*\n(.*?)\n\1[ \t]*$",
-    re.DOTALL | re.IGNORECASE | re.MULTILINE,
-)
-_NEXT = r"(?:question|query|q|user question|user query|human|user|answer|a|helpful answer|instructions?)"
-_HEADED = re.compile(
-    r"\b(?:context|contexts|context information|documents|sources|passages|knowledge)[ \t]*:[ \t]*\n?"
-    rf"(.+?)(?=\n[ \t]*{_NEXT}[ \t]*:|\Z)",
-    re.DOTALL | re.IGNORECASE,
-)
-_QUESTION = re.compile(
-    r"^[ \t]*(?:user )?(?:question|query|q)[ \t]*:[ \t]*(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
-)
-_FIELD = re.compile(r"^[\w .\-]{1,40}: \S[^\n]*$")
-_LABEL = re.compile(
-    r"(?:^|\n)[ \t]*(?:\[\d{1,3}\]|\(\d{1,3}\)|<document[^>\n]*>"
-    r"|(?:document|source|passage|context|chunk) ?#?\d{1,3})"
-    r"[ \t]*[:.)]?[ \t]*",
+_OPENING = re.compile(r"<(context|contexts|documents|sources|passages|retrieved_\w{1,40})>", re.IGNORECASE)
+_MOST_TAGS = 8
+_ABOUT = re.compile(r"\bcontext\b(?![ \t]*:[ \t]*\S)", re.IGNORECASE)
+_FENCE = re.compile(r"([-=*#`])\1{2,}")
+_HEADING = re.compile(
+    r"\b(?:context|contexts|context information|documents|sources|passages|knowledge)"
+    r"[ \t]{0,8}:[ \t]{0,8}\n?",
     re.IGNORECASE,
 )
-_CLOSE = re.compile(r"</document>", re.IGNORECASE)
+_NEXT = re.compile(
+    r"\n[ \t]{0,8}(?:question|query|q|user question|user query|human|user|answer|a|helpful answer"
+    r"|instructions?)[ \t]{0,8}:",
+    re.IGNORECASE,
+)
 
 
 def context_block(text: str) -> str:
     """The part of a prompt that holds the passages: between tags, between rules, or under a heading."""
-    for pattern in (_TAGGED, _FENCED, _HEADED):
-        match = pattern.search(text)
-        if match and (block := match[match.lastindex or 0].strip()):
-            return block
-    return ""
+    return next((block for way in (_tagged, _fenced, _headed) for block in way(text) if block), "")
 
 
-def question_of_prompt(text: str) -> str:
-    """The question that a prompt names as such, on its last `Question:` line."""
-    found = _QUESTION.findall(text)
-    return found[-1].strip() if found else ""
+def _tagged(text: str) -> Iterator[str]:
+    lower = text.lower()
+    seen: set[str] = set()
+    for opening in _OPENING.finditer(text):
+        name = opening[1].lower()
+        if name in seen:
+            continue
+        seen.add(name)
+        end = lower.find(f"</{name}>", opening.end())
+        if end >= 0 and len(lower) == len(text):
+            yield text[opening.end() : end].strip()
+        if len(seen) >= _MOST_TAGS:
+            return
 
 
-def split_passages(text: str, count: int = 0) -> tuple[str, ...]:
-    """Passages that were joined into one text.
-
-    Args:
-        text: The joined passages.
-        count: How many there were, where something else tells; then only a split into so many is taken.
-
-    Returns:
-        The passages in order. One that is the whole text, where no way of splitting gives `count`.
-    """
-    whole = text.strip()
-    if not whole:
-        return ()
-    if count == 1:
-        return (_unlabelled(whole),)
-    ways = [_by_metadata(whole), _by_label(whole), *(_by(whole, mark) for mark in _MARKS)]
-    if count:
-        return next((way for way in ways if len(way) == count), (whole,))
-    return next((way for way in ways[:-1] if len(way) > 1), (whole,))
+def _fenced(text: str) -> Iterator[str]:
+    """Between two equal rules, the first of them below a line that speaks of the context."""
+    lines = text.split("\n")
+    rules: dict[str, list[int]] = {}
+    for at, line in enumerate(lines):
+        if mark := _FENCE.match(line):
+            rules.setdefault(mark[0], []).append(at)
+    for mark_text, places in rules.items():
+        for at in places:
+            above = at - 2 if at > 1 and not lines[at - 1].strip() else at - 1
+            if above < 0 or not _ABOUT.search(lines[above]):
+                continue
+            after = bisect_right(places, at)
+            closing = next((n for n in places[after : after + 64] if lines[n].strip() == mark_text), None)
+            if closing is not None:
+                yield "\n".join(lines[at + 1 : closing]).strip()
 
 
-_MARKS = (r"\n\s*(?:-{3,}|={3,}|\*{3,})\s*\n", r"\n[ \t]*\n\s*", r"\n")
-
-
-def _by(text: str, mark: str) -> tuple[str, ...]:
-    return tuple(filter(None, map(str.strip, re.split(mark, text))))
-
-
-def _by_label(text: str) -> tuple[str, ...]:
-    """Split before `[1]`, `Document 1:` and the like; only where the text starts with one."""
-    if not _LABEL.match(text):
-        return ()
-    return tuple(filter(None, (_CLOSE.sub("", part).strip() for part in _LABEL.split(text))))
-
-
-def _unlabelled(text: str) -> str:
-    return (_by_metadata(text) or _by_label(text) or (text,))[0]
-
-
-def _by_metadata(text: str) -> tuple[str, ...]:
-    """Split where each passage is headed by a paragraph of `key: value` lines, as LlamaIndex writes them."""
-    paragraphs = _by(text, _MARKS[1])
-    keys = _keys(paragraphs[0])
-    if not keys:
-        return ()
-    passages: list[list[str]] = []
-    for paragraph in paragraphs:
-        if _keys(paragraph) == keys:
-            passages.append([])
-        else:
-            passages[-1].append(paragraph)
-    return tuple("\n\n".join(parts) for parts in passages) if all(passages) else ()
-
-
-def _keys(paragraph: str) -> Sequence[str]:
-    lines = paragraph.split("\n")
-    return [line.split(":", 1)[0] for line in lines] if all(map(_FIELD.match, lines)) else []
+def _headed(text: str) -> Iterator[str]:
+    reached = 0
+    for heading in _HEADING.finditer(text):
+        if heading.start() < reached:
+            continue
+        below = _NEXT.search(text, max(heading.end() - 1, 0))
+        reached = below.start() if below else len(text)
+        yield text[heading.end() : reached].strip()

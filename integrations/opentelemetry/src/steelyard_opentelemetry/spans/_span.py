@@ -50,6 +50,8 @@ class Span:
     """What the instrumentor wrote on it."""
     events: tuple[Event, ...] = ()
     """What happened within it, in order."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Trace id and span id of each span it is linked to."""
     dropped: int = 0
     """How many attributes and events the SDK had to drop."""
     sampled: bool = True
@@ -90,6 +92,9 @@ def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:
         error=status.description or "",
         attributes={**content, **(span.attributes or {})} if content else span.attributes or {},
         events=tuple(Event(name=e.name, attributes=e.attributes or {}) for e in span.events),
+        links=tuple(
+            (f"{link.context.trace_id:032x}", f"{link.context.span_id:016x}") for link in span.links or ()
+        ),
         dropped=span.dropped_attributes + span.dropped_events,
         sampled=bool(context.trace_flags & 1),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -31,9 +32,9 @@ class Node:
 
     def tops(self) -> Iterator[Node]:
         """The topmost spans that a dialect knows: this one, or those nearest below it."""
-        waiting = [self]
+        waiting = deque([self])
         while waiting:
-            node = waiting.pop(0)
+            node = waiting.popleft()
             if node.parsed is not None:
                 yield node
             else:
@@ -50,10 +51,13 @@ def grow(spans: Iterable[Span], parse: Callable[[Span], ParsedSpan | None]) -> l
         span.span_id: Node(span, parse(span))
         for span in sorted(spans, key=lambda span: (span.start, -span.end))
     }
+    cut = _circle_starts(nodes)
+    above = _runs_above(nodes, cut)
     roots: list[Node] = []
-    for node in nodes.values():
+    for key, node in nodes.items():
         parent = nodes.get(node.span.parent_id or "")
-        if parent is None or _circular(node, nodes) or _own_run(node, nodes) or _after(node, parent):
+        own_run = node.parsed is not None and node.parsed.run and above[key] == "run"
+        if parent is None or key in cut or own_run or _after(node, parent):
             roots.append(node)
         else:
             parent.children.append(node)
@@ -63,21 +67,30 @@ def grow(spans: Iterable[Span], parse: Callable[[Span], ParsedSpan | None]) -> l
 def _adopted(roots: list[Node], nodes: dict[str, Node]) -> list[Node]:
     """The roots without those that lost a span above them and ran within another root.
 
-    Roots that lost the same span stand beside each other: a server's, or one that never ends.
+    Roots that lost the same span stand beside each other: a server's, or one that never ends. Of the roots
+    before, the one that ends last is looked at, and the last one of those that lost another span.
     """
     kept: list[Node] = []
+    reaching: list[Node] = []
     for root in roots:
         lost = root.span.parent_id
         above = None
         if lost is not None and lost not in nodes:
-            above = next(
-                (r for r in kept if r.parsed and r.span.parent_id != lost and _covers(r, root)), None
-            )
-        if above is None:
-            kept.append(root)
-        else:
+            above = next((r for r in reaching if r.span.parent_id != lost and _covers(r, root)), None)
+        if above is not None:
             above.children.append(root)
+            continue
+        kept.append(root)
+        if root.parsed:
+            reaching = _two_latest([*reaching, root])
     return kept
+
+
+def _two_latest(roots: list[Node]) -> list[Node]:
+    """The root that ends last, and the one that ends last of those that lost another span."""
+    best = max(roots, key=lambda root: root.span.end)
+    others = [root for root in roots if root.span.parent_id != best.span.parent_id]
+    return [best, max(others, key=lambda root: root.span.end)] if others else [best]
 
 
 def _covers(outer: Node, inner: Node) -> bool:
@@ -92,27 +105,46 @@ def _after(node: Node, parent: Node) -> bool:
     return parsed.kind == "agent" or (parsed.kind in ("chain", "turn") and bool(parsed.question))
 
 
-def _own_run(node: Node, nodes: dict[str, Node]) -> bool:
-    """Whether this is a run of its own that only seems to stand below another, because a context leaked."""
-    if node.parsed is None or not node.parsed.run:
-        return False
-    seen = {node.span.span_id}
-    above = nodes.get(node.span.parent_id or "")
-    while above is not None and above.span.span_id not in seen:
-        seen.add(above.span.span_id)
-        if above.parsed is not None and (above.parsed.run or above.parsed.kind == "tool"):
-            return above.parsed.kind != "tool"
-        above = nodes.get(above.span.parent_id or "")
-    return False
+def _circle_starts(nodes: dict[str, Node]) -> set[str]:
+    """Of each circle of parents, the span with the smallest id, at which it is cut.
+
+    Each span is walked over once: what an earlier way has passed leads to no circle that is not known.
+    """
+    done: set[str] = set()
+    found: set[str] = set()
+    for key in nodes:
+        way: dict[str, None] = {}
+        at: str | None = key
+        while at in nodes and at not in done and at not in way:
+            way[at] = None
+            at = nodes[at].span.parent_id
+        if at in way:
+            passed = list(way)
+            found.add(min(passed[passed.index(at) :]))
+        done.update(way)
+    return found
 
 
-def _circular(node: Node, nodes: dict[str, Node]) -> bool:
-    """Whether the way up leads back to this span before any other, so that it has to be cut here."""
-    seen = {node.span.span_id}
-    above = nodes.get(node.span.parent_id or "")
-    while above is not None:
-        if above.span.span_id in seen:
-            return above is node and node.span.span_id == min(seen)
-        seen.add(above.span.span_id)
-        above = nodes.get(above.span.parent_id or "")
-    return False
+def _runs_above(nodes: dict[str, Node], cut: set[str]) -> dict[str, str]:
+    """For each span, what stands nearest above it: a `run` of its own, a `tool`, or neither.
+
+    A run below another one only seems to stand there, because a context leaked; a run below a tool is the
+    tool's.
+    """
+    found: dict[str, str] = {}
+    for key in nodes:
+        way: list[str] = []
+        at: str | None = key
+        while at in nodes and at not in found:
+            way.append(at)
+            at = None if at in cut else nodes[at].span.parent_id
+        for step in reversed(way):
+            parent = None if step in cut else nodes[step].span.parent_id
+            above = nodes.get(parent or "")
+            if above is None:
+                found[step] = ""
+            elif above.parsed is not None and (above.parsed.run or above.parsed.kind == "tool"):
+                found[step] = "tool" if above.parsed.kind == "tool" else "run"
+            else:
+                found[step] = found.get(above.span.span_id, "")
+    return found

@@ -1,0 +1,100 @@
+"""What a turn keeps alive: how many bytes, and what of it nobody will read.
+
+Prompts, histories, inputs and results are kept by reference until a Record is made of them. Their bytes count
+against the queue's bound; the bytes of images and other media are let go, since no judge reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_PLAIN = frozenset((type(None), bool, int, float))
+_SHORT = 200
+_PER_VALUE = 60
+_MOST_VALUES = 5_000
+_MEDIUM = 2_000
+_MEDIA = frozenset(("image_url", "image", "input_image", "input_audio", "audio", "video", "file", "media"))
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What values keep alive."""
+
+    size: int
+    """Bytes, roughly: texts by their length, everything else by a constant."""
+    has_media: bool
+    """Whether an image or another medium was among the values."""
+
+
+def weigh(values: Iterable[Any]) -> Weight:
+    """Add up what values keep alive; a value that is reached twice counts once.
+
+    This runs on the host's thread, a few dozen values for most turns: hence one plain loop.
+    """
+    size, has_media, known = 0, False, set[int]()
+    waiting = list(values)
+    for seen, value in enumerate(waiting):  # it grows on the way
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if kind is str and len(value) < _SHORT:
+            size += len(value)
+            continue
+        if id(value) in known:
+            continue
+        known.add(id(value))
+        if kind is str or kind is bytes:
+            size += len(value)
+            has_media = has_media or (len(value) > _MEDIUM and (kind is bytes or _is_medium(value)))
+            continue
+        size += _PER_VALUE
+        if seen > _MOST_VALUES:  # of so large a value the rest counts as what was looked at
+            return Weight(size * len(waiting) // seen, has_media)
+        if kind is dict:
+            waiting += value.values()
+        elif kind is list or kind is tuple:
+            waiting += value
+        else:
+            waiting += _parts(value)
+    return Weight(size, has_media)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, str):
+        return (str(value),)  # a class of somebody's own
+    own = getattr(value, "__dict__", None)
+    if type(own) is dict:
+        return own.values()
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple, set, frozenset)) else ()
+
+
+def _is_medium(text: str) -> bool:
+    """Whether a text is base64 rather than words: no blank in its first thousands of characters."""
+    return text.startswith("data:") or not any(map(str.isspace, text[:_MEDIUM]))
+
+
+def without_media(value: Any, depth: int = 8) -> Any:
+    """The value with media left out of its messages; itself where there are none."""
+    if depth <= 0 or value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return b""
+    if isinstance(value, Mapping):
+        if value.get("type") in _MEDIA:
+            return {"type": value["type"]}
+        changed = {key: without_media(part, depth - 1) for key, part in value.items()}
+        return changed if any(changed[key] is not part for key, part in value.items()) else value
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        parts = [without_media(part, depth - 1) for part in value]
+        same = all(new is old for new, old in zip(parts, value, strict=True))
+        return value if same else (parts if isinstance(value, list) else tuple(parts))
+    content = getattr(value, "content", None)
+    if isinstance(content, list) and hasattr(value, "model_copy"):
+        plain = without_media(content, depth - 1)
+        return value if plain is content else value.model_copy(update={"content": plain})
+    messages = getattr(value, "messages", None)  # a prompt value
+    return without_media(messages, depth - 1) if isinstance(messages, list) else value

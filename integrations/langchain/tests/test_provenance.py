@@ -1,0 +1,116 @@
+"""What the recorder takes for a turn, for its answer and for its passages, and what a turn keeps alive."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, lcel, says, texts
+from langgraph.graph import END, START, StateGraph
+
+from steelyard.record import Record
+from steelyard_langchain import CallbackHandler, attach, detach
+
+GRADER = ChatPromptTemplate.from_template(
+    "You are a grader. Is it relevant, yes or no?\n{document}\n{question}"
+)
+
+
+def size_of(receiver: Receiver) -> int:
+    """What the last draft says that it keeps."""
+    draft = receiver.drafts[-1]
+    assert not isinstance(draft, Record)
+    return draft.size
+
+
+def test_a_grader_on_its_own_is_not_a_turn_but_a_short_answer_is(receiver: Receiver) -> None:
+    attach(receiver)
+    try:
+        (GRADER | says("yes")).invoke({"document": PARIS.page_content, "question": QUESTION})
+        (ChatPromptTemplate.from_template("{question}") | says("Yes.")).invoke({"question": "Is Rome old?"})
+    finally:
+        detach()
+    assert receiver.record.question == "Is Rome old?"
+
+
+def test_a_chain_that_writes_a_query_and_returns_documents_is_not_a_turn(
+    receiver: Receiver, config: Any
+) -> None:
+    imagined = ChatPromptTemplate.from_template("Write a passage on {question}") | says("Rome is old.")
+    (imagined | (lambda message: str(message.content)) | Shelf()).invoke({"question": QUESTION}, config)
+    assert (len(receiver.drafts), receiver.records) == (1, [])
+
+
+def test_calls_outside_of_a_chain_are_counted_and_said_once(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    handler = CallbackHandler(receiver)
+    with caplog.at_level(logging.INFO, "steelyard.langchain"):
+        for _ in range(2):
+            says("Paris.").invoke(QUESTION, {"callbacks": [handler]})
+    assert (receiver.records, handler.stats()["without_root"]) == ([], 2)
+    (line,) = caplog.messages
+    assert "with record(...)" in line
+
+
+def test_a_summary_under_a_telling_name_is_not_a_passage(receiver: Receiver, config: Any) -> None:
+    draft = "The capital is on the Seine and has been so for a thousand years."
+    summarize = ChatPromptTemplate.from_template("Sum up: {text}") | says(draft)
+
+    def answer(given: dict[str, str]) -> dict[str, Any]:
+        found = Shelf(documents=[PARIS, BERLIN]).invoke(given["question"])
+        return {"context": summarize.invoke({"text": joined(found[:1])}).content, **given}
+
+    last = ChatPromptTemplate.from_template("{context}\n{question}") | says("Paris.")
+    (RunnableLambda(answer) | last).invoke({"question": QUESTION}, config)
+    assert texts(receiver.record.contexts) == [PARIS.page_content]
+
+
+class State(TypedDict, total=False):
+    """Of a graph whose model fills in a form."""
+
+    messages: list[Any]
+
+
+def test_the_answer_in_the_arguments_of_a_forced_tool_call(receiver: Receiver, config: Any) -> None:
+    form = calls("Answer", answer="It is Paris, on the Seine.", sources=[1])
+
+    def respond(state: State) -> Any:
+        found = Shelf(documents=[PARIS, FRANCE]).invoke(QUESTION)
+        return {"messages": [*state["messages"], says(form).invoke(f"{joined(found)}\n{QUESTION}")]}
+
+    builder = StateGraph(State)
+    builder.add_node("respond", respond)
+    builder.add_edge(START, "respond")
+    builder.add_edge("respond", END)
+    builder.compile().invoke({"messages": [HumanMessage(QUESTION)]}, config)
+    record = receiver.record
+    assert (record.status, record.answer) == ("ok", "It is Paris, on the Seine.")
+    assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
+
+
+def test_a_history_counts_and_images_are_let_go(receiver: Receiver, config: Any) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgo" * 100_000}}
+    old = HumanMessage("What did I ask before? " * 20_000)
+
+    def ask(question: str) -> str:
+        given = [old, HumanMessage([{"type": "text", "text": f"{PARIS.page_content}\n{question}"}, image])]
+        Shelf(documents=[PARIS]).invoke(question)
+        return str(says("It is Paris, on the Seine.").invoke(given).content)
+
+    RunnableLambda(ask).invoke(QUESTION, config)
+    assert 460_000 < size_of(receiver) < 600_000
+    assert texts(receiver.record.contexts) == [PARIS.page_content]
+    assert len(str(old.content)) == 460_000  # the application's own messages stay as they are
+    assert "iVBOR" in image["image_url"]["url"]  # type: ignore[index]
+
+
+def test_metadata_and_results_of_steps_count(receiver: Receiver, config: Any) -> None:
+    kept = [{"row": "x y " * 50_000}]
+    chain = RunnableLambda(lambda question: question) | RunnableLambda(lambda question: {"rows": kept})
+    (chain | (lambda given: QUESTION) | lcel()).invoke(QUESTION, config)
+    assert 200_000 < size_of(receiver) < 220_000

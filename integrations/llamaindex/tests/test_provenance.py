@@ -1,0 +1,187 @@
+"""What the answer rests on is told by evidence: which call made it, and what stood in that call's prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+from llamaindex_parts import (
+    ANSWER,
+    BERLIN,
+    FRANCE,
+    PARIS,
+    QUESTION,
+    Caller,
+    Fixed,
+    Receiver,
+    Scripted,
+    engine,
+    texts,
+)
+
+from steelyard.recording.provenance import sentence
+from steelyard_llamaindex import instrument, record
+
+
+class Graded(Workflow):
+    """Asks a model about every document, and answers from one of them, written as JSON."""
+
+    @step
+    async def run_all(self, ev: StartEvent) -> StopEvent:
+        nodes = await Fixed().aretrieve(ev.query)
+        for each in nodes:
+            await Scripted(say=lambda prompt: "yes").acomplete(f"Relevant, yes or no? {each.text}")
+        shown = json.dumps([{"content": nodes[1].text}])
+        return StopEvent(result=str(await Scripted().acomplete(f"{shown}\n{ev.query}")))
+
+
+class Wordless(Workflow):
+    """Shows the user something that no model said."""
+
+    @step
+    async def run_all(self, ev: StartEvent) -> StopEvent:
+        nodes = await Fixed("d1").aretrieve(ev.query)
+        await Scripted(say=lambda prompt: "Something else entirely was said.").acomplete(nodes[0].text)
+        return StopEvent(result=ANSWER)
+
+
+def test_prompts_of_graders_do_not_count(receiver: Receiver) -> None:
+    async def main() -> None:
+        await Graded().run(query=QUESTION)
+
+    asyncio.run(main())
+    turn = receiver.record
+    assert (texts(turn), turn.contexts_source) == ([FRANCE], "in_prompt")
+    assert [(one.text, one.seen) for one in turn.retrieved] == [(PARIS, 0.0), (FRANCE, 1.0), (BERLIN, 0.0)]
+    assert turn.notes == ()
+
+
+def test_an_answer_that_no_model_gave_is_noted(receiver: Receiver) -> None:
+    async def main() -> None:
+        await Wordless().run(query=QUESTION)
+
+    asyncio.run(main())
+    turn = receiver.record
+    assert (texts(turn), turn.contexts_source) == ([PARIS], "retrieved")
+    assert turn.notes == (sentence("answer_call_unknown"), sentence("no_prompt_seen"))
+
+
+def test_the_prompt_of_a_stream_that_was_left_counts(receiver: Receiver) -> None:
+    response: Any = engine("d1", streaming=True).query(QUESTION)
+    pieces = response.response_gen
+    next(pieces)
+    pieces.close()
+    turn = receiver.record
+    assert (turn.status, texts(turn), turn.contexts_source) == ("truncated", [PARIS], "in_prompt")
+
+
+def test_the_reply_of_an_agent_that_streams_is_seen(receiver: Receiver) -> None:
+    def web(query: str) -> list[str]:
+        """Searches the web."""
+        return [PARIS, FRANCE]
+
+    llm = Caller(script=[("web", {"query": "capital"}), ANSWER])
+
+    async def main() -> None:
+        await FunctionAgent(tools=[FunctionTool.from_defaults(web)], llm=llm, streaming=True).run(QUESTION)
+
+    asyncio.run(main())
+    turn = receiver.record
+    assert (texts(turn), turn.contexts_source) == ([PARIS, FRANCE], "in_prompt")
+    assert turn.notes == ()
+
+
+def test_a_tool_whose_text_does_not_count_is_named(receiver: Receiver) -> None:
+    def web(query: str) -> str:
+        """Searches the web."""
+        return PARIS
+
+    llm = Caller(script=[("web", {"query": "capital"}), ANSWER])
+
+    async def main() -> None:
+        await FunctionAgent(tools=[FunctionTool.from_defaults(web)], llm=llm).run(QUESTION)
+
+    asyncio.run(main())
+    turn = receiver.record
+    assert turn.contexts == ()
+    assert turn.notes[0] == sentence("no_contexts")
+    assert "tool_contexts: 'web'" in turn.notes[1]
+
+
+def test_retriever_and_model_called_one_after_the_other(receiver: Receiver) -> None:
+    nodes = Fixed().retrieve(QUESTION)
+    Scripted(say=lambda prompt: "yes").complete(f"Is this relevant? Say yes or no. {nodes[0].text}")
+    Scripted().complete(f"{nodes[0].text}\n\nQuestion: {QUESTION}")
+    turn = receiver.record
+    assert (turn.question, turn.answer, texts(turn)) == (QUESTION, ANSWER, [PARIS])
+    assert turn.notes[0].startswith("no run holds the retrieval and this call together")
+
+
+def test_the_question_of_separate_calls_is_the_one_in_the_prompt(receiver: Receiver) -> None:
+    nodes = Fixed().retrieve("capital france city")
+    Scripted().complete(f"{nodes[0].text}\n\nQuestion: {QUESTION}")
+    Scripted().complete(f"Sum this up: {nodes[2].text}")
+    first, second = receiver.records
+    assert (first.question, texts(first)) == (QUESTION, [PARIS])
+    assert (second.question, texts(second)) == ("capital france city", [BERLIN])
+    assert sentence("question_rewritten_only") in second.notes
+
+
+def test_calls_of_other_tasks_and_threads_are_not_put_together(receiver: Receiver) -> None:
+    async def retrieve() -> None:
+        await Fixed("d1").aretrieve(QUESTION)
+
+    async def main() -> None:
+        await asyncio.create_task(retrieve())
+        await asyncio.create_task(Scripted().acomplete(f"{PARIS}\n\nQuestion: {QUESTION}"))
+
+    asyncio.run(main())
+    with ThreadPoolExecutor() as pool:
+        pool.submit(Fixed("d1").retrieve, QUESTION).result()
+    Scripted().complete(f"{PARIS}\n\nQuestion: {QUESTION}")
+    assert receiver.records == []
+
+
+def test_what_another_recorder_saw_is_not_put_together(receiver: Receiver) -> None:
+    Fixed("d1").retrieve(QUESTION)
+    instrument(after := Receiver())
+    Scripted().complete(f"{PARIS}\n\nQuestion: {QUESTION}")
+    assert (receiver.drafts, after.drafts) == ([], [])
+
+
+def test_separate_calls_of_which_one_streams_are_reported(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="steelyard.llamaindex"):
+        for _ in range(2):
+            nodes = Fixed("d1").retrieve(QUESTION)
+            list(Scripted().stream_complete(nodes[0].text))
+    assert receiver.records == []
+    assert ["record(question)" in line for line in caplog.messages] == [True]
+
+
+def test_a_model_that_fails_after_a_retrieval_is_a_turn_that_failed(receiver: Receiver) -> None:
+    def fail(prompt: str) -> str:
+        raise ConnectionError("down")
+
+    nodes = Fixed("d1").retrieve(QUESTION)
+    with pytest.raises(ConnectionError):
+        Scripted(say=fail).complete(f"{nodes[0].text}\n\nQuestion: {QUESTION}")
+    turn = receiver.record
+    assert (turn.question, turn.status, turn.error) == (QUESTION, "error", "ConnectionError: down")
+
+
+def test_contexts_of_a_block_tell_what_the_prompt_held(receiver: Receiver) -> None:
+    with record(question=QUESTION) as turn:
+        turn.contexts = [FRANCE, PARIS]
+        turn.answer = str(Scripted().complete(f"<doc>{PARIS}</doc><doc>{FRANCE}</doc> {QUESTION}"))
+    made = receiver.record
+    assert [(one.text, one.seen) for one in made.contexts] == [(FRANCE, 1.0), (PARIS, 1.0)]
+    assert (made.contexts_source, made.notes) == ("in_prompt", ())

@@ -1,0 +1,106 @@
+"""What makes spans of different trees parts of one turn: identities, never texts.
+
+A span link, a response's id, or `steelyard.turn`, which the user sets, are certain. A trace, a session or a
+request may hold several turns: what shares one may belong together, and has to show it. Two texts that are
+alike may be two users' who asked the same.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from steelyard_opentelemetry._turn import Turn
+
+TURN = "steelyard.turn"
+"""The attribute by which a user says which spans are one turn."""
+SESSION = ("session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id")
+"""Attributes that name a session or a conversation."""
+USER = ("user.id", "enduser.id", "traceloop.association.properties.user_id")
+"""Attributes that name who asked."""
+_SHARED = (*SESSION, "request.id", "http.request.id", "gen_ai.request.id")
+_CERTAIN = (TURN, "gen_ai.response.id")
+_MOST_RELATED = 64
+
+Key = tuple[str, ...]
+
+
+class WaitingPieces:
+    """Pieces in the order in which they came, found by what they share with another one."""
+
+    def __init__(self) -> None:
+        self._pieces: OrderedDict[int, Turn] = OrderedDict()
+        self._by_key: dict[Key, OrderedDict[int, Turn]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @property
+    def oldest(self) -> Turn | None:
+        """The piece that has waited longest."""
+        return next(iter(self._pieces.values()), None)
+
+    def add(self, piece: Turn) -> None:
+        """Let a piece wait."""
+        self._pieces[id(piece)] = piece
+        for key in _keys(piece):
+            self._by_key.setdefault(key, OrderedDict())[id(piece)] = piece
+
+    def take(self, piece: Turn) -> Turn:
+        """Remove a piece, and return it."""
+        self._pieces.pop(id(piece), None)
+        for key in _keys(piece):
+            sharing = self._by_key.get(key)
+            if sharing is not None:
+                sharing.pop(id(piece), None)
+                if not sharing:
+                    del self._by_key[key]
+        return piece
+
+    def related(self, other: Turn) -> list[Turn]:
+        """The latest pieces that share an identity with another one, in the order in which they came."""
+        found: dict[int, Turn] = {}
+        for key in _keys(other):
+            sharing = self._by_key.get(key) or OrderedDict()
+            for at, (number, piece) in enumerate(reversed(sharing.items())):
+                if at >= _MOST_RELATED:
+                    break
+                found.setdefault(number, piece)
+        return sorted(
+            (p for p in found.values() if not _differ(p, other)), key=lambda piece: piece.root.span.start
+        )
+
+
+def is_certain(piece: Turn, other: Turn) -> bool:
+    """Whether two pieces are linked explicitly, so that nothing else needs to be asked."""
+    if any(not _values(piece, (name,)).isdisjoint(_values(other, (name,))) for name in _CERTAIN):
+        return True
+    return not (_spans(piece).isdisjoint(_links(other)) and _links(piece).isdisjoint(_spans(other)))
+
+
+def _differ(piece: Turn, other: Turn) -> bool:
+    """Whether two pieces name different sessions or users."""
+    for names in (SESSION, USER):
+        mine, theirs = _values(piece, names), _values(other, names)
+        if mine and theirs and mine.isdisjoint(theirs):
+            return True
+    return False
+
+
+def _values(piece: Turn, names: tuple[str, ...]) -> set[str]:
+    attributes = [node.span.attributes for node in piece.nodes]
+    return {str(found[name]) for found in attributes for name in names if found.get(name)}
+
+
+def _keys(piece: Turn) -> set[Key]:
+    traces = {("trace", node.span.trace_id) for node in piece.nodes}
+    shared = {("shared", value) for value in _values(piece, _SHARED)}
+    certain = {(name, value) for name in _CERTAIN for value in _values(piece, (name,))}
+    return {*traces, *shared, *certain, *_spans(piece), *_links(piece)}
+
+
+def _spans(piece: Turn) -> set[Key]:
+    return {("span", node.span.trace_id, node.span.span_id) for node in piece.nodes}
+
+
+def _links(piece: Turn) -> set[Key]:
+    return {("span", *link) for node in piece.nodes for link in node.span.links}

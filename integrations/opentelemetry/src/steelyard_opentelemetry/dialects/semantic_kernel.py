@@ -1,0 +1,54 @@
+"""Semantic Kernel: model calls whose content stands in span events (.NET) or in log records (Python)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steelyard_opentelemetry.dialects._dialect import Dialect
+from steelyard_opentelemetry.spans._messages import messages_in
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode
+from steelyard_opentelemetry.spans._span import Span
+
+__all__ = ["SemanticKernel"]
+
+_SCOPES = ("semantic_kernel", "Microsoft.SemanticKernel")
+_MODEL = frozenset({"chat", "chat.completions", "text.completions", "text_completions"})
+
+
+class SemanticKernel(Dialect):
+    """Spans of the kernel's scopes; what has content in the GenAI conventions' attributes is left to them."""
+
+    name = "semantic_kernel"
+    scopes = ("semantic_kernel", "Microsoft.SemanticKernel")
+    content_switch = (
+        "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true; in Python the "
+        "content goes to log records, so export logs as well"
+    )
+
+    def parse(self, span: Span) -> ParsedSpan | None:
+        """The span as the kernel writes it."""
+        if not span.scope.startswith(_SCOPES):
+            return None
+        operation = span.text("gen_ai.operation.name")
+        if operation == "execute_tool" and "gen_ai.tool.call.result" not in span.attributes:
+            # Every function of a kernel is written as a tool, prompts among them.
+            return ParsedSpan(dialect=self.name, kind="chain")
+        if operation not in _MODEL:
+            return None
+        sent = messages_in(_event(span, "gen_ai.content.prompt", "gen_ai.prompt"))
+        said = _event(span, "gen_ai.content.completion", "gen_ai.completion")
+        current = {"gen_ai.input.messages", "gen_ai.output.messages"} & span.attributes.keys()
+        return ParsedSpan(
+            dialect=self.name,
+            kind="llm",
+            answer=answer_in(said),
+            messages=sent,
+            hidden=not sent and said is None and not current,
+        )
+
+
+def _event(span: Span, name: str, key: str) -> Any:
+    found = (decode(event.attributes.get(key)) for event in span.events if event.name == name)
+    value = next(found, None)
+    return None if isinstance(value, Broken) else value

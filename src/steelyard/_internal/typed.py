@@ -1,0 +1,48 @@
+"""Dataclasses to plain values and back, by their types.
+
+Pydantic, which comes with openai, does the work; it is imported with the first value that is read or written.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import InvalidRecord
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+@cache
+def adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """What reads and writes a dataclass; made once."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def read(kind: type[Any], data: object, *, where: str = "", what: str = "record") -> Any:
+    """Read a dataclass; fields that it does not know are passed over.
+
+    Args:
+        kind: The class.
+        data: Plain values.
+        where: The path of the value in a larger one, for the message.
+        what: What it is called where no path can be named.
+
+    Raises:
+        InvalidRecord: Naming the field, never its content.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        path = ".".join(map(str, [*filter(None, [where]), *first["loc"]])) or what
+        wrong = first["msg"].removeprefix("Input should be")
+        said = f" must be{wrong}" if wrong != first["msg"] else f": {wrong.lower()}"
+        raise InvalidRecord(f"{path!r}{said}") from None
+    except RecursionError:
+        raise InvalidRecord(f"the {what} is nested too deeply") from None

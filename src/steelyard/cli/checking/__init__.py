@@ -1,0 +1,1 @@
+"""What `steelyard judge check` does."""

@@ -1,0 +1,162 @@
+"""One call of `steelyard judge check`: plan, ask, show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from steelyard.cli._words import counted
+from steelyard.cli.checking._page import Page, show
+from steelyard.cli.scoring._dry_run import DryRunJudge
+from steelyard.cli.scoring._judges import JudgeChoice
+from steelyard.cli.scoring._plan import price_of_all
+from steelyard.cli.scoring._prices import price_of
+from steelyard.errors import ConfigurationError
+from steelyard.probing import CheckRun, JudgeCheck, ProbeSet, advice, baselines, check_judge, load_probes
+from steelyard.questions import Judge
+from steelyard.scores import Usage
+
+_KINDS = ("local", "openai", "decisions")
+_Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckOptions:
+    """The options as they were typed."""
+
+    judge: str
+    model: str | None
+    base_url: str | None
+    key_variable: str | None
+    probes: str | None
+    concurrency: int
+    fail_under: float | None
+    yes: bool
+    as_json: bool
+
+    def chosen(self) -> JudgeChoice:
+        """The judge they name.
+
+        Raises:
+            ConfigurationError: If there is no such kind of judge, or the model is given twice.
+        """
+        kind, _, named = self.judge.partition(":")
+        if kind not in _KINDS:
+            raise ConfigurationError(
+                f"no judge {self.judge!r}; there are 'local', 'openai:MODEL' and 'decisions:MODEL'"
+            )
+        if named and self.model:
+            raise ConfigurationError(f"--judge {self.judge} names a model already; leave out --model")
+        return JudgeChoice(
+            kind=kind,
+            model=named or self.model,
+            base_url=self.base_url,
+            key_variable=self.key_variable,
+            concurrency=self.concurrency,
+        )
+
+
+def run(options: CheckOptions) -> int:
+    """Check a judge.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given, or a remote judge was not agreed to.
+    """
+    console = Console(stderr=True, highlight=False)
+    choice = options.chosen()
+    choice.check()
+    probes = load_probes(options.probes)
+    if choice.kind != "local":
+        _plan(choice, probes, console)
+        if not options.yes:
+            raise ConfigurationError("nothing was sent; add --yes to ask this judge at that price")
+    judge = choice.build()
+    with _progress(console) as progress:
+        check = asyncio.run(_check(judge, probes, options.concurrency, progress))
+    beside = tuple(check_judge(baseline, probes) for baseline in baselines(probes.probes))
+    page = Page(
+        check=check, baselines=beside, advice=advice(check, beside), price=_price(choice, check.usage)
+    )
+    if options.as_json:
+        typer.echo(json.dumps(_plain(page), ensure_ascii=False))
+    else:
+        show(Console(highlight=False), page)
+    return _status(options, check, console)
+
+
+async def _check(judge: Judge, probes: ProbeSet, concurrency: int, progress: _Progress) -> JudgeCheck:
+    try:
+        return await CheckRun(judge, probes, concurrency, progress).run()
+    finally:
+        await judge.aclose()
+
+
+def _plan(choice: JudgeChoice, probes: ProbeSet, console: Console) -> None:
+    """Make every request on paper, and say how many they are and what they would cost."""
+    paper = DryRunJudge(choice.remote)
+    asyncio.run(_check(paper, probes, choice.concurrency, lambda _name, _done, _of: None))
+    spent = sum(paper.usage.values(), Usage())
+    price, sources = price_of_all(paper.usage, choice.base_url)
+    cost = "price unknown" if price is None else f"about ${price:.2f}"
+    console.print(
+        f"{paper.name}: {counted(len(probes.probes), 'probe')} in seven passes, "
+        f"{counted(spent.requests, 'request')}, {spent.prompt_tokens:,} tokens in, "
+        f"{spent.completion_tokens:,} tokens out, {cost}",
+        style="bold",
+        markup=False,
+        soft_wrap=True,
+    )
+    for source in sources:
+        console.print(source, style="dim", markup=False, soft_wrap=True)
+
+
+def _price(choice: JudgeChoice, usage: Usage) -> str:
+    """What the check cost, in words; empty for a judge that costs nothing."""
+    if choice.kind == "local" or not usage.prompt_tokens:
+        return ""
+    dollars, source = price_of(usage, model=choice.chosen_model, base_url=choice.base_url)
+    return source if dollars is None else f"about ${dollars:.4f} ({source})"
+
+
+def _plain(page: Page) -> dict[str, object]:
+    return {
+        **asdict(page.check),
+        "usage": asdict(page.check.usage),
+        "price": page.price or None,
+        "baselines": [asdict(check) for check in page.baselines],
+        "advice": page.advice,
+    }
+
+
+def _status(options: CheckOptions, check: JudgeCheck, console: Console) -> int:
+    right = check.overall.right.value
+    fault = ""
+    if check.again is None:
+        fault = "the judge answered nothing"
+    elif options.fail_under is not None and right < options.fail_under:
+        fault = f"{right:.3f} are right, under {options.fail_under:g}"
+    if fault:
+        console.print(fault, style="red", markup=False)
+    return 1 if fault else 0
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[_Progress]:
+    """A bar on standard error, if that is a terminal."""
+    if not console.is_terminal:
+        yield lambda _name, _done, _of: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("Asking")
+        yield lambda name, done, of: bar.update(task, description=f"Asking: {name}", completed=done, total=of)

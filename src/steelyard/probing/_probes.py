@@ -1,0 +1,183 @@
+"""The probe set: texts and pairs of claims about them, read from JSON lines and known by their hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from steelyard.errors import ConfigurationError
+
+PUBLISHED = "b7196cf694e99ed7d0552a1c04b5d6534b8e0d61eb98e469a5467c6388ca2edf"
+"""SHA-256 of the set that ships with this version. Change it together with the files, and never alone."""
+
+_FILES = ("texts.jsonl", "pairs.jsonl")
+_ADDRESSABLE = ("contexts", "claim")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """One question to a judge whose right answer is known."""
+
+    id: str
+    """Unique in the set: the pair's id, then `-true` or `-false` for which of the twins it is."""
+    pair: str
+    """The pair it belongs to; its twin differs in the tested point alone."""
+    kind: str
+    """What is tested: `number`, `negation`, `role_swap`, ..."""
+    language: str
+    """ISO 639-1 code of the text."""
+    contexts: tuple[str, ...]
+    """The passages, in order."""
+    question: str
+    """What the user asked."""
+    claim: str
+    """The claim to be judged; of an `evades` probe the whole answer."""
+    asks: Literal["supported", "evades"] = "supported"
+    """Whether the passages support the claim, or whether the answer evades the question."""
+    expected: bool
+    """The right answer to that."""
+    address: str = ""
+    """Text in it that speaks to the judge; empty where there is none."""
+    plain: tuple[tuple[str, ...], str] | None = None
+    """Contexts and claim without the address."""
+
+    def without_address(self) -> Probe:
+        """The same probe with nothing in it that speaks to the judge."""
+        if self.plain is None:
+            return self
+        contexts, claim = self.plain
+        return replace(self, contexts=contexts, claim=claim, address="", plain=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSet:
+    """Probes and the hash of the files they were read from."""
+
+    probes: tuple[Probe, ...]
+    """In the order of the file, twins side by side."""
+    sha256: str
+    """Content hash of both files: the set's version. Figures from different sets are not comparable."""
+
+    @property
+    def published(self) -> bool:
+        """Whether it is the set that ships with this version."""
+        return self.sha256 == PUBLISHED
+
+    @property
+    def version(self) -> str:
+        """The first 12 characters of the hash, as results show it."""
+        return self.sha256[:12]
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds, in the order of the file."""
+        return tuple(dict.fromkeys(probe.kind for probe in self.probes))
+
+
+def load_probes(folder: str | Path | None = None) -> ProbeSet:
+    """Read a probe set.
+
+    Args:
+        folder: A folder with `texts.jsonl` and `pairs.jsonl` of your own; None for the set that ships with
+            this version.
+
+    Raises:
+        ConfigurationError: If a file cannot be read, a line is not what it should be, or the files of this
+            version were edited.
+    """
+    place: _Folder = Path(folder) if folder is not None else files("steelyard.probing") / "data"
+    try:
+        content = [(place / name).read_bytes() for name in _FILES]
+    except OSError as error:
+        raise ConfigurationError(f"no probe set in {str(place)!r}: {error.strerror or error}") from None
+    digest = _digest(content)
+    if folder is None and digest != PUBLISHED:
+        raise ConfigurationError(
+            f"the probe set in {str(place)!r} was edited: its hash is {digest[:12]}, this version ships "
+            f"{PUBLISHED[:12]}; reinstall steelyard, or give a set of your own as a folder"
+        )
+    texts = {
+        row["id"]: row for row in _rows(content[0], _FILES[0], ("id", "language", "question", "contexts"))
+    }
+    pairs = _rows(content[1], _FILES[1], ("id", "kind", "text", "true", "false"))
+    probes = tuple(probe for row in pairs for probe in _twins(row, texts))
+    _check_unique(probes)
+    return ProbeSet(probes=probes, sha256=digest)
+
+
+class _Folder(Protocol):
+    def __truediv__(self, name: str, /) -> Any: ...
+
+
+def _digest(content: list[bytes]) -> str:
+    """A hash over both files that does not depend on how a checkout ends its lines."""
+    hashed = hashlib.sha256()
+    for name, data in zip(_FILES, content, strict=True):
+        data = data.replace(b"\r\n", b"\n")
+        hashed.update(f"{name} {len(data)}\n".encode() + data)
+    return hashed.hexdigest()
+
+
+def _rows(data: bytes, name: str, fields: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            raise ConfigurationError(f"{name}, line {number}: not JSON") from None
+        lacking = [field for field in fields if not isinstance(row, dict) or not row.get(field)]
+        if lacking:
+            raise ConfigurationError(f"{name}, line {number}: no {' and no '.join(map(repr, lacking))}")
+        yield row
+
+
+def _twins(row: Mapping[str, Any], texts: Mapping[str, Mapping[str, Any]]) -> Iterator[Probe]:
+    text = texts.get(row["text"])
+    if text is None:
+        raise ConfigurationError(f"pair {row['id']!r}: there is no text {row['text']!r}")
+    for truth in (True, False):
+        probe = Probe(
+            id=f"{row['id']}-{str(truth).lower()}",
+            pair=row["id"],
+            kind=row["kind"],
+            language=text["language"],
+            contexts=tuple(text["contexts"]),
+            question=row.get("question") or text["question"],
+            claim=row["true"] if truth else row["false"],
+            asks="evades" if row["kind"] == "evasive" else "supported",
+            expected=truth,
+        )
+        yield _addressed(probe, row) if row.get("address") else probe
+
+
+def _addressed(probe: Probe, row: Mapping[str, Any]) -> Probe:
+    """The probe with the text that speaks to the judge where the row wants it.
+
+    In the passages it stands for both twins. In the claim it stands for the false twin alone: whether a true
+    sentence with an unsupported request behind it counts as supported is a matter of taste.
+    """
+    place, address = row.get("address_in"), row["address"]
+    plain = (probe.contexts, probe.claim)
+    if place == "contexts":
+        return replace(probe, contexts=(*probe.contexts, address), address=address, plain=plain)
+    if place != "claim":
+        wanted = " or ".join(map(repr, _ADDRESSABLE))
+        raise ConfigurationError(f"pair {row['id']!r}: address_in={place!r} is not {wanted}")
+    if probe.expected:
+        return probe
+    return replace(probe, claim=f"{probe.claim} {address}", address=address, plain=plain)
+
+
+def _check_unique(probes: tuple[Probe, ...]) -> None:
+    seen: set[str] = set()
+    for probe in probes:
+        if probe.id in seen:
+            raise ConfigurationError(f"two pairs have the id {probe.pair!r}")
+        seen.add(probe.id)
+    if not probes:
+        raise ConfigurationError(f"{_FILES[1]} holds no pairs")

@@ -1,0 +1,75 @@
+"""The counts that Monitors stored beside their results, added up."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from steelyard.report._text import one_line
+from steelyard.report.queries import Funnel
+
+_PLAIN = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
+
+
+def funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
+    """The sum over runs (start, end, counts as JSON); unreadable ones are left out. None of no runs."""
+    begins, ends = [], []
+    sums: Counter[str] = Counter()
+    reasons: dict[str, Counter[str]] = {"skipped": Counter(), "dead": Counter()}
+    for first, last, text in rows:
+        if (counts := _parsed(text)) is None:
+            continue
+        begins.append(first)
+        ends.append(last)
+        sums.update({name: _whole(counts.get(name)) for name in _PLAIN})
+        for name, found in reasons.items():
+            by_reason = counts.get(name)
+            if isinstance(by_reason, Mapping):
+                found.update({str(reason): _whole(count) for reason, count in by_reason.items()})
+    if not begins:
+        return None
+    return Funnel(
+        runs=len(begins),
+        first=min(begins),
+        last=max(ends),
+        skipped=_most_frequent(reasons["skipped"]),
+        dead=_most_frequent(reasons["dead"]),
+        seen=sums["seen"],
+        accepted=sums["accepted"],
+        evaluated=sums["evaluated"],
+        pending=sums["pending"],
+        spooled=sums["spooled"],
+        abandoned=sums["abandoned"],
+    )
+
+
+def _most_frequent(counts: Counter[str]) -> dict[str, int]:
+    return {reason: count for reason, count in counts.most_common() if count}
+
+
+def rest_of(funnel: Funnel) -> list[tuple[str, int]]:
+    """What else became of picked turns, in words."""
+    return [
+        ("queued or being judged when last stored", funnel.pending),
+        ("handed to the spool", funnel.spooled),
+        ("given up at exit", funnel.abandoned),
+    ]
+
+
+def words(reason: str) -> str:
+    """A reason as it is read."""
+    return one_line(reason.replace("_", " "), 60)
+
+
+def _parsed(text: str) -> Mapping[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Mapping) else None
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,29 @@
+"""All applications of the corpus, by framework: only what is asked for is imported."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from apps.app import REGISTRY, App, Framework
+
+FAMILIES: dict[Framework, tuple[str, ...]] = {
+    "langchain": (
+        "langchain_prompts",
+        "langchain_queries",
+        "langchain_retrievers",
+        "langchain_answers",
+        "langgraph_graphs",
+        "langchain_agents",
+        "langchain_separate",
+    ),
+    "llamaindex": ("llamaindex_engines", "llamaindex_chats"),
+}
+"""The files that hold applications."""
+
+
+def apps_of(*frameworks: Framework) -> tuple[App, ...]:
+    """The applications of some frameworks, in the order of their files."""
+    for framework in frameworks:
+        for family in FAMILIES[framework]:
+            import_module(f"apps.{family}")
+    return tuple(app for app in REGISTRY if app.framework in frameworks)

@@ -1,0 +1,230 @@
+"""Plain Python around separate calls: classes of notebooks, services, chat loops. No run is around them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+from langchain_classic.chains import (
+    ConversationalRetrievalChain,
+    create_history_aware_retriever,
+    create_retrieval_chain,
+)
+from langchain_classic.chains.combine_documents import create_stuff_documents_chain
+from langchain_core.chat_history import InMemoryChatMessageHistory
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableBranch, RunnablePassthrough, RunnableWithMessageHistory
+from pydantic import BaseModel
+
+from apps.app import BOTH, Truth, script
+from apps.island import FARES, FERRY, NEWS, PRICE, PRICE_ANSWER, STORM, SUNDAY, SUNDAY_ANSWER
+from apps.langchain_pieces import ANSWERING, answering, calls, joined, model, prompt, shelf, store
+
+ROOTLESS: Any = dict.fromkeys(
+    ("handler", "attach", "openinference", "openllmetry"), ("turns", "question", "contexts", "answer")
+)
+"""Where no run is around the calls, a recorder may say `record` instead of joining what it cannot join."""
+
+HIDDEN: Any = {**ROOTLESS, "block": ("contexts",)}
+"""And where no retriever runs and no document passes by, a block cannot know the contexts either."""
+
+FOLLOW_UP = "And with a dog?"
+THREAD = (
+    Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
+    Truth(question=FOLLOW_UP, contexts=(FARES,), answer=PRICE_ANSWER, standalone=PRICE),
+)
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    rootless=True,
+    allowed_notes=HIDDEN,
+)
+def search_then_ask(config: Any) -> str:
+    """`similarity_search`, a formatted text, one model call: the shortest RAG script."""
+    context = joined(store(FERRY, FARES).similarity_search(SUNDAY, k=2))
+    messages = ANSWERING.format_messages(context=context, question=SUNDAY)
+    return str(model(otherwise=SUNDAY_ANSWER).invoke(messages, config).content)
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    rootless=True,
+    allowed_notes=ROOTLESS,
+)
+def retrieve_then_run_a_chain(config: Any) -> str:
+    """The retriever is invoked on its own; its documents are passed to a chain."""
+    found = shelf(FERRY, FARES).invoke(SUNDAY, config)
+    return answering(SUNDAY_ANSWER).invoke({"context": found, "question": SUNDAY}, config)
+
+
+class Relevance(BaseModel):
+    """A grade."""
+
+    response: Literal["Relevant", "Irrelevant"]
+
+
+class SelfRag:
+    """A class of chains that its `run` calls one by one: grade each passage, answer, check."""
+
+    def __init__(self) -> None:
+        self.store = store(FERRY, FARES, STORM)
+        self.grade = prompt("Is this relevant to {query}? {context}") | model(
+            ("Signe", calls("Relevance", response="Relevant")),
+            otherwise=calls("Relevance", response="Irrelevant"),
+        ).with_structured_output(Relevance)
+        self.answer = answering(SUNDAY_ANSWER)
+        self.support = prompt("Is {answer} supported by {context}?") | model(otherwise="Fully supported")
+
+    def run(self, query: str, config: Any) -> str:
+        kept = []
+        for document in self.store.similarity_search(query, k=3):
+            grade: Any = self.grade.invoke({"query": query, "context": document.page_content}, config)
+            if grade.response == "Relevant":
+                kept.append(document.page_content)
+        answer = self.answer.invoke({"context": "\n".join(kept), "question": query}, config)
+        self.support.invoke({"answer": answer, "context": "\n".join(kept)}, config)
+        return answer
+
+
+@script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), rootless=True, allowed_notes=HIDDEN)
+def class_of_graders(config: Any) -> str:
+    """Self-RAG as a class: three grades, an answer and a check are five roots of one turn."""
+    return SelfRag().run(SUNDAY, config)
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, NEWS), answer=SUNDAY_ANSWER),
+    rootless=True,
+    allowed_notes=HIDDEN,
+)
+def class_that_also_searches_the_web(config: Any) -> str:
+    """Corrective RAG as a class: the best passage and the web's text are put together by hand."""
+    found = store(FERRY, FARES).similarity_search(SUNDAY, k=2)
+    judge = prompt("How relevant, 0 to 1? {document}") | model(("Signe", "0.6"), otherwise="0.1")
+    scores = [float(str(judge.invoke({"document": d.page_content}, config).content)) for d in found]
+    query = (prompt("Rewrite for the web: {q}") | model(otherwise="ferry Sunday news")).invoke(
+        {"q": SUNDAY}, config
+    )
+    web = {str(query.content): NEWS}[str(query.content)]
+    knowledge = "\n".join([found[scores.index(max(scores))].page_content, web])
+    return answering(SUNDAY_ANSWER).invoke({"context": knowledge, "question": SUNDAY}, config)
+
+
+@script(
+    Truth(question=PRICE, contexts=(FARES, FERRY), answer=PRICE_ANSWER, relayed=True),
+    rootless=True,
+    allowed_notes=ROOTLESS,
+)
+def loop_over_sub_questions(config: Any) -> str:
+    """Decomposition as a loop of a notebook: each pair of question and answer is a chain run of its own."""
+    search = shelf(FERRY, by_word={"dog": [FARES]})
+    small = {
+        "context": search | joined,
+        "question": RunnablePassthrough(),
+    } | answering("12 euros for a grown-up and 3 for a dog.")
+    pairs = [small.invoke(part, config) for part in ("What does a dog pay?", "When does it leave?")]
+    last = prompt("Pairs: {pairs}\nQuestion: {question}")
+    return answering(PRICE_ANSWER, last).invoke({"pairs": "\n".join(pairs), "question": PRICE}, config)
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
+    Truth(question=PRICE, contexts=(FARES,), answer=PRICE_ANSWER),
+    rootless=True,
+    allowed_notes=ROOTLESS,
+)
+async def two_users_at_once(config: Any) -> tuple[str, str]:
+    """A service: two requests at once, each in a task of its own, must not be mixed."""
+
+    async def serve(question: str, passage: str, answer: str) -> str:
+        found = await shelf(passage).ainvoke(question, config)
+        await asyncio.sleep(0)
+        return await answering(answer).ainvoke({"context": joined(found), "question": question}, config)
+
+    return await asyncio.gather(serve(SUNDAY, FERRY, SUNDAY_ANSWER), serve(PRICE, FARES, PRICE_ANSWER))
+
+
+@script(*THREAD, ways=BOTH)
+async def conversational_chain(config: Any, way: str) -> list[str]:
+    """`ConversationalRetrievalChain`: a model condenses the follow-up into a question of its own."""
+    speaks = model(("Follow Up", PRICE), ("Grown-ups", PRICE_ANSWER), otherwise=SUNDAY_ANSWER)
+    made = ConversationalRetrievalChain.from_llm(speaks, shelf(FERRY, by_word={"dog": [FARES]}))
+    shown: list[str] = []
+    for at, question in enumerate((SUNDAY, FOLLOW_UP)):
+        given = {"question": question, "chat_history": [(SUNDAY, shown[0])] if at else []}
+        result = await made.ainvoke(given, config) if way == "ainvoke" else made.invoke(given, config)
+        shown.append(result["answer"])
+    return shown
+
+
+@script(*THREAD, ways=BOTH)
+async def history_aware_chain(config: Any, way: str) -> list[str]:
+    """`create_history_aware_retriever` and `RunnableWithMessageHistory`."""
+    condense = ChatPromptTemplate.from_messages(
+        [MessagesPlaceholder("chat_history"), ("human", "Rewrite: {input}")]
+    )
+    retriever = create_history_aware_retriever(
+        model(otherwise=PRICE), shelf(FERRY, by_word={"dog": [FARES]}), condense
+    )
+    answer = create_stuff_documents_chain(
+        model(("Grown-ups", PRICE_ANSWER), otherwise=SUNDAY_ANSWER),
+        ChatPromptTemplate.from_messages(
+            [("system", "Use:\n{context}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
+        ),
+    )
+    history = InMemoryChatMessageHistory()
+    made = RunnableWithMessageHistory(
+        create_retrieval_chain(retriever, answer),
+        lambda session_id: history,
+        input_messages_key="input",
+        history_messages_key="chat_history",
+        output_messages_key="answer",
+    )
+    session: Any = {**config, "configurable": {"session_id": "1"}}
+    shown = []
+    for question in (SUNDAY, FOLLOW_UP):
+        given = {"input": question}
+        result = await made.ainvoke(given, session) if way == "ainvoke" else made.invoke(given, session)
+        shown.append(result["answer"])
+    return shown
+
+
+@script(*THREAD, ways=BOTH)
+async def chat_loop_with_a_branch(config: Any, way: str) -> list[str]:
+    """A chat product's chain: with a history a branch condenses, without one it does not."""
+    condense = (
+        prompt("History: {chat_history}\nFollow up: {question}\nStandalone:")
+        | model(otherwise=PRICE)
+        | StrOutputParser()
+    )
+    query = RunnableBranch(
+        (lambda given: bool(given["chat_history"]), condense), lambda given: given["question"]
+    )
+    template = ChatPromptTemplate.from_messages(
+        [("system", "Use:\n{context}"), ("placeholder", "{chat_history}"), ("human", "{question}")]
+    )
+    made = (
+        RunnablePassthrough.assign(context=query | shelf(FERRY, by_word={"dog": [FARES]}) | joined)
+        | template
+        | model(("Grown-ups", PRICE_ANSWER), otherwise=SUNDAY_ANSWER)
+        | StrOutputParser()
+    )
+    history: list[Any] = []
+    shown = []
+    for question in (SUNDAY, FOLLOW_UP):
+        given = {"question": question, "chat_history": list(history)}
+        text = await made.ainvoke(given, config) if way == "ainvoke" else made.invoke(given, config)
+        history += [HumanMessage(question), AIMessage(text)]
+        shown.append(text)
+    return shown
+
+
+@script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), rootless=True, allowed_notes=HIDDEN)
+def streamed_to_a_page(config: Any) -> str:
+    """A page streams: search, then `llm.stream(messages)`, pieces shown as they come."""
+    context = joined(store(FERRY).similarity_search(SUNDAY, k=1))
+    messages = [SystemMessage(f"Context:\n{context}"), HumanMessage(SUNDAY)]
+    return "".join(str(piece.content) for piece in model(otherwise=SUNDAY_ANSWER).stream(messages, config))

@@ -1,0 +1,94 @@
+"""Ways into the recorder: the same spans as OTLP/JSON, and ended by a real SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import Span as LiveSpan
+from opentelemetry.trace import set_span_in_context
+
+from steelyard.record import Record
+from steelyard.recording import Draft
+from steelyard_opentelemetry import Diagnosis, EvaluationSpanProcessor, Span
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the recorder made of some spans."""
+
+    records: Sequence[Record]
+    diagnoses: Sequence[Diagnosis]
+
+
+@dataclass
+class _Receiver:
+    """Stands where a Monitor would."""
+
+    records: list[Record] = field(default_factory=list)
+
+    def submit(self, turn: Record | Draft, /) -> None:
+        record = turn if isinstance(turn, Record) else turn.build()
+        if record is not None:
+            self.records.append(record)
+
+
+def as_otlp(spans: Sequence[Span]) -> dict[str, Any]:
+    """One export request, a block for each span."""
+    return {"resourceSpans": [_block(span) for span in spans]}
+
+
+def _block(span: Span) -> dict[str, Any]:
+    written = {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "parentSpanId": span.parent_id or "",
+        "name": span.name,
+        "startTimeUnixNano": str(span.start),
+        "endTimeUnixNano": str(span.end),
+        "attributes": _attributes(span.attributes),
+        "events": [{"name": e.name, "attributes": _attributes(e.attributes)} for e in span.events],
+    }
+    resource = {"attributes": _attributes({"service.name": span.service})}
+    return {"resource": resource, "scopeSpans": [{"scope": {"name": span.scope}, "spans": [written]}]}
+
+
+def _attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in attributes.items()]
+
+
+def _value(value: object) -> dict[str, Any]:
+    if isinstance(value, (list, tuple)):
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    return {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}
+
+
+def through_processor(spans: Sequence[Span]) -> Told:
+    """Start and end the spans with the SDK, in the order of their times."""
+    receiver = _Receiver()
+    processor = EvaluationSpanProcessor(receiver, quiet=60)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    live: dict[str, LiveSpan] = {}
+    moments = [(span.start, span, True) for span in spans] + [(span.end, span, False) for span in spans]
+    for moment, span, starts in sorted(moments, key=lambda found: found[0]):
+        if starts:
+            parent = live.get(span.parent_id or "")
+            tracer = provider.get_tracer(span.scope)
+            context = set_span_in_context(parent) if parent else None
+            live[span.span_id] = tracer.start_span(span.name, context, start_time=moment)
+            continue
+        live[span.span_id].set_attributes(span.attributes)
+        for event in span.events:
+            live[span.span_id].add_event(event.name, event.attributes)
+        live[span.span_id].end(moment)
+    provider.force_flush()
+    # What waits for its other half is given up, or told, when the processor is closed.
+    provider.shutdown()
+    return Told(receiver.records, processor.diagnoses)

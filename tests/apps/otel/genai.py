@@ -1,0 +1,142 @@
+"""The GenAI conventions, and frameworks that add attributes and switches of their own to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from apps.otel.shapes import (
+    ANSWER,
+    PASSAGES,
+    QUERY,
+    QUESTION,
+    Gap,
+    Shape,
+    Trace,
+    Turn,
+    compact,
+    event,
+    prompt,
+    shape,
+)
+
+
+def _part(text: str, role: str = "user") -> dict[str, Any]:
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def _adk(result: object, *, name: str = "search_manual") -> Trace:
+    """An agent of Google's kit: the content stands in `gcp.vertex.agent.*`, as JSON of its own."""
+    call = {"role": "model", "parts": [{"function_call": {"name": name, "args": {"query": QUERY}}}]}
+    response = {
+        "role": "user",
+        "parts": [{"function_response": {"name": name, "response": {"result": result}}}],
+    }
+    trace = Trace("gcp.vertex.agent")
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "mechanic"}
+    with trace.span("invocation"), trace.span("invoke_agent mechanic", agent):
+        with _called(trace, [_part(QUESTION)], call):
+            tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+            told = {"gcp.vertex.agent.tool_call_args": compact({"query": QUERY})}
+            came = {"gcp.vertex.agent.tool_response": compact({"result": result})}
+            trace.leaf(f"execute_tool {name}", {**tool, **told, **came})
+        with _called(trace, [_part(QUESTION), call, response], _part(ANSWER, "model")):
+            pass
+    return trace
+
+
+def _called(trace: Trace, sent: Sequence[object], reply: object) -> Any:
+    model = {"gen_ai.system": "gcp.vertex.agent", "gen_ai.request.model": "small-model"}
+    request = {"model": "small-model", "config": {"system_instruction": "Be brief."}, "contents": sent}
+    told = {"gcp.vertex.agent.llm_request": compact(request)}
+    return trace.span(
+        "call_llm", {**model, **told, "gcp.vertex.agent.llm_response": compact({"content": reply})}
+    )
+
+
+@shape(Turn())
+def adk_tool_returning_texts() -> Trace:
+    """A tool returns a list of texts, which the kit wraps as `result`."""
+    return _adk(list(PASSAGES))
+
+
+@shape(Turn())
+def adk_tool_returning_chunks() -> Trace:
+    """A retrieval tool returns chunks with a text and a distance."""
+    return _adk([{"text": text, "distance": 0.2, "source": "manual.pdf"} for text in PASSAGES])
+
+
+@shape(Gap(cause="content_off", switch="ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS"))
+def adk_content_off() -> Trace:
+    """The kit's switch is off: empty objects where content would stand."""
+    trace = Trace("gcp.vertex.agent")
+    empty = {"gcp.vertex.agent.llm_request": "{}", "gcp.vertex.agent.llm_response": "{}"}
+    model = {"gen_ai.system": "gcp.vertex.agent", "gen_ai.request.model": "small-model", **empty}
+    with trace.span("invocation"), trace.span("invoke_agent m", {"gen_ai.operation.name": "invoke_agent"}):
+        with trace.span("call_llm", model):
+            tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+            trace.leaf("execute_tool search_manual", {**tool, "gcp.vertex.agent.tool_response": "{}"})
+        trace.leaf("call_llm", model)
+    return trace
+
+
+def _kernel(trace: Trace, sent: str, reply: str) -> None:
+    """Semantic Kernel: content is in span events, where it is on at all."""
+    model = {"gen_ai.operation.name": "chat.completions", "gen_ai.system": "openai"}
+    asked = event("gen_ai.content.prompt", {"gen_ai.prompt": compact([{"role": "user", "content": sent}])})
+    said = compact(
+        [{"message": {"role": "assistant", "content": reply}, "finish_reason": "stop", "index": 0}]
+    )
+    events = [asked, event("gen_ai.content.completion", {"gen_ai.completion": said})]
+    told = {**model, "gen_ai.request.model": "small-model"}
+    trace.leaf("chat.completions small-model", told, events=events)
+
+
+@shape(Turn())
+def semantic_kernel_prompt_with_passages() -> Trace:
+    """A prompt function with the passages rendered into it; .NET writes contents as events."""
+    trace = Trace("Microsoft.SemanticKernel.Diagnostics")
+    kernel = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "Answer"}
+    with trace.span("execute_tool Answer", kernel):
+        _kernel(trace, prompt(), ANSWER)
+    return trace
+
+
+@shape(Gap(cause="content_off", switch="SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"))
+def semantic_kernel_content_off() -> Trace:
+    """Only the plain diagnostics switch is on."""
+    trace = Trace("semantic_kernel.connectors.ai.chat_completion_client_base")
+    told = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"}
+    trace.leaf("chat small-model", {**told, "gen_ai.request.model": "small-model"})
+    return trace
+
+
+def _messages(*said: tuple[str, str]) -> str:
+    return compact([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said])
+
+
+@shape(Turn())
+def genai_tool_result_in_blocks() -> Trace:
+    """The conventions with content: an agent's tool gives content blocks."""
+    trace = Trace("opentelemetry.instrumentation.genai.openai_agents")
+    blocks = compact({"content": [{"type": "text", "text": text} for text in PASSAGES]})
+    asked = {"gen_ai.input.messages": _messages(("user", QUESTION))}
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model", **asked}
+    said = {"gen_ai.output.messages": _messages(("assistant", ANSWER))}
+    with trace.span("invoke_agent m", {"gen_ai.operation.name": "invoke_agent", **asked, **said}):
+        trace.leaf("chat small-model", chat)
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+        trace.leaf("execute_tool search_manual", {**tool, "gen_ai.tool.call.result": blocks})
+        trace.leaf("chat small-model", {**chat, **said})
+    return trace
+
+
+@shape(Gap(cause="content_off", switch="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))
+def genai_content_off() -> Trace:
+    """The official conventions as they come."""
+    trace = Trace("opentelemetry.instrumentation.genai.openai")
+    trace.leaf("chat small-model", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model"})
+    return trace
+
+
+SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -1,0 +1,84 @@
+"""Every shape, fed as spans, as OTLP/JSON and through a real TracerProvider, against the truth about it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from apps.otel import (
+    genai,
+    haystack,
+    openinference,
+    openinference_agents,
+    openllmetry,
+    pydantic_ai,
+    spring,
+    vercel,
+)
+from apps.otel.feeding import Told, as_otlp, through_processor
+from apps.otel.known_failures import KNOWN_FAILURES
+from apps.otel.shapes import Gap, Shape, Turn
+from steelyard_opentelemetry import Span, read_otlp, read_spans
+
+FAMILIES = (vercel, spring, haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai)
+SHAPES = [found for family in FAMILIES for found in family.SHAPES]
+
+
+def case(found: Shape) -> object:
+    """A shape; one that is known to fail has to fail."""
+    reason = KNOWN_FAILURES.get(found.name)
+    marks = [pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)] if reason else []
+    return pytest.param(found, id=found.name, marks=marks)
+
+
+def read_as_spans(spans: Sequence[Span]) -> Told:
+    reading = read_spans(spans)
+    return Told(reading.records, reading.diagnoses)
+
+
+def read_as_otlp(spans: Sequence[Span]) -> Told:
+    otlp = read_otlp([json.dumps(as_otlp(spans))])
+    assert otlp.problems == []
+    return read_as_spans(otlp.spans)
+
+
+WAYS: dict[str, Callable[[Sequence[Span]], Told]] = {
+    "spans": read_as_spans,
+    "otlp": read_as_otlp,
+    "processor": through_processor,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("found", [case(found) for found in SHAPES])
+def test_a_shape_gives_its_turns_or_names_the_switch(found: Shape, way: str) -> None:
+    told = WAYS[way](found.spans())
+    if isinstance(found.truth, Gap):
+        assert told.records == []
+        assert [diagnosis.cause for diagnosis in told.diagnoses] == [found.truth.cause]
+        assert found.truth.switch in told.diagnoses[0].advice
+        return
+    turns = tuple(
+        Turn(
+            question=record.question,
+            contexts=tuple(context.text.strip() for context in record.contexts),
+            answer=record.answer,
+        )
+        for record in told.records
+    )
+    assert turns == found.truth, [str(diagnosis) for diagnosis in told.diagnoses]
+    for record, turn in zip(told.records, found.truth, strict=True):
+        assert turn.note in " ".join(record.notes)
+    assert all(record.standalone_question in (None, record.question) for record in told.records)
+
+
+def test_every_shape_names_its_pattern_once() -> None:
+    assert [found.name for found in SHAPES if not found.pattern] == []
+    assert [name for name, count in Counter(found.name for found in SHAPES).items() if count > 1] == []
+
+
+def test_known_failures_name_shapes() -> None:
+    assert set(KNOWN_FAILURES) <= {found.name for found in SHAPES}

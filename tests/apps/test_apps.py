@@ -1,0 +1,134 @@
+"""Every application of the corpus gives true records under every recorder, or such as name what they lack."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps import langchain_pieces
+from apps.app import App
+from apps.corpus import apps_of
+from apps.instrumented import key_of, ways_of
+from apps.island import marks_in
+from apps.known_failures import KNOWN_FAILURES
+from apps.recorders import INSTRUMENTORS, recorders_of, run_own, wrong
+from steelyard.record import record_from_dict
+
+APPS = apps_of("langchain", "llamaindex")
+OWN = [(app, name) for app in APPS for name in recorders_of(app) if name not in INSTRUMENTORS]
+FOREIGN = [(app, name) for app in APPS for name in INSTRUMENTORS]
+FRAMEWORKS = ("langchain", "llamaindex")
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    # LlamaIndex's agents read what Pydantic deprecates; the classic chains of LangChain are deprecated.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The a?apply_and_parse method is deprecated"),
+    pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:<aiosqlite:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Skipping serialization of known unserializable key"),
+]
+
+
+def cases(pairs: list[tuple[App, str]]) -> list[Any]:
+    """Parameters; what is known to fail must fail."""
+    made = []
+    for app, recorder in pairs:
+        reason = KNOWN_FAILURES.get((app.name, recorder))
+        marks = [pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)] if reason else []
+        made.append(pytest.param(app, recorder, id=f"{app.name}-{recorder}", marks=marks))
+    return made
+
+
+@pytest.mark.parametrize(("app", "recorder"), cases(OWN))
+def test_records_are_true(app: App, recorder: str) -> None:
+    found = [(way, bad) for way in app.ways if (bad := wrong(app, recorder, *run_own(app, way, recorder)))]
+    assert not found, _told(found)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[dict[tuple[str, str], subprocess.Popen[str]]]:
+    """A process for each kind of instrumentor and framework, since instrumentors patch whole libraries."""
+    started = {}
+    folder = Path(__file__).parent.parent
+    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONWARNINGS": "ignore"}
+    for kind in INSTRUMENTORS:
+        for framework in FRAMEWORKS:
+            command = [sys.executable, "-m", "apps.instrumented", kind, framework]
+            pipe = subprocess.PIPE
+            started[kind, framework] = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
+    yield started
+    for process in started.values():
+        process.kill()
+        process.communicate()
+
+
+_told_by: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+def told(
+    processes: dict[tuple[str, str], subprocess.Popen[str]], kind: str, framework: str
+) -> dict[str, Any]:
+    """What a process told of each run."""
+    if (kind, framework) not in _told_by:
+        process = processes[kind, framework]
+        out, errors = process.communicate(timeout=290)
+        if process.returncode:
+            raise RuntimeError(errors[-3000:])
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        _told_by[kind, framework] = {line["run"]: line for line in lines}
+    return _told_by[kind, framework]
+
+
+@pytest.mark.parametrize(("app", "recorder"), cases(FOREIGN))
+def test_records_out_of_spans_are_true(
+    app: App, recorder: str, processes: dict[tuple[str, str], subprocess.Popen[str]]
+) -> None:
+    runs = told(processes, recorder, app.framework)
+    found = []
+    for way in ways_of(app):
+        run = runs[key_of(app, way)]
+        if run["failed"]:
+            raise RuntimeError(run["failed"])
+        records = [record_from_dict(record) for record in run["records"]]
+        if bad := wrong(app, recorder, records, run["diagnoses"]):
+            found.append((way, bad))
+    assert not found, _told(found)
+
+
+def _told(found: list[tuple[str, list[str]]]) -> str:
+    return "\n".join(f"{way}: {line}" for way, bad in found for line in bad)
+
+
+@pytest.mark.parametrize(
+    "app", [app for app in APPS if app.framework == "langchain"], ids=lambda app: app.name
+)
+def test_truths_are_what_the_models_saw(app: App) -> None:
+    """A passage is true only if a model saw it; passages in the answer's own prompt are these."""
+    langchain_pieces.PROMPTS.clear()
+    app.run({}, app.ways[0])
+    prompts = list(langchain_pieces.PROMPTS)
+    for truth in app.truths:
+        expected = [passage for text in truth.contexts for passage in marks_in(text)]
+        assert set(expected) <= {passage for prompt, _ in prompts for passage in marks_in(prompt)}
+        answered = [prompt for prompt, reply in prompts if reply.strip() and reply.strip() in truth.answer]
+        last = marks_in(answered[-1]) if answered else []
+        if last and not truth.relayed and len(app.truths) == 1:
+            assert last == expected
+
+
+def test_every_application_names_its_pattern() -> None:
+    assert all(app.shape for app in APPS)
+    assert len({app.name for app in APPS}) == len(APPS)
+
+
+def test_every_known_failure_is_an_application_of_the_corpus() -> None:
+    assert set(KNOWN_FAILURES) <= {(app.name, name) for app, name in OWN + FOREIGN}

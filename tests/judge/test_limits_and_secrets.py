@@ -1,0 +1,158 @@
+"""What a server may send, and what its address, keys and words may reach."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import tracemalloc
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from judge_server import Fault, JudgeServer
+from steelyard.errors import ConfigurationError, JudgeError, MalformedReply
+from steelyard.judge import ChatJudge, DecisionsJudge
+from steelyard.judge.chat import ModelJudge
+from steelyard.judge.embed import OpenAIEmbedder
+from steelyard.questions import Judge, Reply, Request, Supported, View, YesNo
+from steelyard.record import Context
+from steelyard.scores import Usage
+
+KEY = "k93f1-tell-nobody"
+ASKED = Request(view=View(contexts=(Context(text="c"),)), questions={"q1": Supported(claim="c")})
+REPLY = {"choices": [{"message": {"content": '{"q1": {"context": 1, "verdict": true}}'}}]}
+
+
+def ask(judge: Judge) -> Reply:
+    async def main() -> Reply:
+        try:
+            return await judge.answer(ASKED)
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize(
+    ("body", "packing"),
+    [
+        (b" " * 40_000_000, "identity"),
+        (gzip.compress(b" " * 200_000_000, 1), "gzip"),
+        (zlib.compress(b" " * 200_000_000, 1), "deflate"),
+    ],
+    ids=["plain", "gzip", "deflate"],
+)
+def test_a_reply_is_read_up_to_a_limit(body: bytes, packing: str, status: int) -> None:
+    with JudgeServer() as server:
+        server.faults.append(Fault(status=status, raw=body, headers={"content-encoding": packing}))
+        tracemalloc.start()
+        try:
+            with pytest.raises(MalformedReply, match="more than 16 MB"):
+                ask(ChatJudge("m", base_url=server.url, retries=0))
+            # The server stands in this process as well, with a copy of what it sends.
+            assert tracemalloc.get_traced_memory()[1] < 2 * len(body) + 80_000_000
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("pack", "packing"), [(gzip.compress, "gzip"), (zlib.compress, "deflate"), (bytes, "identity")]
+)
+def test_a_packed_reply_is_read(pack: Callable[[bytes], bytes], packing: str) -> None:
+    with JudgeServer() as server:
+        raw = pack(json.dumps(REPLY).encode())
+        server.faults.append(Fault(raw=raw, headers={"content-encoding": packing}))
+        answer = ask(ChatJudge("m", base_url=server.url)).answers["q1"]
+    assert isinstance(answer, YesNo)
+    assert answer.value
+
+
+@pytest.mark.parametrize(("packing", "said"), [("br", "packed as 'br'"), ("gzip", "cannot be unpacked")])
+def test_a_reply_packed_otherwise_is_refused(packing: str, said: str) -> None:
+    with JudgeServer() as server:
+        server.faults.append(Fault(raw=b"\x1f\x8b nonsense", headers={"content-encoding": packing}))
+        with pytest.raises(MalformedReply, match=said):
+            ask(ChatJudge("m", base_url=server.url))
+
+
+def test_vectors_are_read_up_to_a_limit() -> None:
+    async def main(url: str) -> None:
+        embedder = OpenAIEmbedder(base_url=url, retries=0)
+        try:
+            await embedder.embed(["a"])
+        finally:
+            await embedder.aclose()
+
+    with JudgeServer() as server:
+        server.faults.append(Fault(raw=b" " * 70_000_000))
+        with pytest.raises(MalformedReply, match="more than 64 MB"):
+            asyncio.run(main(server.url))
+
+
+def test_a_redirect_gets_neither_key_nor_content() -> None:
+    with JudgeServer() as elsewhere, JudgeServer() as server:
+        server.faults.append(Fault(status=307, headers={"location": f"{elsewhere.url}/chat/completions"}))
+        with pytest.raises(JudgeError) as caught:
+            ask(ChatJudge("m", base_url=server.url, api_key=KEY))
+        assert caught.value.cause == "redirected"
+        assert elsewhere.received == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=401, message=f"Incorrect API key provided: {KEY}"),
+        Fault(status=500, message=f"cannot serve http://u:{KEY}@host/?api_key={KEY}"),
+        Fault(drop=True),
+        Fault(raw=f"<html>{KEY}</html>".encode()),
+        Fault(status=404, message=KEY),
+    ],
+)
+@pytest.mark.parametrize("kind", [ChatJudge, DecisionsJudge])
+def test_keys_and_passwords_reach_no_message(kind: type[ChatJudge | DecisionsJudge], fault: Fault) -> None:
+    with JudgeServer() as server:
+        address = server.url.replace("://", f"://user:{KEY}@")
+        server.faults.append(fault)
+        judge = kind("m", base_url=address, api_key=KEY, retries=0)
+        with pytest.raises(JudgeError) as caught:
+            ask(judge)
+    for shown in (str(caught.value), repr(caught.value), repr(judge), judge.name):
+        assert KEY not in shown
+    assert "127.0.0.1" in repr(judge)
+    assert KEY not in repr(OpenAIEmbedder(base_url=address, api_key=KEY))
+
+
+def test_a_wrong_address_is_refused_without_its_password() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ChatJudge("m", base_url=f"ftp://u:{KEY}@host/v1?key={KEY}")
+    assert KEY not in str(caught.value)
+
+
+class Leaking(ModelJudge):
+    """A judge of a framework whose errors quote everything."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            name="leaking", timeout=5, concurrency=1, reasons=False, max_questions=9, max_characters=9_000
+        )
+        self.error = error
+
+    async def complete(self, system: str, user: str) -> tuple[str, Usage]:
+        raise self.error
+
+
+class Status(Exception):
+    status_code = 401
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError(f"{KEY} and the prompt"), Status(f"https://u:{KEY}@host says no, api_key={KEY}")]
+)
+def test_an_error_of_another_framework_is_shown_without_its_secrets(error: Exception) -> None:
+    with pytest.raises(JudgeError) as caught:
+        ask(Leaking(error))
+    assert KEY not in str(caught.value)
+    assert "leaking" in str(caught.value)

@@ -1,0 +1,331 @@
+"""Whatever a user's code does ends its own turn or its own sink, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from online.helpers import FAITHFUL, TestDraft, check_law, kind_judge, turn, yes
+from steelyard.metrics import Faithfulness
+from steelyard.online import Monitor, Selection
+from steelyard.questions import Reply, Request
+from steelyard.record import Record
+from steelyard.scores import Evaluation
+from steelyard.sinks import SQLiteSink
+from steelyard.testing import MemorySink, ScriptedJudge
+
+pytestmark = pytest.mark.faults
+
+ENDINGS: list[type[BaseException]] = [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit]
+SECRET = "the patient has diabetes"
+
+
+def finished(monitor: Monitor, *, turns: int, seconds: float = 15) -> Any:
+    """Everything went through, and the equations hold."""
+    assert monitor.flush(seconds) == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert stats.seen == turns
+    for counts in stats.sinks.values():
+        assert counts.waiting == 0
+        assert counts.lost == sum(counts.lost_by.values())
+    return stats
+
+
+class Ends(ScriptedJudge):
+    """A judge that raises what it is given, once, for the turn named `bad`."""
+
+    def __init__(self, error: type[BaseException], *, deep: bool) -> None:
+        super().__init__(yes)
+        self.error = error
+        self.deep = deep
+        self.raised = 0
+
+    async def answer(self, request: Request) -> Reply:
+        if "bad" in str(request) and not self.raised:
+            self.raised += 1
+            await (asyncio.create_task(self._end()) if self.deep else self._end())
+        return await super().answer(request)
+
+    async def _end(self) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("spooled", [False, True])
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("error", ENDINGS)
+def test_a_judge_that_raises_anything_ends_its_own_turn_only(
+    error: type[BaseException], deep: bool, spooled: bool, tmp_path: Path
+) -> None:
+    judge, sink = Ends(error, deep=deep), MemorySink()
+    spool = tmp_path / "s.db" if spooled else None
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], spool=spool)
+    monitor.submit(turn("bad", answer="A bad answer."))
+    for number in range(10):
+        monitor.submit(turn(f"{number}"))
+    stats = finished(monitor, turns=11)
+    assert judge.raised == 1
+    good = {
+        evaluation.record_id for evaluation in sink.evaluations if evaluation["faithfulness"].value == 1.0
+    }
+    assert good == {str(number) for number in range(10)}
+    if spooled:
+        assert stats.spool.accepted == stats.spool.evaluated + sum(stats.spool.dead.values()) == 11
+    else:
+        assert stats.evaluated + sum(stats.dead.values()) == 11
+    monitor.close()
+
+
+class CancelsEverything(ScriptedJudge):
+    """A judge that cancels all tasks of the loop it runs in, once."""
+
+    done = False
+
+    async def answer(self, request: Request) -> Reply:
+        if not self.done:
+            self.done = True
+            for task in asyncio.all_tasks():
+                task.cancel()
+            await asyncio.sleep(0)
+        return await super().answer(request)
+
+
+def test_a_judge_that_cancels_everything_is_noticed_and_healed(caplog: pytest.LogCaptureFixture) -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=CancelsEverything(yes), sinks=[sink])
+    with caplog.at_level(logging.ERROR, "steelyard"):
+        for number in range(10):
+            monitor.submit(turn(f"{number}"))
+            time.sleep(0.01)
+        stats = finished(monitor, turns=10)
+    assert stats.restarts == 1
+    assert len(sink.evaluations) >= 8
+    assert "it goes on" in caplog.text
+    monitor.close()
+
+
+@pytest.mark.parametrize("error", ENDINGS)
+def test_what_a_sink_raises_is_its_own_loss(error: type[BaseException]) -> None:
+    class Bad(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            await asyncio.create_task(self._raise())
+
+        async def _raise(self) -> None:
+            raise error
+
+    good = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[Bad(name="bad"), good])
+    for number in range(20):
+        monitor.submit(turn(f"{number}"))
+    stats = finished(monitor, turns=20)
+    assert stats.evaluated == stats.sinks["memory"].written == len(good.evaluations) == 20
+    assert stats.sinks["bad"].lost == 20
+    assert set(stats.sinks["bad"].lost_by) <= {error.__name__, "resting"}
+    monitor.close()
+
+
+@pytest.mark.parametrize("error", ENDINGS)
+@pytest.mark.parametrize("place", ["draft", "choose", "mask", "metric", "callback"])
+def test_what_any_other_function_raises_ends_its_own_turn_only(
+    place: str, error: type[BaseException]
+) -> None:
+    def sometimes(record: Record) -> None:
+        if record.id == "bad":
+            raise error
+
+    def mask(record: Record) -> Record:
+        sometimes(record)
+        return record
+
+    class Metric(Faithfulness):
+        def missing(self, record: Record) -> Any:
+            sometimes(record)
+            return super().missing(record)
+
+    options: dict[str, Any] = {"metrics": FAITHFUL}
+    if place == "choose":
+        options["selection"] = Selection(choose=sometimes)
+    if place == "mask":
+        options["mask"] = mask
+    if place == "metric":
+        options["metrics"] = [Metric(claims="sentences")]
+    sink, heard = MemorySink(), []
+    monitor = Monitor(judge=kind_judge(), sinks=[sink], **options)
+    monitor.on_evaluation(lambda evaluation: heard.append(evaluation.record_id))
+    if place == "callback":
+        monitor.on_evaluation(lambda evaluation: sometimes(turn(evaluation.record_id)))
+    bad: Any = turn("bad")
+    if place == "draft":
+        bad = TestDraft(made=error())  # type: ignore[arg-type]
+        bad.build = lambda: sometimes(turn("bad"))
+    monitor.submit(bad)
+    for number in range(10):
+        monitor.submit(turn(f"{number}"))
+    finished(monitor, turns=11)
+    assert {str(number) for number in range(10)} <= set(sink.by_record)
+    assert {str(number) for number in range(10)} <= set(heard)
+    monitor.close()
+
+
+def test_a_slow_sink_holds_up_neither_judging_nor_sqlite(tmp_path: Path) -> None:
+    class Slow(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            for _ in evaluations:
+                await asyncio.sleep(0.15)
+            await super().write(evaluations)
+
+    slow, sqlite = Slow(name="slow"), SQLiteSink(tmp_path / "results.db")
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[slow, sqlite])
+    for number in range(60):
+        monitor.submit(turn(f"{number}"))
+    started = time.monotonic()
+    while monitor.stats().sinks[sqlite.name].written < 60:
+        assert time.monotonic() - started < 5
+        time.sleep(0.01)
+    assert len(slow.evaluations) < 60
+    assert monitor.stats().pending > 0
+    stats = finished(monitor, turns=60, seconds=20)
+    assert stats.sinks["slow"].written == len(slow.evaluations) == 60
+    monitor.close()
+
+
+def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._GRACE", 0.1)
+    release = threading.Event()
+
+    class Blocks(MemorySink):
+        calls = 0
+
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            self.calls += 1
+            if self.calls == 1:
+                release.wait(30)
+            await super().write(evaluations)
+
+    blocking, good = Blocks(name="blocks"), MemorySink()
+    monitor = Monitor(metrics=[], sinks=[blocking, good], sink_timeout=0.3)
+    monitor.submit(turn("first"))
+    stats = finished(monitor, turns=1)
+    assert stats.sinks["blocks"].lost_by == {"hangs": 1}
+    monitor.submit(turn("second"))
+    stats = finished(monitor, turns=2)
+    assert (stats.sinks["blocks"].written, stats.sinks["memory"].written) == (1, 2)
+    assert list(blocking.by_record) == ["second"]
+    release.set()
+    monitor.close()
+
+
+def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 10)
+    release = threading.Event()
+
+    class Waits(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            await asyncio.to_thread(release.wait, 30)
+            await super().write(evaluations)
+
+    monitor = Monitor(metrics=[], sinks=[Waits(name="waits"), MemorySink()])
+    for number in range(20):
+        for part in range(5):
+            monitor.submit(turn(f"{number} {part}"))
+        assert _until(lambda written=5 * number + 5: monitor.stats().sinks["memory"].written == written)
+    release.set()
+    stats = finished(monitor, turns=100)
+    counts = stats.sinks["waits"]
+    assert counts.written + counts.lost_by["queue_full"] == 100
+    assert counts.lost == counts.lost_by["queue_full"] >= 50
+    monitor.close()
+
+
+def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 2)
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._BATCH", 2)
+
+    class Slow(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            await asyncio.sleep(0.02)
+            await super().write(evaluations)
+
+    slow = Slow(name="slow")
+    monitor = Monitor(metrics=[], sinks=[slow], spool=tmp_path / "s.db", concurrency=1)
+    for number in range(30):
+        monitor.submit(turn(f"{number}"))
+    stats = finished(monitor, turns=30)
+    assert stats.sinks["slow"].written == len(slow.evaluations) == 30
+    monitor.close()
+
+
+def test_helpers_that_hang_do_not_stop_name_resolution() -> None:
+    release = threading.Event()
+
+    class Hangs(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            if "hang" in str(request):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(0.05):
+                        await asyncio.to_thread(release.wait, 30)
+            await asyncio.get_running_loop().getaddrinfo("localhost", 80)
+            return await super().answer(request)
+
+    sink = MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=Hangs(yes), sinks=[sink], concurrency=2)
+    for number in range(4):
+        monitor.submit(turn(f"hang {number}", answer="It may hang."))
+    monitor.submit(turn("fine"))
+    finished(monitor, turns=5)
+    assert {evaluation["faithfulness"].value for evaluation in sink.evaluations} == {1.0}
+    release.set()
+    monitor.close()
+
+
+@pytest.mark.parametrize("place", ["callback", "mask", "choose", "draft", "sink", "judge", "metric"])
+def test_no_log_line_holds_what_an_error_quotes(place: str, caplog: pytest.LogCaptureFixture) -> None:
+    def fails(*_: Any) -> Any:
+        raise ValueError(SECRET)
+
+    class Bad(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            fails()
+
+    class Metric(Faithfulness):
+        def missing(self, record: Record) -> Any:
+            fails()
+
+    options: Any = {
+        "mask": {"mask": fails},
+        "choose": {"selection": Selection(choose=fails)},
+        "sink": {"sinks": [Bad(name="bad")]},
+        "judge": {"judge": ScriptedJudge(fails)},
+        "metric": {"metrics": [Metric(claims="sentences")]},
+    }.get(place, {})
+    with caplog.at_level(logging.DEBUG):
+        monitor = Monitor(**{"metrics": FAITHFUL, "judge": kind_judge(), "sinks": [], **options})
+        if place == "callback":
+            monitor.on_evaluation(fails)
+        monitor.submit(TestDraft(made=ValueError(SECRET)) if place == "draft" else turn("a"))
+        finished(monitor, turns=1)
+        monitor.close()
+    shown = "".join(logging.Formatter().format(record) for record in caplog.records)
+    assert SECRET not in shown
+    assert ("ValueError" in shown) == (place != "judge")  # on the Score, as judge_error
+
+
+def _until(condition: Callable[..., bool], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False

@@ -1,0 +1,254 @@
+"""Signals, finalizers, forks and the end of the program leave no lock behind and keep their time."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from types import FrameType
+
+import pytest
+
+from online.helpers import check_law, turn
+from steelyard.online import Monitor
+from steelyard.testing import MemorySink
+
+pytestmark = [pytest.mark.faults, pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")]
+
+_HEAD = """
+import asyncio, os, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+from steelyard.online import Monitor
+from steelyard.record import Record
+"""
+
+
+def run(script: str, *, seconds: float = 40) -> tuple[int, str, float]:
+    """Run a script in a new interpreter: its exit code, its output, how long it took."""
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAD + textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr, time.monotonic() - started
+
+
+class Struck(BaseException):
+    """Raised out of a signal handler, as SystemExit would be."""
+
+
+def strike(monitor: Monitor, *, times: int) -> int:
+    """Submit and count in a loop while signals raise out of it; returns how many came."""
+    struck = 0
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        raise Struck
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        while struck < times:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0003 + struck % 7 * 0.0001)
+                while True:
+                    monitor.submit(turn("x"))
+                    monitor.stats()
+            except Struck:
+                struck += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return struck
+
+
+def struck(times: int) -> None:
+    waiting = signal.setitimer(signal.ITIMER_REAL, 0)
+    monitor = Monitor(metrics=[], sinks=[], max_queue=50)
+    monitor.submit(turn())
+    assert strike(monitor, times=times) == times
+    answered: list[int] = []
+    asking = threading.Thread(target=lambda: answered.append(monitor.stats().queued), daemon=True)
+    asking.start()
+    asking.join(5)
+    assert answered and answered[0] <= 50
+    assert monitor.flush(10) == 0
+    check_law(monitor.stats())
+    monitor.close()
+    signal.setitimer(signal.ITIMER_REAL, *waiting)
+
+
+def test_exceptions_out_of_signals_leave_no_lock_behind() -> None:
+    struck(300)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_many_exceptions_out_of_signals_leave_no_lock_behind() -> None:
+    struck(20_000)
+
+
+_LOOP = """
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+children = []
+for number in range({programs}):
+    child = os.fork()
+    if child == 0:
+        monitor = Monitor(metrics=[], sinks=[], exit_timeout=2)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, lambda *_: sys.exit(0))
+        signal.setitimer(signal.ITIMER_REAL, 0.02 + number % 13 * 0.0007)
+        while True:
+            monitor.submit(Record(id="x", question="q"))
+    children.append(child)
+    if len(children) == 4:
+        deadline = time.monotonic() + 20
+        for child in children:
+            while os.waitpid(child, os.WNOHANG) == (0, 0):
+                if time.monotonic() > deadline:
+                    print("hangs"); os.kill(child, signal.SIGKILL); break
+                time.sleep(0.005)
+        children = []
+os._exit(0)
+"""
+
+
+def test_the_documented_hook_ends_programs_that_submit_in_a_loop() -> None:
+    code, output, _ = run(_LOOP.format(programs=48))
+    assert code == 0 and "hangs" not in output
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_documented_hook_ends_a_thousand_programs() -> None:
+    code, output, _ = run(_LOOP.format(programs=1000), seconds=1100)
+    assert code == 0 and "hangs" not in output
+
+
+def test_stats_flush_and_close_return_inside_a_handler() -> None:
+    code, output, seconds = run("""
+    monitor = Monitor(metrics=[], sinks=[])
+    calls = []
+    def handler(*_):
+        calls.append(monitor.stats().seen)
+        monitor.flush(0.01)
+        signal.setitimer(signal.ITIMER_REAL, 0.003)
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    ends = time.monotonic() + 1.5
+    while time.monotonic() < ends:
+        monitor.submit(Record(id="x", question="q"))
+        monitor.stats()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, lambda *_: (monitor.close(1), sys.exit(0)))
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    while True:
+        monitor.submit(Record(id="x", question="q"))
+    """)
+    assert (code, output) == (0, "")
+    assert seconds < 20
+
+
+def test_a_finalizer_may_submit_while_counts_are_read() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink])
+
+    class Submits:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            monitor.submit(turn())
+
+    before = gc.get_threshold()
+    gc.set_threshold(5)
+    try:
+        for _ in range(300):
+            Submits()
+            check_law(monitor.stats())
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert monitor.flush(10) == 0
+    # The collector may run in a thread of ours, whose turns are not taken.
+    assert monitor.stats().seen == len(sink.evaluations) > 100
+    monitor.close()
+
+
+def test_without_file_descriptors_a_turn_counts_once_and_waits() -> None:
+    code, output, _ = run("""
+    import resource
+    monitor = Monitor(metrics=[], sinks=[])
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard[1]))
+    monitor.submit(Record(question="q"))
+    monitor.start()
+    stats = monitor.stats()
+    assert (stats.seen, stats.pending, dict(stats.skipped)) == (1, 1, {}), stats
+    resource.setrlimit(resource.RLIMIT_NOFILE, hard)
+    monitor.submit(Record(question="q"))
+    assert monitor.flush(5) == 0
+    assert monitor.stats().evaluated == 2
+    """)
+    assert code == 0, output
+
+
+def test_five_monitors_that_hang_leave_together() -> None:
+    code, output, seconds = run("""
+    class Hangs:
+        name = "hangs"
+        async def write(self, evaluations): time.sleep(1000)
+        async def aclose(self): pass
+    monitors = [Monitor(metrics=[], sinks=[Hangs()], exit_timeout=1) for _ in range(5)]
+    for monitor in monitors: monitor.submit(Record(question="q"))
+    time.sleep(0.3)
+    began = time.monotonic()
+    import atexit
+    from steelyard._internal import lifecycle
+    atexit.unregister(lifecycle._close_all)
+    def timed():
+        lifecycle._close_all()
+        print(f"{time.monotonic() - began:.2f}")
+    atexit.register(timed)
+    """)
+    assert code == 0, output
+    assert float(output.splitlines()[-1]) < 1 + 1 + 0.5
+
+
+def test_a_fork_while_the_shared_monitor_is_made() -> None:
+    code, output, _ = run("""
+    from steelyard.online import _default, default_monitor
+    made = threading.Event()
+    class Slow:
+        def __init__(self): made.set(); time.sleep(1)
+    real, _default.Monitor = _default.Monitor, Slow
+    threading.Thread(target=default_monitor).start()
+    made.wait()
+    child = os.fork()
+    if child == 0:
+        _default.Monitor = lambda: "made"
+        signal.alarm(10)
+        os._exit(0 if default_monitor() == "made" else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """)
+    assert code == 0, output
+
+
+def test_a_dropped_monitor_finishes_its_turns_and_lets_its_threads_go() -> None:
+    before = set(threading.enumerate())
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink])
+    monitor.submit(turn())
+    assert set(threading.enumerate()) > before
+    del monitor
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not set(threading.enumerate()) - before
+    assert len(sink.evaluations) == 1

@@ -1,0 +1,162 @@
+"""The spool's file: what is not ours is left alone, and what happens to ours is noticed."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import stat
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from online.helpers import check_law, turn
+from steelyard.errors import ConfigurationError
+from steelyard.online import Monitor, Spool, SpoolSettings
+from steelyard.online.queue._turns import Leased, Selected
+from steelyard.record import Context
+from steelyard.scores import Evaluation
+from steelyard.testing import MemorySink
+
+pytestmark = pytest.mark.faults
+
+
+def database(path: Path, *, version: int = 0, identity: int = 0) -> bytes:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE customers (name TEXT)")
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA application_id = {identity}")
+        connection.commit()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("version", [0, 2, 7])
+def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "app.db"
+    before = database(path, version=version)
+    for make in (lambda: SpoolSettings(path=path), lambda: Spool(path)):
+        with pytest.raises(ConfigurationError, match="another program"):
+            make()
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["app.db"]
+
+
+def test_a_text_file_a_link_and_a_newer_spool_are_refused_and_left_alone(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database")
+    link, dangling = tmp_path / "link.db", tmp_path / "dangling.db"
+    link.symlink_to(text)
+    dangling.symlink_to(tmp_path / "nowhere.db")
+    newer = tmp_path / "newer.db"
+    Spool(newer).close()
+    with closing(sqlite3.connect(newer)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    for path in (text, link, dangling, newer):
+        with pytest.raises(ConfigurationError):
+            Monitor(metrics=[], sinks=[], spool=path)
+        with pytest.raises(ConfigurationError):
+            Spool(path)
+    assert text.read_text() == "not a database"
+    assert not (tmp_path / "nowhere.db").exists()
+    assert not [file for file in tmp_path.iterdir() if "damaged" in file.name]
+
+
+def test_a_spool_of_an_older_version_is_taken_and_made_private(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    spool = Spool(path)
+    spool.put([Selected(turn("a"), 0.5, 1.0)])
+    spool.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA application_id = 0")
+    path.chmod(0o666)
+    spool = Spool(SpoolSettings(path=path).path)
+    assert spool.counts().pending == 1
+    spool.close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_path_is_fixed_when_the_monitor_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monitor = Monitor(metrics=[], sinks=[], spool="s.db")
+    monkeypatch.chdir(tmp_path / "other")
+    monitor.submit(turn())
+    assert monitor.flush(10) == 0
+    monitor.close()
+    assert (tmp_path / "s.db").exists()
+    assert not list((tmp_path / "other").iterdir())
+
+
+def test_a_removed_spool_is_noticed_and_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path, sink = tmp_path / "s.db", MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=path)
+    monitor.submit(turn("before"))
+    assert monitor.flush(10) == 0
+    with caplog.at_level(logging.WARNING, "steelyard"):
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        for number in range(20):
+            monitor.submit(turn(f"{number}"))
+        assert monitor.flush(10) == 0
+        assert until(lambda: path.exists() and monitor.stats().spool is not None)
+        monitor.submit(turn("after"))
+        assert monitor.flush(10) == 0
+    check_law(monitor.stats())
+    assert len(sink.evaluations) == 22
+    assert monitor.stats().spooled == 2
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+    monitor.close()
+
+
+def test_one_unreadable_row_ends_alone(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    spool = Spool(path)
+    names = [str(number) for number in range(6)]
+    assert spool.put([Selected(turn(name), 0.5, 1.0) for name in names]) == ["new"] * 6
+    done = [one for one in spool.lease(2) if isinstance(one, Leased)]
+    for leased in done:
+        spool.finish(leased, Evaluation(record_id=leased.turn.record.id, scores=()))
+    spool.release([])
+    spool.close()
+    with closing(sqlite3.connect(path)) as connection:
+        deep = "[" * 100_000
+        connection.execute("UPDATE turns SET body = ? WHERE record_id = '3'", (deep,))
+        connection.execute("UPDATE turns SET body = '[]' WHERE record_id = '4'")
+        connection.execute("UPDATE results SET lease_until = 0")
+        connection.execute("UPDATE results SET body = ? WHERE seq = 1", (deep,))
+        connection.commit()
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=path)
+    monitor.start()
+    assert until(lambda: monitor.stats().spool is not None)
+    assert monitor.flush(10) == 0
+    assert set(sink.by_record) == {"1", "2", "5"}
+    counts = monitor.stats().spool
+    assert counts is not None and counts.dead == {"unreadable": 2}
+    assert counts.accepted == counts.pending + counts.evaluated + sum(counts.dead.values())
+    monitor.close()
+
+
+def test_a_surrogate_anywhere_is_repaired_or_refused_alone(tmp_path: Path) -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
+    monitor.submit(turn("odd", contexts_source="\ud800", contexts=(Context(text="x", id="\udfff"),)))
+    for number in range(10):
+        monitor.submit(turn(f"{number}"))
+    assert monitor.flush(10) == 0
+    assert {str(number) for number in range(10)} <= set(sink.by_record)
+    check_law(monitor.stats())
+    assert monitor.stats().spool is not None
+    monitor.close()
+
+
+def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
