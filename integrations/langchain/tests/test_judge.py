@@ -41,7 +41,7 @@ def judging(messages: list[Any]) -> AIMessage:
             for key, line in re.findall(r"^(q\d+): (.*)$", asked, re.MULTILINE)
         }
     usage = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
-    return AIMessage(f"Here you are:\n```json\n{json.dumps(answers)}\n```", usage_metadata=usage)
+    return AIMessage(f"```json\n{json.dumps(answers)}\n```", usage_metadata=usage)
 
 
 def request(**questions: Any) -> Request:

@@ -38,7 +38,7 @@ def judging(prompt: str) -> str:
         answers = {
             key: {"reason": "as read", "context": 0, "verdict": "capital" in line} for key, line in lines
         }
-    return f"Here you are:\n```json\n{json.dumps(answers)}\n```"
+    return f"```json\n{json.dumps(answers)}\n```"
 
 
 class Chats(Caller):
