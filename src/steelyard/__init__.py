@@ -5,8 +5,9 @@ The names below load what they need when they are first used, so that importing 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steelyard._internal.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from steelyard.engine import Results, aevaluate, evaluate
@@ -29,24 +30,17 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_ROOMS = {
-    "Context": "record",
-    "Evaluation": "scores",
-    "Monitor": "online",
-    "Record": "record",
-    "Results": "engine",
-    "Score": "scores",
-    "SteelyardError": "errors",
-    "aevaluate": "engine",
-    "evaluate": "engine",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
-        raise AttributeError(f"module 'steelyard' has no attribute {name!r}")
-    return getattr(import_module(f"steelyard.{_ROOMS[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "Context": "steelyard.record",
+        "Evaluation": "steelyard.scores",
+        "Monitor": "steelyard.online",
+        "Record": "steelyard.record",
+        "Results": "steelyard.engine",
+        "Score": "steelyard.scores",
+        "SteelyardError": "steelyard.errors",
+        "aevaluate": "steelyard.engine",
+        "evaluate": "steelyard.engine",
+    },
+)

@@ -6,10 +6,9 @@ this room is cheap and needs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steelyard.errors import MissingDependency
+from steelyard._internal.lazy import lazy_exports
 from steelyard.sinks._by_name import sink_from
 from steelyard.sinks._counts import Counting, ScoreCounts
 from steelyard.sinks._described import span_attributes
@@ -55,24 +54,16 @@ __all__ = [
     "span_attributes",
 ]
 
-_LATER = {
-    "DatadogSink": "vendors.datadog",
-    "LangSmithSink": "vendors.langsmith",
-    "LangfuseSink": "vendors.langfuse",
-    "MLflowSink": "vendors.mlflow",
-    "OpenTelemetrySink": "opentelemetry",
-    "PhoenixSink": "vendors.phoenix",
-    "observe_monitor": "monitoring",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = import_module(f"{__name__}.{_LATER[name]}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "opentelemetry":
-            raise
-        raise MissingDependency("opentelemetry-api", extra="opentelemetry") from error
-    return getattr(module, name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "DatadogSink": "steelyard.sinks.vendors.datadog",
+        "LangSmithSink": "steelyard.sinks.vendors.langsmith",
+        "LangfuseSink": "steelyard.sinks.vendors.langfuse",
+        "MLflowSink": "steelyard.sinks.vendors.mlflow",
+        "OpenTelemetrySink": "steelyard.sinks.opentelemetry",
+        "PhoenixSink": "steelyard.sinks.vendors.phoenix",
+        "observe_monitor": "steelyard.sinks.monitoring",
+    },
+    extras={"opentelemetry": ("opentelemetry-api", "opentelemetry")},
+)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steelyard._internal.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from steelyard.judge.embed._minilm import MiniLMEmbedder
@@ -12,10 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MiniLMEmbedder", "OpenAIEmbedder", "StaticEmbedder"]
 
-_LAZY = {"MiniLMEmbedder": "_minilm", "OpenAIEmbedder": "_openai", "StaticEmbedder": "_static"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'steelyard.judge.embed' has no attribute {name!r}")
-    return getattr(import_module(f"steelyard.judge.embed.{_LAZY[name]}"), name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "MiniLMEmbedder": "steelyard.judge.embed._minilm",
+        "OpenAIEmbedder": "steelyard.judge.embed._openai",
+        "StaticEmbedder": "steelyard.judge.embed._static",
+    },
+)
