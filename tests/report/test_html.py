@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,15 @@ def test_a_claim_in_other_words_lights_the_sentence_it_was_taken_from(tmp_path: 
     text = render_html(report(results(tmp_path / "s.db", [made])).figures)
     assert re.search(r"<mark[^>]*>It is Paris\.</mark>", text)
     assert "context 1, place found by words" in text
+
+
+def test_a_new_page_is_for_its_owner_alone(tmp_path: Path) -> None:
+    made, out = report(results(tmp_path / "s.db", [turn(1, 0.5)])), tmp_path / "page.html"
+    made.write_html(out)
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    out.chmod(0o644)
+    made.write_html(out)
+    assert stat.S_IMODE(out.stat().st_mode) == 0o644
 
 
 def test_few_turns_are_marked(tmp_path: Path) -> None:

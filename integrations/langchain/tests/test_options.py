@@ -86,14 +86,13 @@ def test_on_record_sees_and_may_change(receiver: Receiver, caplog: pytest.LogCap
     assert changed.answer == "changed"
 
     def fail(record: Record) -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError(record.question)
 
     for _ in range(3):
         assert run(lcel(), QUESTION, Receiver(), on_record=fail).question == QUESTION
-    assert [line.getMessage() for line in caplog.records] == [
-        "on_record raised ZeroDivisionError; the record stays unchanged, "
-        "and more errors of this type are not logged"
-    ]
+    (line,) = caplog.messages
+    assert line.startswith("on_record raised ZeroDivisionError")
+    assert QUESTION not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record, TraceRef
 
@@ -91,7 +92,6 @@ def changed(record: Record, on_record: OnRecord | None) -> Record:
         _warn_once(
             kind,
             "on_record raised %s; the record stays unchanged, and more errors of this type are not logged",
-            kind,
-            exc_info=True,
+            error_place(error),
         )
         return record

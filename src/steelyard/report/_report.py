@@ -37,6 +37,8 @@ class Report:
         """
         page = render_html(self.figures)
         try:
+            # It shows what users asked and were answered: a new file is for its owner alone.
+            Path(path).touch(mode=0o600)
             Path(path).write_text(page, encoding="utf-8")
         except OSError as error:
             raise ConfigurationError(f"{os.fspath(path)!r} cannot be written: {error.strerror}") from error
