@@ -25,9 +25,15 @@ ROOMS = [
     "stats",
     "engine",
     "probing",
+    "calibration",
     "sinks",
     "online",
     "report",
+    "alarms",
+    "dashboards",
+    "golden",
+    "backfill",
+    "collect",
     "view",
 ]
 LAST = ["testing", "cli"]
