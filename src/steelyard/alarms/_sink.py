@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from steelyard._internal.threads import DaemonExecutor
@@ -44,6 +45,10 @@ class AlarmSink:
         """Take the lowest probability of a turn's being picked from the Monitor's selection."""
         options: Any = getattr(monitor, "options", None)
         self.watcher.smallest_inclusion = getattr(getattr(options, "selection", None), "floor", None)
+        if find_spec("opentelemetry") is not None:
+            from steelyard.sinks import observe_alarms
+
+            observe_alarms(self.watcher)
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Take turns into account; telling goes on in the background.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, fields
 
@@ -84,6 +84,7 @@ class AlarmWatcher:
         self._clock = clock
         self._warn = WarnOnce(_log)
         self._targets = {shown(target): target for alarm in self.alarms for target in alarm.to}
+        self._fallen: dict[tuple[str, str], bool] = {}
         self._wake = threading.Event()
         self._stopped = False
         self._loop: DaemonExecutor | None = None
@@ -114,6 +115,11 @@ class AlarmWatcher:
         if events:
             self._wake.set()
         return events
+
+    @property
+    def fallen(self) -> Mapping[tuple[str, str], bool]:
+        """By alarm and metric: whether scores have fallen, as far as this process has seen."""
+        return dict(self._fallen)
 
     def position(self, source: str) -> int | None:
         """How far a source has been read; None if it never was."""
@@ -246,6 +252,7 @@ class AlarmWatcher:
     def _put(self, file: Transaction, alarm: Alarm, watch: Watch, events: Iterable[AlarmEvent]) -> None:
         now = self._clock()
         file.put_state(alarm.label, watch.to_dict(), now)
+        self._fallen[alarm.label, alarm.metric] = watch.state == "fallen"
         for event in events:
             for target in alarm.to:
                 file.put_message(event.id, shown(target), alarm.label, event.stored(), now)
