@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
+from steelyard._internal.redact import redacted_url
 from steelyard.errors import ConfigurationError, MissingDependency
 
 _TOKEN = "STEELYARD_VIEW_TOKEN"
 
 
 def serve(
-    db: Annotated[str, typer.Option("--db", metavar="FILE", help="The results file.")] = "steelyard.db",
+    db: Annotated[
+        str, typer.Option("--db", metavar="FILE", help="A results file or address.")
+    ] = "steelyard.db",
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8321,
     read_only: Annotated[bool, typer.Option("--read-only", help="Take no labels.")] = False,
@@ -39,5 +42,8 @@ def serve(
         raise MissingDependency("uvicorn", extra="serve") from None
     application = app(db, token=token, read_only=read_only)
     shown = f"[{host}]" if ":" in host else host
-    typer.echo(f"results of {db} at http://{shown}:{port}/ (Ctrl-C ends it)", err=True)
+    typer.echo(
+        f"results of {redacted_url(db) if '://' in db else db} at http://{shown}:{port}/ (Ctrl-C ends it)",
+        err=True,
+    )
     uvicorn.run(application, host=host, port=port, log_level="warning", access_log=False, server_header=False)

@@ -7,24 +7,29 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
+from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.report._funnel import funnel_of
+from steelyard.report._funnel import funnel_of, run_of
 from steelyard.report._sums import Adder, groups_of
 from steelyard.report.queries import (
     Aggregates,
     Funnel,
     Made,
     Missing,
+    MonitorRun,
     SampledScore,
     Scope,
     Totals,
     attributes_of,
 )
+from steelyard.report.stores._sqlite_turns import turns_of
+from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
 
@@ -51,7 +56,8 @@ class SQLiteResults:
         # A stored text may hold anything; a byte that is not UTF-8 must not end the report.
         self._connection.text_factory = methodcaller("decode", "utf-8", "replace")
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        self._metadata = _METADATA_IN_SCHEMA_1 if version == 1 else "e.metadata"
+        self._is_first_schema = version == 1
+        self._metadata = _METADATA_IN_SCHEMA_1 if self._is_first_schema else "e.metadata"
 
     @property
     def name(self) -> str:
@@ -167,8 +173,7 @@ class SQLiteResults:
     def funnel(self, scope: Scope) -> Funnel | None:
         """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
         with self._readable():
-            known = self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'ledger'").fetchone()
-            if not known:
+            if not self._has_ledger():
                 return None
             return funnel_of(
                 self._connection.execute(
@@ -177,6 +182,63 @@ class SQLiteResults:
                     (scope.since, scope.until),
                 )
             )
+
+    def _has_ledger(self) -> bool:
+        found = self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'ledger'").fetchone()
+        return found is not None
+
+    def runs(self, *, limit: int) -> list[MonitorRun]:
+        """The Monitors that stored their counts, the one that did so last first."""
+        with self._readable():
+            if not self._has_ledger():
+                return []
+            rows = self._connection.execute(
+                "SELECT run, host, pid, started_at, updated_at, counts FROM ledger "
+                "ORDER BY updated_at DESC, run LIMIT ?",
+                (limit,),
+            )
+            return [found for row in rows if (found := run_of(*row)) is not None]
+
+    def evaluation(self, record_id: str) -> Evaluation | None:
+        """One turn with all its scores; None where there is none of this id."""
+        with self._readable():
+            return evaluation_of(self._connection, record_id)
+
+    def turns(
+        self,
+        wanted: TurnFilter,
+        *,
+        before: tuple[float, str] | None = None,
+        after: tuple[float, str] | None = None,
+        limit: int = 50,
+    ) -> list[TurnRow]:
+        """A page of turns, newest first."""
+        self._check_schema()
+        with self._readable():
+            return turns_of(self._connection, wanted, before=before, after=after, limit=limit)
+
+    def position(self) -> int:
+        """Where writing has got to."""
+        self._check_schema()
+        with self._readable():
+            return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM bodies").fetchone()[0])
+
+    def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
+        """What was written after a position, in order of writing."""
+        self._check_schema()
+        with self._readable():
+            rows = self._connection.execute(
+                "SELECT b.id, b.record_id FROM bodies b "
+                "JOIN evaluations e ON e.record_id = b.record_id AND e.body = b.id "
+                "WHERE b.id > ? ORDER BY b.id",
+                (position,),
+            )
+            readable = ((at, found) for at, record in rows if (found := self._evaluation(record)) is not None)
+            return list(islice(readable, limit))
+
+    def _check_schema(self) -> None:
+        if self._is_first_schema:
+            raise ConfigurationError(f"{self._path!r} has schema 1; `SQLiteSink` brings it up to date")
 
     def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
         """The worst turns by a metric, worst first."""
@@ -225,7 +287,7 @@ class SQLiteResults:
         try:
             yield
         except sqlite3.Error as error:
-            raise ConfigurationError(f"{self._path!r} cannot be read: {error}") from error
+            raise ConfigurationError(f"{self._path!r} cannot be read: {error_words(error)}") from None
 
 
 def _with_turns(scope: Scope) -> str:

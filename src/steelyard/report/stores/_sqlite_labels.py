@@ -1,24 +1,18 @@
-"""What people say of a turn or of one of its claims, in a table of its own beside the results.
-
-A label is kept when its turn is pruned: it is somebody's work, and small.
-"""
+"""Labels in a table of their own beside the results in a SQLite file."""
 
 from __future__ import annotations
 
-import math
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final
 
 from steelyard._internal.redact import error_words
-from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.errors import ConfigurationError
+from steelyard.report.labels import Label
 from steelyard.sinks import connect_readonly
-
-LabelValue = Literal["good", "bad", "supported", "not_supported"]
-"""`good` and `bad` are said of a turn, `supported` and `not_supported` of a claim."""
 
 _SCHEMA: Final = 1
 _TABLES: Final = (
@@ -36,63 +30,18 @@ _PUT: Final = """INSERT INTO labels (record_id, metric, claim, value, note, who,
     SET value = excluded.value, note = excluded.note, labelled_at = excluded.labelled_at
     WHERE excluded.labelled_at >= labels.labelled_at"""
 _COLUMNS: Final = "record_id, metric, claim, value, note, who, labelled_at"
-_LONGEST: Final = {"record_id": 1_000, "metric": 200, "note": 2_000, "who": 100}
-_LARGEST_CLAIM: Final = 100_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Label:
-    """What one person says of a turn, or of one claim in it."""
+class SQLiteLabels:
+    """A `LabelStore` in a results file, which is opened for each call, so that it may be replaced."""
 
-    record_id: str
-    """The turn's record."""
-    value: LabelValue
-    """What is said."""
-    who: str
-    """Who says so, at most 100 characters."""
-    labelled_at: float
-    """When, as Unix time."""
-    metric: str | None = None
-    """The metric whose claim is meant; None for the whole turn."""
-    claim: int | None = None
-    """The claim's index among the metric's verdicts, from 0; None for the whole turn."""
-    note: str = ""
-    """Why, at most 2,000 characters."""
-
-    def __post_init__(self) -> None:
-        """Refuse what is not a label.
-
-        Raises:
-            InvalidRecord: If a field is missing, too long, or does not go with the others.
-        """
-        if (self.metric is None) != (self.claim is None):
-            raise InvalidRecord("a label is of a whole turn, or of a claim of a metric: give both or neither")
-        of_turn = self.claim is None
-        if self.value not in get_args(LabelValue) or (self.value in ("good", "bad")) != of_turn:
-            wanted = "good or bad" if of_turn else "supported or not_supported"
-            raise InvalidRecord(f"the value of this label must be {wanted}")
-        if not self.record_id or not self.who.strip():
-            raise InvalidRecord("a label needs a record and the name of who gave it")
-        for name, longest in _LONGEST.items():
-            text = getattr(self, name) or ""
-            if len(text) > longest or not _is_storable(text):
-                raise InvalidRecord(f"the {name} of a label is longer than {longest} characters or not text")
-        if self.claim is not None and not (type(self.claim) is int and 0 <= self.claim < _LARGEST_CLAIM):
-            raise InvalidRecord("the claim of a label is an index from 0")
-        if not math.isfinite(self.labelled_at):
-            raise InvalidRecord("the time of a label is a finite number of seconds")
-
-
-class LabelStore:
-    """The labels in a results database; its file is opened for each call, so that it may be replaced."""
-
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         """Name the database.
 
         Args:
             path: A file that `SQLiteSink` wrote; its permissions stay as they are.
         """
-        self._path = path
+        self._path = os.fspath(path)
 
     def put(self, labels: Iterable[Label]) -> int:
         """Store labels; the same person's later word on the same thing replaces the earlier one.
@@ -158,11 +107,6 @@ class LabelStore:
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise ConfigurationError(f"{self._path!r} cannot be written: {error_words(error)}") from None
-
-
-def _is_storable(text: str) -> bool:
-    """Whether a text has neither a lone surrogate nor a zero character, which SQLite's tools cut it at."""
-    return "\0" not in text and text.encode(errors="ignore").decode() == text
 
 
 def _row(label: Label) -> tuple[str, str | None, int | None, str, str, str, float]:
