@@ -301,7 +301,14 @@ def test_a_process_that_dies_is_charged_what_was_set_aside(tmp_path: Path) -> No
 def test_what_was_judged_past_a_spool_that_failed_is_entered_later(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     judge = kind_judge()
-    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], spool=path, budget=Budget(requests_per_day=6))
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge,
+        sinks=[],
+        spool=path,
+        budget=Budget(requests_per_day=6),
+        selection=Selection(rules=[Rule(tags=["must"], force=True)]),
+    )
     monitor.submit(turn("stored"))
     assert monitor.flush(10) == 0
     aside = path.rename(tmp_path / "aside")
@@ -315,13 +322,15 @@ def test_what_was_judged_past_a_spool_that_failed_is_entered_later(tmp_path: Pat
     deadline = time.monotonic() + 30
     while monitor.stats().spool is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    while len(judge.requests) < 5 and time.monotonic() < deadline:
-        monitor.submit(turn())  # more and more of them are left out: the budget is nearly used up
-        monitor.flush(1)
+    for number in range(5):
+        monitor.submit(turn(f"later {number}", tags=("must",)))
+    while len(judge.requests) < 6 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    monitor.flush(1)
     check_law(monitor.stats())
     monitor.close(0)
     with closing(sqlite3.connect(path)) as file:
-        assert file.execute("SELECT used FROM budget").fetchall() == [(5.0,)] == [(len(judge.requests),)]
+        assert file.execute("SELECT used FROM budget").fetchall() == [(6.0,)] == [(len(judge.requests),)]
 
 
 def test_a_clock_that_is_set_back_gives_no_second_budget(tmp_path: Path) -> None:
