@@ -7,6 +7,7 @@ the answer holds it, unless nothing was retrieved at all.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from steelyard_langchain._extract import (
 from steelyard_langchain._made import named_passages
 from steelyard_langchain._options import Options
 from steelyard_langchain._prompt import passages_under_headings
-from steelyard_langchain._turn import Retrieval, Tool, Turn, above, outermost
+from steelyard_langchain._turn import Earlier, Retrieval, Tool, Turn, above, outermost
 
 _LEAST_WORDS = 4
 """A shorter entry of a tool's list is a value, not a passage."""
@@ -43,6 +44,10 @@ class Found:
     doubtful: list[Context] = field(default_factory=list)
     """What counts only where a prompt holds it: texts under names, and documents that may be an earlier
     turn's, kept in a thread's state."""
+    nearby: list[list[Context]] = field(default_factory=list)
+    """What ran before the turn in its task or thread has found, by run; it counts where a prompt holds it."""
+    unnamed: list[str] = field(default_factory=list)
+    """Notes on what ran there and returned plain text."""
     source: ContextsSource = "retrieved"
     explicit: bool = False
     """Whether the user said where they stand; then nothing is decided by the prompt."""
@@ -82,6 +87,7 @@ def find_contexts(view: Seen, options: Options, asked: str, replies: Sequence[st
     for turn in view.history:
         _from_runs(found, turn, list(turn.retrievals.values()), list(turn.tools.values()), options, asked)
     _from_runs(found, view.turn, view.retrievals, view.tools, options, asked)
+    _from_nearby(found, view.turn, options, asked)
     _from_steps(found, view, replies)
     return found
 
@@ -99,11 +105,13 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
             source=found.source,
         )
 
-    every = traced([*found.contexts, *found.made, *found.doubtful])
+    every = traced([*found.contexts, *found.made, *itertools.chain(*found.nearby), *found.doubtful])
     if every.contexts_source != "in_prompt":
         return traced(found.contexts or found.made) if every.contexts else _cut_out(every, calls)
     # What a step made and the prompt does not hold was not retrieved: a copy, a draft, a part.
-    texts = {one.text for one in (*found.contexts, *every.contexts)}
+    shown = {one.text for one in every.contexts}
+    used = (group for group in found.nearby if not shown.isdisjoint(one.text for one in group))
+    texts = shown | {one.text for one in (*found.contexts, *itertools.chain(*used))}
     retrieved = tuple(one for one in every.retrieved if one.text in texts)
     return replace(
         every,
@@ -147,7 +155,7 @@ def _listed(value: Any) -> Iterable[Any]:
 
 def _from_runs(
     found: Found,
-    turn: Turn,
+    turn: Turn | Earlier,
     retrievals: list[Retrieval],
     tools: list[Tool],
     options: Options,
@@ -180,6 +188,19 @@ def _from_runs(
         for retrieval in retrievals
         if not outermost(turn, retrieval.key)
     )
+
+
+def _from_nearby(found: Found, turn: Turn, options: Options, asked: str) -> None:
+    """What was retrieved before the turn in the same task or thread, and not within it; latest first."""
+    known = {context.text for context in found.contexts}
+    for earlier in reversed(turn.nearby):
+        before = Found()
+        runs, tools = list(earlier.retrievals.values()), list(earlier.tools.values())
+        _from_runs(before, earlier, runs, tools, options, asked)
+        if fresh := [context for context in before.contexts if context.text not in known]:
+            found.nearby.append(fresh)
+            known.update(context.text for context in fresh)
+        found.unnamed += before.notes
 
 
 def _from_retriever(found: Found, run: Retrieval, asked: str, hop: int) -> list[Context]:
@@ -250,7 +271,7 @@ def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
         found.made += left
     if not found.contexts and not found.made:
         _from_messages(found, view)
-    texts = [context.text for context in (*found.contexts, *found.made, *found.doubtful)]
+    texts = [*known, *(context.text for context in itertools.chain(*found.nearby))]
     given = named_passages([view.inputs], texts, replies)
     if not found.contexts and not found.made:
         found.made += given.passages
