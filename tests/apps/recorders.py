@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from apps.app import App, Field, Truth
@@ -70,7 +70,7 @@ def _run_langchain(app: App, way: str, recorder: str, receiver: Receiver) -> Any
     if recorder == "handler":
         handler = CallbackHandler(receiver)
         shown = app.run({"callbacks": [handler]}, way)
-        _diagnose(handler.stats(), receiver)
+        _diagnose(handler.stats, receiver)
         return shown
     if recorder == BLOCK:
         with record(receiver, question=app.truths[0].question) as turn:
@@ -81,12 +81,13 @@ def _run_langchain(app: App, way: str, recorder: str, receiver: Receiver) -> Any
         return app.run({}, way)
     finally:
         detach()
-        _diagnose(handler.stats(), receiver)
+        _diagnose(handler.stats, receiver)
 
 
-def _diagnose(stats: dict[str, int], receiver: Receiver) -> None:
-    if stats["without_root"]:
-        receiver.diagnoses.append(f"{stats['without_root']} runs outside of any chain are not recorded")
+def _diagnose(stats: Callable[[], dict[str, int]], receiver: Receiver) -> None:
+    receiver.records()  # what is no turn is counted when it is built
+    if stats()["without_root"]:
+        receiver.diagnoses.append(f"{stats()['without_root']} runs outside of any chain are not recorded")
 
 
 def check_shown(app: App, shown: Any) -> None:

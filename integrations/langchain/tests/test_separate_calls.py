@@ -150,7 +150,7 @@ def test_threads_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
     thread = threading.Thread(target=lambda: says("Paris.").invoke(f"{PARIS.page_content}\n{QUESTION}"))
     thread.start()
     thread.join()
-    assert receiver.drafts == []
+    assert receiver.records == []
 
 
 def test_a_chain_is_told_where_its_joined_context_came_from(receiver: Receiver) -> None:
@@ -192,7 +192,7 @@ def test_a_search_that_failed_leaves_nothing_behind(receiver: Receiver, attached
     with pytest.raises(ConnectionError):
         Broken().invoke("capital")
     says("Paris.").invoke(QUESTION)
-    assert (receiver.drafts, attached.stats()["open"], attached.stats()["runs"]) == ([], 0, 0)
+    assert (receiver.records, attached.stats()["open"], attached.stats()["runs"]) == ([], 0, 0)
 
 
 def test_only_the_latest_searches_are_kept(receiver: Receiver) -> None:
@@ -203,12 +203,36 @@ def test_only_the_latest_searches_are_kept(receiver: Receiver) -> None:
     assert receiver.records == []
 
 
+def test_a_search_that_leaves_no_run_is_told_by_the_prompt(receiver: Receiver) -> None:
+    passages = f"{PARIS.page_content}\n\n---\n\n{FRANCE.page_content}"
+    says("Paris.").invoke(f"Answer by the following context:\n\n{passages}\n\nQuestion: {QUESTION}")
+    record = receiver.record
+    assert (record.question, record.contexts_source) == (QUESTION, "in_prompt")
+    assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
+    assert [note.partition(":")[0] for note in record.notes] == [
+        SEPARATE.partition(":")[0],
+        "contexts_from_prompt",
+    ]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"Sum up these documents:\n\n{PARIS.page_content}\n\n{FRANCE.page_content}",
+        f"Is the context relevant? Say yes or no.\nContext:\n{PARIS.page_content}\nQuestion: {QUESTION}",
+    ],
+)
+def test_a_summary_or_a_grade_on_its_own_is_not_a_turn(receiver: Receiver, prompt: str) -> None:
+    says("no").invoke(prompt)
+    assert receiver.records == []
+
+
 def test_a_model_with_nothing_retrieved_before_it_is_counted_and_said_once(
     receiver: Receiver, attached: CallbackHandler, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "steelyard.langchain"):
         for _ in range(2):
             says("Paris.").invoke(QUESTION)
-    assert (receiver.drafts, attached.stats()["without_root"]) == ([], 2)
+        assert (receiver.records, attached.stats()["without_root"]) == ([], 2)
     (line,) = caplog.messages
     assert "with record(...)" in line

@@ -6,7 +6,7 @@ Records, every turn that could still be selected is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from steelyard.record import Record, Status, text_of
@@ -47,13 +47,21 @@ _UNFINISHED = ("error", "cancelled", "interrupted")
 class LangChainDraft(TurnDraft):
     """A closed turn whose Record is built when the Monitor asks for it."""
 
-    __slots__ = ("_chain", "_options", "_size", "turn")
+    __slots__ = ("_chain", "_options", "_size", "_unused", "turn")
 
-    def __init__(self, turn: Turn, options: Options, *, chain: Chain | None = None) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        options: Options,
+        *,
+        chain: Chain | None = None,
+        unused: Callable[[], object] | None = None,
+    ) -> None:
         super().__init__(id_of(turn, chain), turn.trace, on_record=options.on_record)
         self.turn = turn
         self._options = options
         self._chain = chain
+        self._unused = unused
         self._size: int | None = None
 
     @property
@@ -71,7 +79,10 @@ class LangChainDraft(TurnDraft):
 
     def read(self) -> Record | None:
         """The Record; None where the run was not a RAG turn."""
-        return build(self.turn, self._options, chain=self._chain)
+        record = build(self.turn, self._options, chain=self._chain)
+        if record is None and self._unused is not None:
+            self._unused()
+        return record
 
 
 def _weigh(turn: Turn) -> int:
@@ -112,9 +123,9 @@ def _separate(view: View, options: Options) -> Record | None:
     answer = calls[0].reply
     found = find_contexts(view, options, "", [answer])
     origin = decide(found, calls, answer=answer, question="")
-    if not is_answer(view, calls[0], origin):
+    asked = asked_in_call(view, origin)
+    if not is_answer(view, calls[0], origin, asked):
         return None
-    asked = asked_in_call(view, calls[0], origin)
     found.notes += [SEPARATE, *map(sentence, asked.notes), *(found.unnamed[:1] if reads_tools(view) else ())]
     return _record(view, options, asked, answer, found, origin, view.status)
 

@@ -14,23 +14,31 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard.recording.provenance import ModelCall, Provenance, passages_of, sentence, trace_provenance
+from steelyard.recording.provenance import (
+    ModelCall,
+    Provenance,
+    context_block,
+    is_search,
+    passages_of,
+    sentence,
+    trace_provenance,
+)
 from steelyard_langchain._extract import (
     contexts_of,
     documents_in,
     is_document,
     last_human,
+    message_text,
     messages_in,
     pick,
     role_of,
 )
 from steelyard_langchain._made import named_passages
 from steelyard_langchain._options import Options
-from steelyard_langchain._prompt import passages_under_headings
 from steelyard_langchain._turn import Earlier, Retrieval, Tool, Turn, above, outermost
 
 _LEAST_WORDS = 4
-"""A shorter entry of a tool's list is a value, not a passage."""
+"""A shorter entry of a tool's list, or of a prompt, is a value and not a passage."""
 
 
 @dataclass(slots=True)
@@ -122,8 +130,9 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
 
 def _cut_out(origin: Provenance, calls: Sequence[ModelCall]) -> Provenance:
     """What the answer's own prompt tells, where nothing else has any passage."""
-    prompts = [text for at in origin.calls.made for text in calls[at].prompts]
-    passages = passages_under_headings(prompts)
+    prompts = dict.fromkeys(text for at in origin.calls.made for text in calls[at].prompts)
+    blocks = (passages_of(context_block(prompt)) for prompt in prompts)
+    passages = [one for found in blocks for one in found if len(one.text.split()) >= _LEAST_WORDS]
     if not passages:
         return origin
     return replace(
@@ -168,7 +177,7 @@ def _from_runs(
     asking: list[Retrieval | Tool] = [*outer, *(tool for tool in tools if tool.key not in retrieving)]
     for run in sorted(asking, key=lambda run: run.started) if len(asking) > 1 else asking:
         contexts = (
-            _from_tool(found, run, options, hop)
+            _from_tool(found, turn, run, options, hop)
             if isinstance(run, Tool)
             else _from_retriever(found, run, asked, hop)
         )
@@ -212,18 +221,40 @@ def _from_retriever(found: Found, run: Retrieval, asked: str, hop: int) -> list[
     return contexts
 
 
-def _from_tool(found: Found, tool: Tool, options: Options, hop: int) -> list[Context]:
+def _from_tool(found: Found, turn: Turn | Earlier, tool: Tool, options: Options, hop: int) -> list[Context]:
     output = tool.output
     documents = documents_in(getattr(output, "artifact", None)) or documents_in(output)
     if documents:
         return contexts_of(documents, query=_query_of(tool), hop=hop)
     named = tool.name in options.tool_contexts
     passages = passages_of(_returned(output)) if named else _listed_by(output)
-    if not passages and not named and output is not None and not options.tool_contexts and tool.name:
+    if not passages and not named and not options.tool_contexts and tool.name and output is not None:
         note = f"tool {tool.name!r} returned text; name it in tool_contexts if that is context"
+        if is_search(tool.name) and not _asks_a_model(turn, tool) and (passages := _telling(output)):
+            note = f"contexts: the text of tool {tool.name!r} counts, as its name says that it searches"
         if note not in found.notes:
             found.notes.append(note)
     return [replace(one, query=_query_of(tool), hop=hop) for one in passages]
+
+
+def _asks_a_model(turn: Turn | Earlier, tool: Tool) -> bool:
+    """Whether a model ran inside of a tool: what it returns then is a reply, not a passage."""
+    models = turn.models if isinstance(turn, Turn) else ()
+    return any(tool.key in above(turn, key) for key in models)
+
+
+def _telling(output: Any) -> tuple[Context, ...]:
+    """The passages in a search's plain text, unless it is an error or too short for one."""
+    text = _returned(output)
+    if getattr(output, "status", None) == "error" or not isinstance(text, (str, list)):
+        return ()
+    text = text if isinstance(text, str) else message_text(output)
+    if len(text.split()) < _LEAST_WORDS:
+        return ()
+    found = passages_of(text)
+    # Rows of a table rather than passages: the text as a whole tells more than its cells.
+    is_table = len(found) > 1 and not any(len(one.text.split()) >= _LEAST_WORDS for one in found)
+    return (Context(text=text.strip()),) if is_table else found
 
 
 def _returned(output: Any) -> Any:

@@ -177,12 +177,9 @@ class OpenTurns:
                 turn.earlier.ready = True
             if turn.models:
                 self._hand_over(turn)
-        elif turn.nearby and outputs is not None:
+        elif outputs is not None:
             turn.inputs = {"messages": _messages(own.prompt)}
-            self._hand_over(turn)
-        else:
-            self.count("without_root")
-            self._warn_once("without_root", _WITHOUT_ROOT, level=logging.INFO)
+            self._submit(LangChainDraft(turn, self._options, unused=self._outside))
 
     def end(self, turn: Turn, outputs: Any, error: BaseException | None, inputs: Any) -> None:
         """A root ends: close its turn, and hand it over if there is anything in it."""
@@ -214,6 +211,11 @@ class OpenTurns:
             for key in list(turn.parents):
                 runs.pop(key, None)
         self._hand_over(turn)
+
+    def _outside(self) -> None:
+        """A model call outside of any chain turned out to use nothing that was found before it."""
+        self.count("without_root")
+        self._warn_once("without_root", _WITHOUT_ROOT, level=logging.INFO)
 
     def drop_loose(self, turn: Turn) -> None:
         """A retriever or tool fails that no chain is around."""
@@ -270,8 +272,8 @@ class OpenTurns:
 
 
 _WITHOUT_ROOT = (
-    "a model ran outside of any chain, and nothing was retrieved before it in the same task or thread; it is "
-    "not recorded; put such calls into a block: with record(...)"
+    "a model ran outside of any chain, and its prompt holds nothing that was retrieved before it in the same "
+    "task or thread; it is not recorded; put such calls into a block: with record(...)"
 )
 
 

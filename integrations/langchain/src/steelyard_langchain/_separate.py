@@ -41,9 +41,14 @@ def _latest(part: Any) -> Any:
     return [one for at, one in enumerate(part) if at >= since or role_of(one) == "system"]
 
 
-def is_answer(view: View, call: ModelCall, origin: Provenance) -> bool:
-    """Whether a call answered out of what was found before it, rather than grading or rewriting it."""
+def is_answer(view: View, call: ModelCall, origin: Provenance, asked: Asked) -> bool:
+    """Whether a call answered out of what was found before it, rather than grading or rewriting it.
+
+    Where nothing ran before it, the prompt alone has to show both passages and a question.
+    """
     used = origin.contexts_source == "in_prompt" and bool(origin.contexts)
+    if not view.turn.nearby:
+        used = used and bool(asked.question)
     if not used and not reads_tools(view):
         return False
     return judge_turn([call], answer=call.reply).is_turn
@@ -56,7 +61,7 @@ def reads_tools(view: View) -> bool:
     return told and any(earlier.tools for earlier in view.turn.nearby)
 
 
-def asked_in_call(view: View, call: ModelCall, origin: Provenance) -> Asked:
+def asked_in_call(view: View, origin: Provenance) -> Asked:
     """What the user asked: their last message, the question that a filled-in prompt names, or the query."""
     messages = messages_in(view.inputs)
     said = message_text(messages[last_human(messages)]) if messages else ""
