@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
@@ -124,6 +125,22 @@ def wrong(app: App, recorder: str, records: Sequence[Record], diagnoses: Sequenc
     return found
 
 
+def silent(app: App, sign: str, records: Sequence[Record], diagnoses: Sequence[str] = ()) -> list[str]:
+    """What is wrong with the records of a run and is not said by a sign: a note, or a diagnosis' cause."""
+    truths = (*app.truths, *app.parts)
+    wrong = [record for record in records if not any(not differences(truth, record) for truth in truths)]
+    found = [
+        _about(f"wrong without the note {sign!r}", [record], ())
+        for record in wrong
+        if not any(note.startswith(sign) for note in record.notes)
+    ]
+    missing = len(app.truths) - len(records) if not app.parts else len(app.parts) + 1 - len(records)
+    told = sum(f"  {sign}: " in diagnosis for diagnosis in diagnoses)
+    if missing > told:
+        found.append(_about(f"{missing} missing, {told} diagnosed as {sign!r}", records, diagnoses))
+    return found
+
+
 def _in_order(truths: Sequence[Truth], records: Sequence[Record]) -> list[Record]:
     """Records as the truths stand: turns that ran at once end in any order."""
     place = {truth.question: at for at, truth in enumerate(truths)}
@@ -171,8 +188,12 @@ def _same_text(truth: Truth, given: str) -> bool:
     return all(mark not in given or any(mark in text for text in truth.contexts) for mark in MARKS.values())
 
 
+_LABEL = re.compile(r"Source [0-9]+:\n")
+
+
 def _plain(text: str) -> str:
-    return " ".join(text.split())
+    """A text's words; the number that an engine puts before a passage is not the passage's."""
+    return " ".join(_LABEL.sub("", text).split())
 
 
 def _about(what: str, records: Sequence[Record], diagnoses: Sequence[str]) -> str:
