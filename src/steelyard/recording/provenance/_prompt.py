@@ -22,9 +22,26 @@ _NEXT = re.compile(
 )
 
 
+_TITLE = re.compile(
+    r"[^\n]{0,200}\b(?:contexts?|documents|passages|sources|excerpts|knowledge)\b[^\n:]{0,60}:[ \t]{0,8}",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    r"[ \t#*]{0,8}(?:user |original |follow.?up )?(?:question|query|answer|input|task|chat history"
+    r"|conversation|instructions?)\b[ \t*]{0,4}:?[^\n]{0,2000}",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"[ \t#*]{0,8}(?:user |original )?(?:question|query)[ \t*]{0,4}:", re.IGNORECASE)
+_SPEAKS = re.compile(r"\b(?:contexts?|documents|passages|sources|excerpts)\b", re.IGNORECASE)
+
+
 def context_block(text: str) -> str:
-    """The part of a prompt that holds the passages: between tags, between rules, or under a heading."""
-    return next((block for way in (_tagged, _fenced, _headed) for block in way(text) if block), "")
+    r"""The part of a prompt that holds the passages: between tags, between rules, or under a heading.
+
+    >>> context_block("Use this context only.\n\nRome has seven hills.\n\nQuestion: How many hills?")
+    'Rome has seven hills.'
+    """
+    return next((block for way in _WAYS for block in way(text) if block), "")
 
 
 def _tagged(text: str) -> Iterator[str]:
@@ -68,3 +85,27 @@ def _headed(text: str) -> Iterator[str]:
         below = _NEXT.search(text, max(heading.end() - 1, 0))
         reached = below.start() if below else len(text)
         yield text[heading.end() : reached].strip()
+
+
+def _titled(text: str) -> Iterator[str]:
+    """Between a line that is a heading and the question, or the end."""
+    lines = text.split("\n")
+    start = next((at for at, line in enumerate(lines) if _TITLE.fullmatch(line)), None)
+    if start is not None:
+        below = lines[start + 1 :]
+        end = next((at for at, line in enumerate(below) if _END.fullmatch(line)), len(below))
+        yield "\n".join(below[:end]).strip()
+
+
+def _instructed(text: str) -> Iterator[str]:
+    """Between an instruction on the context, set off by a blank line, and a line that begins the question."""
+    lines = text.split("\n")
+    asks = next((at for at in range(len(lines) - 1, 0, -1) if _ASKS.match(lines[at])), None)
+    if asks is None:
+        return
+    blank = next((at for at, line in enumerate(lines[:asks]) if at and not line.strip()), None)
+    if blank is not None and _SPEAKS.search("\n".join(lines[:blank])):
+        yield "\n".join(lines[blank:asks]).strip()
+
+
+_WAYS = (_tagged, _fenced, _titled, _headed, _instructed)
