@@ -19,7 +19,7 @@ from steelyard.cli._words import printable
 from steelyard.errors import SteelyardError
 
 _COMMANDS = (
-    *("demo", "score", "records", "report", "serve", "labels"),
+    *("demo", "score", "records", "report", "serve", "label", "labels", "calibrate"),
     *("run", "doctor", "judge", "config", "worker", "prune"),
 )
 _USAGE = 2
