@@ -11,6 +11,7 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._intake import Intake
 from steelyard.online._scoring import score, worth_waiting
+from steelyard.online.canaries._watch import canaries_of
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._feedback import Feedback
@@ -45,6 +46,7 @@ class Worker:
         self._budget = BudgetControl(turns_per_minute=options.throttle or None, budget=options.budget)
         self._memory = MemoryQueue(inbox, capacity=options.concurrency)
         self._warn = WarnOnce(_log)
+        self.canaries = canaries_of(options)
         self.spool = SQLiteQueue(options.spool) if options.spool else None
         self.intake = Intake(
             options,
@@ -85,6 +87,8 @@ class Worker:
                     group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())
                     group.create_task(self._delivery.watch())
+                    if self.canaries is not None:
+                        group.create_task(self.canaries.run())
             finally:
                 await self._close()
 
@@ -189,6 +193,8 @@ class Worker:
         evaluation = await score(
             self._options, turn.record, sampling_position=turn.sampling_position, rate=turn.rate
         )
+        if self.canaries is not None:
+            self.canaries.turn_judged()
         self._budget.correct(turn.record.id, evaluation.usage)
         if worth_waiting(evaluation) and leased.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
