@@ -42,6 +42,8 @@ JUDGE: Final = "steelyard.judge.name"
 EMBEDDER: Final = "steelyard.embedder.name"
 PROMPT_VERSION: Final = "steelyard.judge.prompt_version"
 CALIBRATED: Final = "steelyard.judge.calibrated"
+CALIBRATED_VALUE: Final = "steelyard.evaluation.calibrated_value"
+CALIBRATION: Final = "steelyard.evaluation.calibration"
 INPUT_TOKENS: Final = "steelyard.judge.input_tokens"
 """Not `gen_ai.usage.*`: tools that take those names add them to what the application itself used."""
 OUTPUT_TOKENS: Final = "steelyard.judge.output_tokens"
@@ -88,6 +90,7 @@ STABILITY: Final[Mapping[str, Stability]] = {
         (
             *(STATUS, CAUSE, PASSED, THRESHOLD, DIRECTION, OPTIONS, RESULT_ID, STANDARD_ERROR, INCLUSION),
             *(VERDICTS, VERDICTS_MISSING, METRIC_VERSION, JUDGE, EMBEDDER, PROMPT_VERSION, CALIBRATED),
+            *(CALIBRATED_VALUE, CALIBRATION),
             *(INPUT_TOKENS, OUTPUT_TOKENS, JUDGE_REQUESTS, JUDGE_SECONDS, JUDGE_COST, RECORD_ID),
             *(OUTCOMES, WEIGHTED_SUM, NEGATIVE_SUM, WEIGHT, TOKENS, REQUESTS, DECISIONS, TURNS, PENDING),
             *(SINK_RESULTS, CACHE_HITS, BREAKER, TOKEN_TYPE, DECISION, OUTCOME, SINK),

@@ -58,6 +58,11 @@ class Settings(PlainOptions):
     """Entries of `Budget`; `price` is a table with `input` and `output`, or the name of a model."""
     spool: dict[str, Any] = field(default_factory=dict)
     """Entries of `SpoolSettings`; no `path` means no spool."""
+    calibration: str = ""
+    """A file that `steelyard calibrate` wrote: scores then carry calibrated values beside their own."""
+    canaries: dict[str, Any] = field(default_factory=dict)
+    """Entries of `Canaries`: probes with a known answer that tell when the judge changes; none at all means
+    no canaries."""
 
 
 @dataclass(frozen=True, slots=True)
