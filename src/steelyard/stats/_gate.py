@@ -16,7 +16,7 @@ _Case = TypeVar("_Case", bound=Hashable)
 _PRIOR = 4.0
 """As how many repeats the variance between cases speaks for the noise within one, which is seldom larger.
 
-Found by simulation (tests/stats/test_gate.py): with 1, false failures are 6 % where each verdict is wrong with
+Found by simulation (tests/stats/test_gate.py): with 1, false failures are 6 % where a verdict is wrong with
 a probability of 10 %, since the noise of the first few repeats is often underestimated; with 3, 4 %.
 """
 _LEAST_SPREAD = 0.05
