@@ -21,6 +21,7 @@ from steelyard.errors import SteelyardError
 _COMMANDS = (
     *("demo", "score", "records", "report", "serve", "labels"),
     *("run", "doctor", "judge", "config", "worker", "prune"),
+    *("collect", "backfill"),
 )
 _USAGE = 2
 _INTERRUPTED = 130
