@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
+import re
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -108,6 +109,10 @@ class Endpoint:
                 "POST", f"http://127.0.0.1:{self.port}/v1/traces", body=body, headers=headers or PROTOBUF
             )
 
+    def get(self, path: str) -> urllib3.BaseHTTPResponse:
+        with urllib3.PoolManager() as pool:
+            return pool.request("GET", f"http://127.0.0.1:{self.port}{path}")
+
     def counts(self) -> dict[str, Any]:
         with urllib3.PoolManager() as pool:
             found: dict[str, Any] = pool.request("GET", f"http://127.0.0.1:{self.port}/healthz").json()
@@ -115,24 +120,34 @@ class Endpoint:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Endpoint]:
-    """Run `steelyard collect` in a folder, until the end of the block."""
-    command = [sys.executable, "-c", "from steelyard.cli import main; main()", "collect", "--port", "0"]
-    with subprocess.Popen(
-        [*command, *arguments],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    ) as process:
+def serving(folder: Path, *arguments: str, command: str = "collect", port: int = 0) -> Iterator[Endpoint]:
+    """Run `steelyard collect`, or another server, in a folder, until the end of the block."""
+    line = [sys.executable, "-c", "from steelyard.cli import main; main()", command, "--port", str(port)]
+    with subprocess.Popen([*line, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             said = process.stderr.readline()
-            assert "collecting spans at" in said, said + process.stderr.read()
-            yield Endpoint(process, int(said.partition("/v1/")[0].rpartition(":")[2]))
+            assert "at http://" in said, said + process.stderr.read()
+            found = re.search(r"http://127.0.0.1:(\d+)", said)
+            assert found is not None
+            until(lambda: _listens(int(found[1])))
+            yield Endpoint(process, int(found[1]))
         finally:
             process.terminate()
             process.wait(30)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 def until(condition: Callable[[], bool], seconds: float = 40.0) -> None:

@@ -13,6 +13,7 @@ from collect.parts import (
     ANSWER,
     JSON,
     QUESTION,
+    free_port,
     otlp_json,
     protobuf,
     scored,
@@ -80,3 +81,12 @@ def test_what_is_left_of_unfinished_traces_is_said_at_the_end(tmp_path: Path) ->
         said = endpoint.process.stderr.read()
     assert "3 spans in 1 request, 0 turns" in said
     assert "1 piece of unfinished traces" in said
+
+
+def test_serve_takes_spans_beside_its_pages(tmp_path: Path) -> None:
+    with serving(tmp_path, "--collect", command="serve", port=free_port()) as endpoint:
+        assert endpoint.post(protobuf(turn_spans())).status == 200
+        assert endpoint.get("/").status == 200
+        endpoint.process.terminate()
+        assert endpoint.process.stderr is not None
+        assert "1 piece of unfinished traces" in endpoint.process.stderr.read()

@@ -31,15 +31,15 @@ _SHARE = 0.5
 class CollectOptions:
     """One call of `steelyard collect`, as it was typed."""
 
-    host: str
-    port: int
-    spool: str
-    journal: Path
-    judge: str | None
-    evaluate: bool
-    quiet: float
-    ttl: float
-    max_bytes: int
+    host: str = "127.0.0.1"
+    port: int = 4318
+    spool: str = ""
+    journal: Path = Path("steelyard.spans")
+    judge: str | None = None
+    evaluate: bool = True
+    quiet: float = 6.0
+    ttl: float = 60.0
+    max_bytes: int = 1024**3
 
 
 def run(options: CollectOptions) -> None:
@@ -69,9 +69,7 @@ def run(options: CollectOptions) -> None:
         shown = f"[{options.host}]" if ":" in options.host else options.host
         address = f"http://{shown}:{socket.getsockname()[1]}/v1/traces"
         typer.echo(f"collecting spans at {address} (Ctrl-C ends it)", err=True)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # uvicorn ends at a signal, then raises it again: what is under way here has to be closed before.
-            signal.signal(number, _ignore)
+        obey_once()
         server.run(sockets=[socket])
         _say(collector, monitor)
 
@@ -120,6 +118,12 @@ def load_uvicorn() -> ModuleType:
     except ImportError:
         raise MissingDependency("uvicorn", extra="collect") from None
     return uvicorn
+
+
+def obey_once() -> None:
+    """Have signals end uvicorn and do nothing else: it raises them again, and there is something to close."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _ignore)
 
 
 def _ignore(*_: object) -> None:
