@@ -22,7 +22,6 @@ _COMMANDS = (
     *("demo", "score", "records", "report", "serve", "label", "labels", "calibrate"),
     *("alarms", "dashboards", "golden", "test", "compare", "collect", "backfill"),
     *("run", "doctor", "judge", "config", "worker", "prune"),
-    *("golden", "test", "compare"),
 )
 _USAGE = 2
 _INTERRUPTED = 130
