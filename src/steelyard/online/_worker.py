@@ -13,6 +13,7 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._intake import Intake
 from steelyard.online._scoring import score, worth_waiting
+from steelyard.online.canaries._watch import canaries_of
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._feedback import Feedback
@@ -54,6 +55,7 @@ class Worker:
         self._warn = WarnOnce(_log)
         # Sinks may settle results after the worker has begun anew.
         self._settled: defaultdict[TurnQueue, asyncio.Queue[Undelivered]] = defaultdict(asyncio.Queue)
+        self.canaries = canaries_of(options)
         self.spool = SQLiteQueue(options.spool) if options.spool else None
         self.intake = Intake(
             options,
@@ -94,6 +96,8 @@ class Worker:
                     group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())
                     group.create_task(self._delivery.watch())
+                    if self.canaries is not None:
+                        group.create_task(self.canaries.run())
             finally:
                 await self._close()
 
@@ -203,6 +207,8 @@ class Worker:
             self._options, turn.record, sampling_position=turn.sampling_position, rate=turn.rate
         )
         await self._budget.settle(queue, leased, evaluation.usage)
+        if self.canaries is not None:
+            self.canaries.turn_judged()
         if worth_waiting(evaluation) and leased.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
             if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):

@@ -6,10 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from steelyard.calibration import Calibration
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
+from steelyard.online.canaries._options import Canaries
 from steelyard.online.config._plain import PlainOptions
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
@@ -38,6 +40,10 @@ class MonitorOptions(PlainOptions):
     """What judging may use up."""
     spool: SpoolSettings | None
     """Where picked turns are kept until they are judged and delivered."""
+    calibration: Calibration | None = None
+    """What the judge's scores mean, by people's labels."""
+    canaries: Canaries | None = None
+    """Probes with a known answer that are asked beside turns."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
@@ -62,6 +68,8 @@ class MonitorOptions(PlainOptions):
             )
 
     def _check_kinds(self) -> None:
+        if self.canaries is not None and self.judge is None:
+            raise ConfigurationError("canaries watch the Monitor's judge, but every metric brings its own")
         for metric in self.metrics:
             if not isinstance(metric, Metric):
                 raise ConfigurationError(
