@@ -43,6 +43,10 @@ def clean_score(score: Score) -> Score:
         direction=_word(score.direction, Direction, "higher"),
         inclusion_probability=chance if chance is not None and 0 < chance <= 1 else 1.0,
         provenance=score.provenance if isinstance(score.provenance, Provenance) else None,
+        also_seen={
+            text_of(kind): tuple(map(text_of, _items(parts))) for kind, parts in dict(score.also_seen).items()
+        },
+        left_out=int(number(score.left_out) or 0),
         id=text_of(score.id),
     )
 
