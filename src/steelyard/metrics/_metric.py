@@ -210,16 +210,26 @@ async def score_record(
         fuse=fuse,
         calibrated=judge.capabilities.calibrated,
     )
+    company = sorted({part for metric in metrics for part in metric.needs}) if fuse == "record" else []
     return RecordScores(
         scores=tuple(
-            _finish(score, metric, record, provenance) for score, metric in zip(scores, metrics, strict=True)
+            _finish(
+                replace(score, also_seen=view.also_seen, left_out=view.left_out),
+                metric,
+                record,
+                provenance,
+                company,
+            )
+            for score, metric, view in zip(scores, metrics, batcher.views, strict=True)
         ),
         usage=batcher.usage,
         retry_after=batcher.retry_after,
     )
 
 
-def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance) -> Score:
+def _finish(
+    score: Score, metric: Metric, record: Record, provenance: Provenance, company: list[Part]
+) -> Score:
     """Give a raw Score its identity: how it was made, its id, and whether it passes."""
     value = None if score.value is None else _number(score.value)
     if value is None and (score.status == "scored" or score.value is not None):
@@ -238,7 +248,7 @@ def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance
         passed=passed,
         label=score.label if passed is None or score.label else ("pass" if passed else "fail"),
         provenance=replace(provenance, metric_version=metric.version),
-        id=_result_id(metric, record, provenance),
+        id=_result_id(metric, record, provenance, [company, score.also_seen if not company else {}]),
     )
 
 
@@ -259,11 +269,15 @@ def _passes(value: float | None, metric: Metric) -> bool | None:
     return value >= metric.threshold if metric.direction == "higher" else value <= metric.threshold
 
 
-def _result_id(metric: Metric, record: Record, made: Provenance) -> str:
-    """The same record, metric, options and way of judging give the same id, so that sinks upsert."""
+def _result_id(metric: Metric, record: Record, made: Provenance, view: list[Any]) -> str:
+    """The same record, metric, options and way of judging give the same id, so that sinks upsert.
+
+    In view mode what company added to a view is in it: only questions of the first round admit anything, so
+    it is known whatever fails later. In record mode what the metrics need together is: it decides the views.
+    """
     options = json.dumps(metric.options, sort_keys=True, default=repr)
     parts = [
         *(record.id, metric.name, metric.key, metric.version, options),
-        *(made.judge, made.embedder, made.prompt_version, made.fuse),
+        *(made.judge, made.embedder, made.prompt_version, made.fuse, view),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
