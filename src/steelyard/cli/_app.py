@@ -20,6 +20,7 @@ from steelyard.errors import SteelyardError
 
 _COMMANDS = (
     *("demo", "score", "records", "report", "serve", "label", "labels", "calibrate"),
+    *("alarms", "dashboards", "golden", "test", "compare", "collect", "backfill"),
     *("run", "doctor", "judge", "config", "worker", "prune"),
 )
 _USAGE = 2

@@ -286,8 +286,8 @@ class Monitor:
         """Have a function hear of every turn that is decided not to be judged, at once.
 
         It is called with the turn's trace and the reason, in the thread that decided, which may be the
-        application's: it must only take note, and not call this Monitor. Turns that do not fit into the queue
-        are not told.
+        application's: it must only take note, and not call this Monitor. The reason is one of those of
+        `Stats.skipped` or `Stats.dead`, or `spooled` where another process judges the turn.
 
         Returns:
             A function that ends it.

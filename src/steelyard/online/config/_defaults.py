@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from steelyard.alarms import AlarmSink, alarms_from
 from steelyard.calibration import Calibration
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
@@ -65,7 +66,7 @@ def choose_parts(
         metrics=tuple(metrics),
         judge=chosen,
         embedder=embedder,
-        sinks=tuple(_sinks(settings) if sinks is None else sinks),
+        sinks=_with_alarms(settings, _sinks(settings) if sinks is None else sinks),
     )
 
 
@@ -90,6 +91,13 @@ def _guarded(judge: Judge) -> Judge:
 
 def _sinks(settings: Settings) -> list[Sink]:
     return [sink for name in settings.sinks for sink in sink_from(name)]
+
+
+def _with_alarms(settings: Settings, sinks: Sequence[Sink]) -> tuple[Sink, ...]:
+    """The sinks, and the alarms of settings where code did not bring its own."""
+    if not settings.alarm or any(isinstance(sink, AlarmSink) for sink in sinks):
+        return tuple(sinks)
+    return (*sinks, AlarmSink(alarms_from(settings.alarm), file=settings.alarm_file))
 
 
 def choose_selection(settings: Settings, sample_rate: float | None, selection: Selection | None) -> Selection:

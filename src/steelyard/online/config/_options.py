@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,3 +82,14 @@ class MonitorOptions(PlainOptions):
                 raise ConfigurationError(
                     f"a sink needs a name, write() and aclose(), unlike {sink!r}; see steelyard.sinks.Sink"
                 )
+            self._check_apart(sink)
+
+    def _check_apart(self, sink: Sink) -> None:
+        """Refuse a spool where a sink will make its file, be it there already or not."""
+        path = getattr(sink, "path", None)
+        if self.spool is None or not isinstance(path, str | os.PathLike):
+            return
+        if os.path.realpath(path) == os.path.realpath(self.spool.path):
+            raise ConfigurationError(
+                f"the spool and the sink {sink.name!r} cannot share one file; give one of them another path"
+            )
