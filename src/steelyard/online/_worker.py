@@ -16,8 +16,8 @@ from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
+from steelyard.online.queue._open import open_queue
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
-from steelyard.online.queue._sqlite import SQLiteQueue
 from steelyard.online.queue._turns import Leased, Undelivered
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
@@ -34,7 +34,8 @@ _LONGEST_PAUSE = 30.0
 class Worker:
     """Moves turns into a queue, and sees each turn that it leases from there through to its end.
 
-    The queue is in memory, or a spool. Where a spool fails, turns go through memory until it works again.
+    The queue is in memory, or a spool: a file or a broker. Where a spool fails, turns go through memory until
+    it works again.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Worker:
         self._budget = BudgetControl(turns_per_minute=options.throttle or None, budget=options.budget)
         self._memory = MemoryQueue(inbox, capacity=options.concurrency)
         self._warn = WarnOnce(_log)
-        self.spool = SQLiteQueue(options.spool) if options.spool else None
+        self.spool = open_queue(options.spool) if options.spool else None
         self.intake = Intake(
             options,
             inbox=inbox,

@@ -112,7 +112,8 @@ class Monitor:
             exit_timeout: Seconds that `close` and the end of the program wait for what is pending.
             throttle: Turns judged per minute at most; 0 for no limit.
             budget: What judging may use up per hour and day.
-            spool: A file that keeps picked turns until they are judged and delivered, whatever crashes.
+            spool: What keeps picked turns until they are judged and delivered, whatever crashes: a file, or
+                the address of a broker (`nats://HOST:4222`) that several machines share.
 
         Raises:
             ConfigurationError: If an option cannot mean what was given.

@@ -11,7 +11,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, metrics_named
-from steelyard.online.config._settings import Settings
+from steelyard.online.config._settings import Settings, load
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._price import Price
@@ -133,6 +133,16 @@ def choose_spool(settings: Settings, given: str | Path | SpoolSettings | None) -
         return given
     entries = dict(settings.spool) if given is None else {**settings.spool, "path": given}
     return _made(SpoolSettings, entries, "spool") if "path" in entries else None
+
+
+def spool_settings(given: str | Path | None = None) -> SpoolSettings | None:
+    """The spool for a worker, which judges what is in it; see `choose_spool`.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    chosen = choose_spool(load().settings, given)
+    return replace(chosen, evaluate=True) if chosen is not None else None
 
 
 def _made(kind: type[_Table], entries: Mapping[str, Any], name: str) -> _Table:

@@ -1,0 +1,16 @@
+"""Servers that the tests of this room share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from online.servers import NatsServer
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    server = NatsServer(tmp_path_factory.mktemp("nats")).start()
+    yield server
+    server.stop()
