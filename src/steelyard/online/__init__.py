@@ -2,6 +2,7 @@
 
 from steelyard.online._default import default_monitor
 from steelyard.online._stats import Stats
+from steelyard.online.canaries._options import Canaries, CanaryReading, CanaryState
 from steelyard.online.config._defaults import spool_settings
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._settings import Settings
@@ -22,6 +23,9 @@ from steelyard.online.selection._suspicion import Suspicion
 
 __all__ = [
     "Budget",
+    "Canaries",
+    "CanaryReading",
+    "CanaryState",
     "Decision",
     "Monitor",
     "MonitorOptions",

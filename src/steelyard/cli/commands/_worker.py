@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from steelyard.online import Monitor, SpoolSettings
 
 _LOOK = 0.2
+_BRIEFLY = 2.0
+_PATIENCE = 60.0
 
 
 def worker(
@@ -40,6 +42,9 @@ def worker(
     machines; without either, it is the one of `STEELYARD_SPOOL` or `steelyard.toml`. In the application:
     `Monitor(spool=SpoolSettings(path=FILE_OR_URL, evaluate=False))`. Metrics, judge and sinks are those of
     `steelyard config`, seen from here.
+
+    A queue that fails (a full disk, a broker that is away) is tried again until it works. The exit status is
+    1 where it did not work at the end; with --once the worker gives up after a minute.
     """
     from steelyard.judge import LocalJudge
     from steelyard.online import Monitor, load_settings
@@ -54,10 +59,20 @@ def worker(
         judge=LocalJudge() if chosen == "local" else judge, spool=settings, concurrency=concurrency
     )
     monitor.start()
+    _wait_until_open(monitor)
     typer.echo(f"judging what comes into {spool or settings.shown}", err=True)
+    seen = time.monotonic()
     while not stopped.wait(_LOOK) and not (once and _empty(monitor)):
-        pass
-    _leave(monitor)
+        if monitor.stats().spool is not None:
+            seen = time.monotonic()
+        elif once and time.monotonic() - seen > _PATIENCE:
+            break
+    if not _leave(monitor):
+        typer.echo(
+            f"the spool {spool or settings.shown} cannot be used; what is in it waits for the next worker",
+            err=True,
+        )
+        raise typer.Exit(1)
 
 
 def _settings(spool: Path | None, queue: str | None) -> SpoolSettings:
@@ -94,12 +109,19 @@ def _try(settings: SpoolSettings) -> None:
         typer.echo(f"waiting for {settings.shown}: {error}", err=True)
 
 
+def _wait_until_open(monitor: Monitor) -> None:
+    started = time.monotonic()
+    while monitor.stats().spool is None and time.monotonic() - started < _BRIEFLY:
+        time.sleep(0.02)
+
+
 def _empty(monitor: Monitor) -> bool:
     counts = monitor.stats().spool
     return counts is not None and counts.pending == counts.undelivered == 0
 
 
-def _leave(monitor: Monitor) -> None:
+def _leave(monitor: Monitor) -> bool:
+    """Stop; says whether the spool worked until then."""
     started = time.monotonic()
     before = monitor.stats()
     monitor.close(0)
@@ -109,3 +131,4 @@ def _leave(monitor: Monitor) -> None:
         f" ({time.monotonic() - started:.1f} s to stop)",
         err=True,
     )
+    return before.spool is not None
