@@ -203,19 +203,38 @@ async def score_record(
     """
     batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
     scores = await batcher.run(record, metrics)
-    provenance = Provenance(
-        judge=judge.name,
-        embedder=embedder.name if embedder else None,
-        prompt_version=judge.prompt_version,
-        fuse=fuse,
-        calibrated=judge.capabilities.calibrated,
-    )
+    provenance = _provenance(judge, embedder, fuse)
     return RecordScores(
         scores=tuple(
             _finish(score, metric, record, provenance) for score, metric in zip(scores, metrics, strict=True)
         ),
         usage=batcher.usage,
         retry_after=batcher.retry_after,
+    )
+
+
+def result_id(
+    metric: Metric, record: Record, *, judge: Judge, embedder: Embedder | None = None, fuse: Fuse = "view"
+) -> str:
+    """The id that a Score will have, known before anything is asked: who has it already need not ask again.
+
+    Args:
+        metric: The metric.
+        record: The turn.
+        judge: Who would answer; a judge that the metric brings goes first.
+        embedder: Who would embed.
+        fuse: How questions would share requests.
+    """
+    return _result_id(metric, record, _provenance(metric.judge or judge, embedder, fuse))
+
+
+def _provenance(judge: Judge, embedder: Embedder | None, fuse: Fuse) -> Provenance:
+    return Provenance(
+        judge=judge.name,
+        embedder=embedder.name if embedder else None,
+        prompt_version=judge.prompt_version,
+        fuse=fuse,
+        calibrated=judge.capabilities.calibrated,
     )
 
 
