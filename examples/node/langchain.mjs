@@ -3,6 +3,7 @@
 //   steelyard collect &
 //   OPENAI_API_KEY=... node langchain.mjs
 import * as callbacks from "@langchain/core/callbacks/manager";
+import { awaitAllCallbacks } from "@langchain/core/callbacks/promises";
 import { Document } from "@langchain/core/documents";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";
@@ -38,4 +39,6 @@ const chain = RunnableSequence.from([
 ]);
 
 console.log(await chain.invoke(process.argv[2] ?? "What is the capital of France?"));
+// LangChain.js tells tracers of a chain's end in the background: without this the first span would be missing.
+await awaitAllCallbacks();
 await provider.shutdown();

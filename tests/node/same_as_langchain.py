@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from chat_model import ChatModel
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnablePassthrough
-from telemetry import DOCUMENTS, begin
+
+from node.chat_model import ChatModel
+from node.telemetry import DOCUMENTS, begin
 
 
 class Store(BaseRetriever):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from chat_model import ChatModel
+from typing import Any
+
 from langchain.agents import create_agent
 from langchain_core.tools import tool
-from telemetry import DOCUMENTS, begin
+
+from node.chat_model import ChatModel
+from node.telemetry import DOCUMENTS, begin
 
 
 @tool
@@ -17,7 +20,7 @@ def search(query: str) -> list[str]:
 def main() -> None:
     provider = begin()
     agent = create_agent(ChatModel(), [search])
-    asked = {"messages": [{"role": "user", "content": "What is the capital of France?"}]}
+    asked: Any = {"messages": [{"role": "user", "content": "What is the capital of France?"}]}
     print(agent.invoke(asked)["messages"][-1].content)
     provider.shutdown()
 

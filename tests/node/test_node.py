@@ -109,6 +109,7 @@ def environment(endpoint: Endpoint, model: str) -> dict[str, str]:
         "OPENAI_BASE_URL": model,
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"http://127.0.0.1:{endpoint.port}/v1/traces",
         "NO_PROXY": "127.0.0.1",
+        "PYTHONPATH": str(Path(__file__).parent.parent),
     }
 
 
