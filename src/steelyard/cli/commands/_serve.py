@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steelyard._internal.redact import redacted_url
 from steelyard.errors import ConfigurationError, MissingDependency
 
 if TYPE_CHECKING:
@@ -18,12 +19,17 @@ _TOKEN = "STEELYARD_VIEW_TOKEN"
 
 
 def serve(
-    db: Annotated[str, typer.Option("--db", metavar="FILE", help="The results file.")] = "steelyard.db",
+    db: Annotated[
+        str, typer.Option("--db", metavar="FILE", help="A results file or address.")
+    ] = "steelyard.db",
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8321,
     read_only: Annotated[bool, typer.Option("--read-only", help="Take no labels.")] = False,
     collect: Annotated[
         bool, typer.Option("--collect", help="Take spans too, as `steelyard collect` does.")
+    ] = False,
+    alarms: Annotated[
+        bool, typer.Option("--alarms", help="Tell of falls, by the alarms of steelyard.toml.")
     ] = False,
 ) -> None:
     """Show the results in a browser: figures, turns, claims with their evidence, labels.
@@ -44,13 +50,17 @@ def serve(
         import uvicorn
     except ImportError:
         raise MissingDependency("uvicorn", extra="serve") from None
-    with _collecting(host) if collect else nullcontext(None) as endpoint:
+    with (
+        _collecting(host) if collect else nullcontext(None) as endpoint,
+        _following(db) if alarms else nullcontext(),
+    ):
         from steelyard.view import app
 
         pages = app(db, token=token, read_only=read_only)
         served = pages if endpoint is None else _beside(pages, endpoint)
         shown = f"[{host}]" if ":" in host else host
-        typer.echo(f"results of {db} at http://{shown}:{port}/ (Ctrl-C ends it)", err=True)
+        results = redacted_url(db) if "://" in db else db
+        typer.echo(f"results of {results} at http://{shown}:{port}/ (Ctrl-C ends it)", err=True)
         uvicorn.run(served, host=host, port=port, log_level="warning", access_log=False, server_header=False)
 
 
@@ -69,6 +79,28 @@ def _collecting(host: str) -> Iterator[ASGIApp]:
                 sink.open()
         obey_once()
         yield app(collector, token=token)
+
+
+@contextmanager
+def _following(db: str) -> Iterator[None]:
+    """The alarms of `steelyard.toml` over what is written to the results, while this server runs."""
+    from steelyard.alarms import AlarmWatcher, Follower, alarms_from, smallest_inclusion
+    from steelyard.online import load_settings
+    from steelyard.report import open_results
+
+    settings = load_settings().settings
+    if not settings.alarm:
+        raise ConfigurationError("--alarms: there is no [[alarm]] in steelyard.toml; see docs/alarms.md")
+    results = open_results(db)
+    watcher = AlarmWatcher(
+        alarms_from(settings.alarm), file=settings.alarm_file, smallest_inclusion=smallest_inclusion(results)
+    )
+    follower = Follower(watcher, results)
+    follower.start()
+    try:
+        yield
+    finally:
+        follower.close()
 
 
 def _beside(pages: ASGIApp, endpoint: ASGIApp) -> ASGIApp:
