@@ -172,3 +172,25 @@ def test_every_switch_that_hides_turns_is_found(name: str, value: str) -> None:
     bad = [check.what for check in check_environment({**good, name: value}) if not check.ok]
     assert len(bad) == 1
     assert name in bad[0]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "name", "value"),
+    [
+        ("haystack-ai", "HAYSTACK_CONTENT_TRACING_ENABLED", "false"),
+        ("google-adk", "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS", "false"),
+        ("semantic-kernel", "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE", ""),
+    ],
+)
+def test_a_framework_that_writes_its_own_spans_is_told_its_own_switch(
+    distribution: str, name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / f"{distribution.replace('-', '_')}-9.9.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 9.9\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    others = {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY"}
+    found = check_environment({**others, name: value})
+    assert any(check.ok and check.what.startswith(f"{distribution} 9.9") for check in found)
+    assert [check.what.partition(" ")[0].partition("=")[0] for check in found if not check.ok] == [name]
+    assert all(check.ok for check in check_environment({**others, name: "true"}))

@@ -14,6 +14,7 @@ from otel_parts import (
     SCORES,
     SECOND,
     TEXTS,
+    TRACE,
     documents,
     event,
     is_right,
@@ -252,12 +253,13 @@ def test_halves_of_two_processes_are_not_joined() -> None:
     assert sorted(causes(read_spans([span("find", attributes=found), call]))) == ["no_retrieval", "unlinked"]
 
 
-def test_two_instrumentors_tell_one_turn() -> None:
-    server = span("POST /ask", at=(0, 9))
+def traceloop_turn(server: Span, trace: str = TRACE) -> list[Span]:
+    """The turn as OpenLLMetry writes it."""
     root = span(
         "RunnableSequence.workflow",
         server,
         at=(0, 4),
+        trace=trace,
         scope="opentelemetry.instrumentation.langchain",
         attributes={
             "traceloop.span.kind": "workflow",
@@ -269,6 +271,7 @@ def test_two_instrumentors_tell_one_turn() -> None:
         "vector_db_retrieve R",
         root,
         at=(1, 2),
+        trace=trace,
         attributes={
             "traceloop.span.kind": "task",
             "gen_ai.operation.name": "vector_db_retrieve",
@@ -276,11 +279,26 @@ def test_two_instrumentors_tell_one_turn() -> None:
             "traceloop.entity.output": json.dumps({"documents": [{"page_content": text} for text in TEXTS]}),
         },
     )
-    reading = read_spans([server, root, retriever, *rag_turn(parent=server)])
+    return [server, root, retriever]
+
+
+def test_two_instrumentors_tell_one_turn() -> None:
+    server = span("POST /ask", at=(0, 9))
+    reading = read_spans([*traceloop_turn(server), *rag_turn(parent=server)])
     assert [is_right(record) for record in reading.records] == [True]
     assert reading.duplicates == 1
     # The one that tells more is kept.
     assert reading.records[0].metadata["dialects"] == ["openinference"]
+
+
+def test_a_turn_of_another_user_with_the_same_words_is_not_told_again() -> None:
+    """Each instrumentor tells a turn once, so that a second telling by the same one is another turn."""
+    server, other = span("POST /ask", at=(0, 9)), span("POST /ask", at=(0, 9), trace=OTHER)
+    spans = [*traceloop_turn(other, OTHER), *traceloop_turn(server), *rag_turn(parent=server)]
+    reading = read_spans(spans)
+    assert [is_right(record) for record in reading.records] == [True, True]
+    assert {record.trace_id for record in reading.records} == {TRACE, OTHER}
+    assert reading.duplicates == 1
 
 
 def test_two_dialects_on_the_same_span_give_each_part_once() -> None:

@@ -38,7 +38,7 @@ _log = logging.getLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
 _FEWEST_WORDS = 2
 _REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
-_MOST_TWINS = 8
+_MOST_TWINS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,20 +230,37 @@ class TurnExtractor:
         return list(found.values())
 
     def _once(self, turns: Sequence[Turn], *, is_piece: bool = False) -> list[Turn]:
-        """Each turn once, told by whoever tells most, where several dialects tell the same one."""
+        """Each turn once, told by whoever tells most, where several dialects tell the same one.
+
+        Those in one trace are matched first: of two users' turns with the same words each has its own twin.
+        """
         kept: list[Turn] = []
+        doubtful: list[tuple[Turn, TurnFingerprint, list[TurnFingerprint]]] = []
         for turn in sorted(turns, key=_telling, reverse=True):
             fingerprint = TurnFingerprint.of(turn)
-            if turn.question and turn.answer:
-                text = f"{turn.question}\0{turn.answer}".encode(errors="surrogatepass")
-                key = blake2b(text, digest_size=16).digest()
-                others = self._recent[key] = self._recent.get(key, [])
-                if any(fingerprint.is_twin(other, is_piece=is_piece) for other in others):
-                    continue
+            others = self._alike(turn)
+            if others is None:
+                kept.append(turn)
+            elif not fingerprint.is_told(others, is_piece=is_piece, in_trace=True):
+                doubtful.append((turn, fingerprint, others))
                 others.append(fingerprint)
                 del others[:-_MOST_TWINS]
-            kept.append(turn)
+        for turn, fingerprint, others in doubtful:
+            earlier = others[: others.index(fingerprint)] if fingerprint in others else []
+            if fingerprint.is_told(earlier, is_piece=is_piece, in_trace=False):
+                others.remove(fingerprint)
+            else:
+                kept.append(turn)
         return kept
+
+    def _alike(self, turn: Turn) -> list[TurnFingerprint] | None:
+        """The turns of late with the same question and answer; None for one that lacks either."""
+        if not (turn.question and turn.answer):
+            return None
+        text = f"{turn.question}\0{turn.answer}".encode(errors="surrogatepass")
+        key = blake2b(text, digest_size=16).digest()
+        self._recent[key] = found = self._recent.get(key, [])
+        return found
 
 
 def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from steelyard_opentelemetry._turn import Turn
 
 _REMEMBERED_TEXT = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TurnFingerprint:
     """What is remembered of a turn, without keeping its spans alive."""
 
@@ -18,24 +19,39 @@ class TurnFingerprint:
     start: int
     end: int
     question: str
+    trace_id: str = ""
+    told_by: set[frozenset[str]] = field(default_factory=set)
+    """Who has told the same turn again: another instrumentor tells each turn once."""
 
     @classmethod
     def of(cls, turn: Turn) -> TurnFingerprint:
         """The fingerprint of a turn."""
         span = turn.root.span
         dialects = frozenset(node.parsed.dialect for node in turn.nodes if node.parsed)
-        return cls(dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT])
+        return cls(
+            dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT], span.trace_id
+        )
 
-    def is_twin(self, other: TurnFingerprint, *, is_piece: bool) -> bool:
-        """Whether two turns with the same question and answer are one, seen by two instrumentors.
+    def is_told(self, others: Sequence[TurnFingerprint], *, is_piece: bool, in_trace: bool) -> bool:
+        """Whether one of the turns with the same words is this one, seen by another instrumentor.
+
+        Each instrumentor tells a turn once: what it tells again is another turn.
 
         Args:
-            other: The turn that was told before.
+            others: The turns that were told before.
             is_piece: Whether this is a lone model call; one that ran within the other turn is that turn's.
+            in_trace: Whether only those in the same trace are looked at.
         """
+        near = (other for other in others if not in_trace or other.trace_id == self.trace_id)
+        twin = next((other for other in near if self._is_twin(other, is_piece=is_piece)), None)
+        if twin is not None and not is_piece:
+            twin.told_by.add(self.dialects)
+        return twin is not None
+
+    def _is_twin(self, other: TurnFingerprint, *, is_piece: bool) -> bool:
         if self.service != other.service:
             return False
         if is_piece:
             return other.start <= self.start <= other.end
         overlap = self.start <= other.end and other.start <= self.end
-        return overlap and self.dialects != other.dialects
+        return overlap and self.dialects != other.dialects and self.dialects not in other.told_by

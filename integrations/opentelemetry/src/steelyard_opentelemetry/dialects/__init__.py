@@ -48,6 +48,7 @@ _SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
 _SCOPE_NAMES = frozenset(scope for dialect in DIALECTS for scope in dialect.scope_names)
 _MARKS = [dialect.retrieval_kinds for dialect in DIALECTS if dialect.retrieval_kinds[0]]
 _PREFIXES = tuple(prefix for dialect in DIALECTS for prefix in dialect.retrieval_attributes)
+_WORDS = [dialect.retrieval_words for dialect in DIALECTS if dialect.retrieval_words[0]]
 _EVENTS = frozenset(event for dialect in DIALECTS for event in dialect.retrieval_events)
 
 
@@ -72,6 +73,8 @@ def retrieves(span: Any) -> bool:
     if any(key.startswith(_PREFIXES) for key in attributes):
         return True
     if "retrieve" in span.name.lower():
+        return True
+    if any(word in str(attributes.get(key, "")) for key, words in _WORDS for word in words):
         return True
     return any(event.name in _EVENTS for event in span.events)
 

@@ -29,6 +29,8 @@ class Dialect(ABC):
     """The attribute that says what a span is, and its values for a retrieval or a reranking."""
     retrieval_attributes: ClassVar[tuple[str, ...]] = ()
     """How attributes begin that only a retrieval has."""
+    retrieval_words: ClassVar[tuple[str, tuple[str, ...]]] = ("", ())
+    """The attribute that names a component, and words in the names of those that retrieve or rank."""
     retrieval_events: ClassVar[frozenset[str]] = frozenset()
     """Names of the span events of a retrieval."""
     content_switch: ClassVar[str] = ""

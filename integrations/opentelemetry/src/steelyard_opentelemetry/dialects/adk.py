@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from steelyard_opentelemetry.dialects._dialect import Dialect
+from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
 from steelyard_opentelemetry.spans._messages import Message, text_in
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, decode
@@ -14,6 +14,7 @@ from steelyard_opentelemetry.spans._span import Span
 __all__ = ["ADK"]
 
 _SCOPE = "gcp.vertex.agent"
+_CAPTURE = "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS"
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _TOOL_RESPONSE = "gcp.vertex.agent.tool_response"
 
@@ -26,6 +27,16 @@ class ADK(Dialect):
     content_switch = (
         "set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true, or unset it (content is on unless it is switched off)"
     )
+
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution is the kit, which writes its spans by itself."""
+        return distribution == "google-adk"
+
+    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """The one variable that turns content off."""
+        capture = environ.get(_CAPTURE, "true")
+        if not is_on(capture):
+            yield f"{_CAPTURE}={capture} leaves content out of the kit's spans: set it to true, or unset it"
 
     def parse(self, span: Span) -> ParsedSpan | None:
         """The span as the kit writes it; an empty object stands for content that is off."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from steelyard_opentelemetry.dialects._dialect import Dialect
+from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
@@ -16,6 +16,7 @@ __all__ = ["Haystack"]
 
 _PIPELINES = frozenset({"haystack.pipeline.run", "haystack.async_pipeline.run"})
 _ASKED = ("question", "query", "user_query", "text", "prompt", "messages")
+_CONTENT = "HAYSTACK_CONTENT_TRACING_ENABLED"
 _STEP = "haystack.agent.step"
 
 
@@ -27,6 +28,19 @@ class Haystack(Dialect):
         "set HAYSTACK_CONTENT_TRACING_ENABLED=true before Haystack is imported, or "
         "haystack.tracing.tracer.is_content_tracing_enabled = True"
     )
+    retrieval_words = ("haystack.component.type", ("Retriever", "Ranker"))
+
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution is Haystack, which writes its spans by itself."""
+        return distribution == "haystack-ai"
+
+    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """Content is off unless the variable turns it on, or the application does."""
+        if not is_on(environ.get(_CONTENT, "")):
+            yield (
+                f"{_CONTENT} is not true, so Haystack leaves content out of its own spans unless the "
+                "application sets haystack.tracing.tracer.is_content_tracing_enabled = True: set it"
+            )
 
     def parse(self, span: Span) -> ParsedSpan | None:
         """The span as Haystack writes it."""

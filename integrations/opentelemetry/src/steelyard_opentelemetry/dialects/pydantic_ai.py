@@ -24,6 +24,10 @@ class PydanticAI(Dialect):
     scopes = ("pydantic-ai", "logfire.pydantic-ai")
     content_switch = "leave include_content of pydantic-ai's InstrumentationSettings at True (its default)"
 
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution is pydantic-ai, which writes its spans by itself."""
+        return distribution in ("pydantic-ai", "pydantic-ai-slim")
+
     def parse(self, span: Span) -> ParsedSpan | None:
         """The span as pydantic-ai writes it."""
         if not span.scope.startswith(_SCOPES):

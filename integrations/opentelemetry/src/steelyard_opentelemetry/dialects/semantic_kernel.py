@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from steelyard_opentelemetry.dialects._dialect import Dialect
+from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
 from steelyard_opentelemetry.spans._messages import messages_in
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode
@@ -13,6 +14,7 @@ from steelyard_opentelemetry.spans._span import Span
 __all__ = ["SemanticKernel"]
 
 _SCOPES = ("semantic_kernel", "Microsoft.SemanticKernel")
+_SENSITIVE = "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"
 _MODEL = frozenset({"chat", "chat.completions", "text.completions", "text_completions"})
 
 
@@ -25,6 +27,15 @@ class SemanticKernel(Dialect):
         "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true; in Python the "
         "content goes to log records, so export logs as well"
     )
+
+    def is_instrumentor(self, distribution: str) -> bool:
+        """Whether an installed distribution is the kernel, which writes its spans by itself."""
+        return distribution == "semantic-kernel"
+
+    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """Content is off unless the variable turns it on."""
+        if not is_on(environ.get(_SENSITIVE, "")):
+            yield f"{_SENSITIVE} is not true, so Semantic Kernel leaves content out: set it to true"
 
     def parse(self, span: Span) -> ParsedSpan | None:
         """The span as the kernel writes it."""
