@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,19 +17,19 @@ from steelyard.online import Monitor
 @pytest.fixture(autouse=True)
 def the_equations_hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever a test did to a Monitor, and whether or not it looked at the counts."""
-    made: list[Monitor] = []
+    made: list[weakref.ref[Monitor]] = []
     begin = Monitor.__init__
 
     @functools.wraps(begin)
     def remember(self: Monitor, *args: Any, **options: Any) -> None:
         begin(self, *args, **options)
-        made.append(self)
+        made.append(weakref.ref(self))
 
     monkeypatch.setattr(Monitor, "__init__", remember)
     yield
-    for monitor in made:
-        check_law(monitor.stats())
-    made.clear()
+    for alive in made:
+        if (monitor := alive()) is not None:
+            check_law(monitor.stats())
 
 
 @pytest.fixture(scope="session")

@@ -83,16 +83,17 @@ def test_2_too_many_requests_for_long(server: JudgeServer, headers: dict[str, st
     started_again = time.monotonic()
     monitor = Monitor(metrics=FAITHFUL, judge=chat(server, retries=0), sinks=[], spool=tmp_path / "spool.db")
     monitor.submit(turn())
-    assert monitor.flush(0.8) == 1
-    asked = len(server.received)
+    rows: list[tuple[float]] = []
+    while not rows and time.monotonic() < started_again + 60:
+        assert monitor.flush(0.2) == 1
+        with closing(sqlite3.connect(tmp_path / "spool.db")) as file:
+            rows = file.execute("SELECT not_before FROM turns WHERE postponed = 1").fetchall()
+    [(due,)] = rows
     spool = monitor.stats().spool
     assert spool is not None and (spool.pending, spool.evaluated) == (1, 0)
-    assert len(server.received) == asked
-    with closing(sqlite3.connect(tmp_path / "spool.db")) as file:
-        [(due,)] = file.execute("SELECT not_before FROM turns WHERE state = 'waiting'").fetchall()
     # Due when the server said, or after the first pause of five seconds where it did not.
     wait = due - started_again
-    assert 600 <= wait < 620 if headers else 5 <= wait < 25
+    assert 600 <= wait < 660 if headers else 5 <= wait < 65
     monitor.close(0)
 
 

@@ -143,7 +143,7 @@ def read_evaluation(
     if isinstance(data.get("record"), dict):
         data["record"] |= {"question": row["question"] or "", "answer": row["answer"] or ""}
         if row["metadata"]:
-            data["record"]["metadata"] = json.loads(row["metadata"])
+            data["record"]["metadata"] = _metadata(row["metadata"])
     parts = {
         (body, stored_id(score, record_id)): score
         for body in wanted
@@ -154,6 +154,13 @@ def read_evaluation(
     except KeyError:
         raise InvalidRecord("a score is not in its evaluation") from None
     return evaluation_from_dict({**data, "scores": scores})
+
+
+def _metadata(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRecord(f"the metadata of a record cannot be read: {type(error).__name__}") from None
 
 
 def _score(row: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
