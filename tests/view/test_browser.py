@@ -102,7 +102,7 @@ def test_pages_draw_fit_and_take_labels(
     view.locator("[data-index='0'] [data-value=not_supported]").click()
     view.locator("[data-index='0'] .labels li").wait_for()
     view.locator("[data-index='0'] .claim").click()
-    assert view.locator("mark.lit").all_text_contents() == ["Paris is the capital of France."]
+    assert view.locator("mark.lit").all_text_contents() == ["It is Paris", "Paris is the capital of France."]
     picture(view, f"turn-{scheme}")
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     assert [(one.value, one.claim) for one in open_labels(str(db))] == [("bad", None), ("not_supported", 0)]

@@ -12,14 +12,20 @@ from steelyard.report._slices import slices_of
 from steelyard.report.figures import GroupFigure, MetricFigure, Point, ReportFigures, WorstTurns
 from steelyard.report.period import bucket_width
 from steelyard.report.queries import Missing, ResultsReader, Scope, Sums, Totals
-from steelyard.stats import FEW, Moments, difference_of
+from steelyard.stats import FEW, Moments, difference_of, ewma
 
 _WORST = 6
 _GROUPS = 12
+_HALF_LIFE = 7.0
 
 
 def build_figures(
-    reader: ResultsReader, scope: Scope | None = None, *, by: str | None = None, worst: int = _WORST
+    reader: ResultsReader,
+    scope: Scope | None = None,
+    *,
+    by: str | None = None,
+    worst: int = _WORST,
+    brief: bool = False,
 ) -> ReportFigures:
     """Ask a database for everything a report shows.
 
@@ -28,12 +34,14 @@ def build_figures(
         scope: Which results; all where None.
         by: What to cut groups by: `tag`, `judge`, `framework` or a metadata field such as `version`.
         worst: How many of the worst turns to show for each metric.
+        brief: Leave out what takes a look at many scores one by one: usage, worst turns, how the scores were
+            made, and slices.
 
     Raises:
         ConfigurationError: If the database cannot be read.
     """
     scope = scope or Scope()
-    totals = reader.totals(scope)
+    totals = reader.totals(scope, brief=brief)
     first, last = totals.first or 0.0, totals.last or 0.0
     width = bucket_width(max(last - first, 1.0))
     start = first // width * width
@@ -52,14 +60,15 @@ def build_figures(
         metrics=metrics,
         missing=missing,
         funnel=reader.funnel(scope),
-        made=tuple(reader.made(scope)),
+        made=() if brief else tuple(reader.made(scope)),
         worst=tuple(
             WorstTurns(metric=one.metric, turns=tuple(reader.worst(scope, one.metric, limit=worst)))
             for one in metrics
+            if not brief
         ),
         by=by,
         groups=groups,
-        slices=slices_of(reader, scope, metrics),
+        slices=() if brief else slices_of(reader, scope, metrics),
         notes=tuple(notes),
     )
 
@@ -79,9 +88,10 @@ def _metric(parts: Sequence[Sums], start: float, width: float) -> MetricFigure:
     bars = np.sum([part.bars for part in parts], axis=0)
     estimate = values.estimate()
     assert estimate is not None
+    ordered = sorted(parts, key=lambda part: part.bucket)
     points = [
         Point(time=start + part.bucket * width, estimate=found)
-        for part in sorted(parts, key=lambda part: part.bucket)
+        for part in ordered
         # A day on which only suspicious turns were picked says little of the others: the floor tells it so.
         if (found := part.values.estimate(floor=values.least)) is not None
     ]
@@ -92,6 +102,13 @@ def _metric(parts: Sequence[Sums], start: float, width: float) -> MetricFigure:
         estimate=estimate,
         pass_rate=passes.estimate(),
         points=tuple(points),
+        smooth=tuple(
+            ewma(
+                [point.estimate.value for point in points],
+                [1 / part.values.weight for part in ordered],
+                half_life=_HALF_LIFE,
+            ).tolist()
+        ),
         shares=tuple((bars / values.weight).tolist()),
         stands_for=values.weight,
         unequal=values.effective_n < 0.999 * values.n,

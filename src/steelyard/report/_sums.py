@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.report.queries import BARS, Aggregates, Sums
+from steelyard.report.queries import Aggregates, Sums
+from steelyard.sinks.sqlite_sums import BARS
 
 _Indices = npt.NDArray[np.intp]
 _Key = tuple[str, int, str | None]
@@ -53,6 +54,15 @@ class Adder:
         for where in _pieces(metric + _coded(memberships)):
             for group in memberships[where[0]]:
                 _into(self._groups, (metrics[where[0]], 0, group), chunk, where)
+
+    def add_sums(self, metric: str, hour: int, part: Sums) -> None:
+        """Take what was added up before into account, of the hour that starts at `hour` * 3600."""
+        bucket = int((hour * 3600.0 - self.start) / self.width)
+        found = self._times.setdefault((metric, bucket, None), Sums(metric=metric, bucket=bucket, group=None))
+        found.values.merge(part.values)
+        found.passes.merge(part.passes)
+        found.bars += part.bars
+        found.threshold, found.direction = part.threshold, part.direction
 
     def found(self) -> Aggregates:
         """All that was added up, in order of metric, time and group."""

@@ -35,6 +35,9 @@ class MetricFigure:
     """The weighted share of turns that pass; None without a threshold."""
     points: tuple[Point, ...]
     """The mean over time."""
+    smooth: tuple[float, ...]
+    """For the eye: the exponentially weighted average of the points so far, by the turns they stand for; a
+    point counts half after seven more."""
     shares: tuple[float, ...]
     """The weighted share of turns in each of 20 bars from 0 to 1."""
     stands_for: float

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import MissingDependency
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._text import one_line, visible
-from steelyard.report._turn_view import TurnView, turn_view
 from steelyard.report.figures import MetricFigure, ReportFigures
+from steelyard.report.turn_view import TurnView, turn_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,7 +39,7 @@ def render_html(figures: ReportFigures) -> str:
         .get_template("report.html")
         .render(
             figures=figures,
-            charts=[_chart(metric) for metric in figures.metrics],
+            charts=[chart_of(metric) for metric in figures.metrics],
             turns=_turns(figures),
             groups=_groups(figures),
             rest=rest_of(figures.funnel) if figures.funnel else [],
@@ -61,8 +61,8 @@ def _turns(figures: ReportFigures) -> dict[str, list[TurnView]]:
     return {worst.metric: [turn_view(turn, worst.metric) for turn in worst.turns] for worst in figures.worst}
 
 
-def _chart(metric: MetricFigure) -> dict[str, Any]:
-    """What the page's script draws."""
+def chart_of(metric: MetricFigure) -> dict[str, Any]:
+    """What `report.js` draws a metric from."""
     estimates = [point.estimate for point in metric.points]
     return {
         "times": [point.time for point in metric.points],
@@ -70,6 +70,7 @@ def _chart(metric: MetricFigure) -> dict[str, Any]:
         "low": [round(one.low, 4) for one in estimates],
         "high": [round(one.high, 4) for one in estimates],
         "n": [one.n for one in estimates],
+        "smooth": [round(value, 4) for value in metric.smooth],
         "threshold": metric.threshold,
         "shares": [round(share, 5) for share in metric.shares],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 
@@ -39,8 +40,8 @@ def moment(text: str, *, now: float) -> float | None:
 
 
 def bucket_width(seconds: float) -> float:
-    """How long one point of a time axis lasts, in seconds: an hour, a day or a week, for some 120 at most."""
+    """How long a point of a time axis lasts, in seconds: an hour, a day or weeks, for some 120 at most."""
     for width in (_UNITS["h"], _UNITS["d"], _UNITS["w"]):
         if seconds / width <= (48 if width == _UNITS["h"] else 120):
             return width
-    return max(_UNITS["w"], seconds / 120)
+    return _UNITS["w"] * math.ceil(seconds / _UNITS["w"] / 120)

@@ -11,10 +11,8 @@ import numpy.typing as npt
 
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Direction, Evaluation, Outcome
+from steelyard.sinks.sqlite_sums import BARS
 from steelyard.stats import Moments
-
-BARS = 20
-"""Bars of a distribution over 0..1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,8 +193,14 @@ class ResultsReader(Protocol):
         """The database's name, for people."""
         ...
 
-    def totals(self, scope: Scope) -> Totals:
-        """All turns of a scope together."""
+    def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
+        """All turns of a scope together.
+
+        Args:
+            scope: Which results.
+            brief: Leave out what takes a look at every turn: requests, tokens, cost, seconds and durations;
+                `with_content` is then of the latest 1,000 turns.
+        """
         ...
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:

@@ -22,6 +22,7 @@ from steelyard.sinks._sqlite_schema import (
     check_version,
     write_evaluation,
 )
+from steelyard.sinks.sqlite_sums import prepare_sums
 
 MEMORY: Final = ":memory:"
 _log = logging.getLogger("steelyard.sinks")
@@ -90,8 +91,13 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
     """
     _check_identity(connection, path)
     version = _pragma(connection, "user_version")
-    if version == SQLITE_SCHEMA:
-        return
+    if version != SQLITE_SCHEMA:
+        _bring_up_to_date(connection, path, version)
+    prepare_sums(connection)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: str, version: int) -> None:
+    """Make or migrate the tables."""
     if version == 0:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")

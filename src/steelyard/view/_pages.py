@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from steelyard._internal.text import printable
-from steelyard.report import Scope, build_figures, open_results
-from steelyard.report.figures import MetricFigure, ReportFigures
+from steelyard.report import Scope, build_figures, open_results, slices_of
+from steelyard.report.figures import SliceFigure
 
 STATIC: Final = {
     "uPlot.iife.min.js": ("steelyard.report", "text/javascript"),
@@ -26,9 +27,8 @@ STATIC: Final = {
     "view.css": ("steelyard.view", "text/css"),
 }
 """Every file that is served, the room it lies in and its type; nothing else is."""
-_KEPT: Final = 8
-_FRESH: Final = 5.0
-_SHARE: Final = 20
+_KEPT: Final = 16
+_FRESH: Final = 60.0
 
 
 @cache
@@ -51,74 +51,36 @@ def environment() -> Environment:
     return made
 
 
-def chart_of(metric: MetricFigure) -> dict[str, Any]:
-    """What the script of the report draws a metric from."""
-    estimates = [point.estimate for point in metric.points]
-    return {
-        "times": [point.time for point in metric.points],
-        "mean": [round(one.value, 4) for one in estimates],
-        "low": [round(one.low, 4) for one in estimates],
-        "high": [round(one.high, 4) for one in estimates],
-        "n": [one.n for one in estimates],
-        "threshold": metric.threshold,
-        "shares": [round(share, 5) for share in metric.shares],
-    }
+class SliceCache:
+    """What stands out in a few scopes, each looked for at most once a minute.
 
-
-class FigureCache:
-    """The latest figures of a few scopes.
-
-    Adding up a large database takes seconds, so figures are shown as they were, and made again behind the
-    page at most a twentieth of the time. Thread-safe; pages are made in threads.
+    It takes a second whatever the size of the database, so it is no part of a page: the page asks for it, and
+    says when it was looked for. Thread-safe.
     """
 
     def __init__(self, address: str) -> None:
         """Name the database."""
         self._address = address
         self._lock = threading.Lock()
-        self._made: OrderedDict[Scope, tuple[ReportFigures, float, float]] = OrderedDict()
-        self._working: set[Scope] = set()
+        self._found: OrderedDict[Scope, tuple[Sequence[SliceFigure], float]] = OrderedDict()
 
-    def get(self, scope: Scope) -> ReportFigures:
-        """The figures of a scope: those there are, or new ones where there are none.
+    def get(self, scope: Scope) -> tuple[Sequence[SliceFigure], float]:
+        """The slices of a scope, and when they were looked for, as Unix time.
 
         Raises:
-            ConfigurationError: If there are none and the database cannot be read.
+            ConfigurationError: If the database cannot be read.
         """
-        with self._lock:
-            found = self._made.get(scope)
-            if found:
-                self._made.move_to_end(scope)
-                _, at, took = found
-                stale = time.monotonic() - at > max(_FRESH, _SHARE * took) and scope not in self._working
-                if stale:
-                    self._working.add(scope)
-        if not found:
-            return self._make(scope)
-        if stale:
-            threading.Thread(target=self._renew, args=(scope,), daemon=True, name="steelyard-figures").start()
-        return found[0]
-
-    def _renew(self, scope: Scope) -> None:
-        try:
-            self._make(scope)
-        except Exception:  # noqa: BLE001 - the database is gone or replaced: the next page says so itself
-            with self._lock:
-                self._made.pop(scope, None)
-        finally:
-            with self._lock:
-                self._working.discard(scope)
-
-    def _make(self, scope: Scope) -> ReportFigures:
-        start = time.monotonic()
-        with closing(open_results(self._address)) as reader:
-            figures = build_figures(reader, scope, worst=0)
-        with self._lock:
-            now = time.monotonic()
-            self._made[scope] = figures, now, now - start
-            while len(self._made) > _KEPT:
-                self._made.popitem(last=False)
-        return figures
+        with self._lock:  # one search at a time, however many pages ask
+            found = self._found.get(scope)
+            if found is None or time.time() - found[1] > _FRESH:
+                with closing(open_results(self._address)) as reader:
+                    figures = build_figures(reader, scope, brief=True)
+                    found = slices_of(reader, scope, figures.metrics), time.time()
+                self._found[scope] = found
+                while len(self._found) > _KEPT:
+                    self._found.popitem(last=False)
+            self._found.move_to_end(scope)
+            return found
 
 
 def _when(at: float | None) -> str:

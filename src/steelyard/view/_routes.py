@@ -19,13 +19,25 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.report import Label, ResultsReader, Scope, TurnFilter, TurnRow, open_labels, open_results
+from steelyard.report import (
+    Label,
+    ResultsReader,
+    Scope,
+    TurnFilter,
+    TurnRow,
+    build_figures,
+    open_labels,
+    open_results,
+    rest_of,
+)
+from steelyard.report.html import chart_of
 from steelyard.report.period import moment
 from steelyard.report.turns import STATUSES
 from steelyard.scores import Evaluation
 from steelyard.view._guard import read_body
-from steelyard.view._pages import STATIC, FigureCache, chart_of, environment, static_file
+from steelyard.view._pages import STATIC, SliceCache, environment, static_file
 from steelyard.view._turn import turn_page
+from steelyard.view._upkeep import Upkeep
 
 _PAGE = 50
 _LONGEST_FILTER = 200
@@ -53,8 +65,9 @@ class Pages:
         self.csrf = secrets.token_urlsafe(32)
         self._address, self._name = address, name
         self._read_only, self._asks_token = read_only, asks_token
-        self._figures = FigureCache(address)
+        self._slices = SliceCache(address)
         self._labels = open_labels(address)
+        self._upkeep = Upkeep(address, writes=not read_only)
 
     def application(self) -> Starlette:
         """The routes. A page that reads the database runs in a thread; the loop never waits for a disk."""
@@ -65,6 +78,7 @@ class Pages:
                 Route("/turn", self.turn),
                 Route("/trace/{trace_id}", self.trace),
                 Route("/api/new", self.new_turns),
+                Route("/api/slices", self.slices),
                 Route("/api/labels", self.label, methods=["POST"]),
                 Route("/login", self.login),
                 Route("/static/{name}", self.static),
@@ -84,17 +98,33 @@ class Pages:
     @_told
     def overview(self, request: Request) -> Response:
         """Means, pass rates and charts of every metric, over a time."""
-        asked = {
-            name: request.query_params.get(name, "")[:_LONGEST_FILTER] for name in ("since", "metric", "tag")
-        }
+        asked = _asked(request)
         try:
-            since = moment(asked["since"], now=time.time() // 600 * 600)
+            scope = _scope(asked)
         except ConfigurationError as error:
             return self.say(request, str(error), 400)
-        scope = Scope(since=since, metric=asked["metric"] or None, tag=asked["tag"] or None)
-        figures = self._figures.get(scope)
+        self._upkeep.look()
+        with self._open() as results:
+            figures = build_figures(results, scope, brief=True)
         charts = [chart_of(metric) for metric in figures.metrics]
-        return self.render(request, "overview.html", figures=figures, charts=charts, asked=asked)
+        return self.render(
+            request,
+            "overview.html",
+            figures=figures,
+            charts=charts,
+            asked=asked,
+            query=urlencode({name: value for name, value in asked.items() if value}),
+            rest=rest_of(figures.funnel) if figures.funnel else [],
+        )
+
+    @_told
+    def slices(self, request: Request) -> Response:
+        """What stands out, as a piece of the overview."""
+        try:
+            found, at = self._slices.get(_scope(_asked(request)))
+        except ConfigurationError as error:
+            return PlainTextResponse(str(error), status_code=400)
+        return self.render(request, "slices.html", slices=found, at=at)
 
     @_told
     def turns(self, request: Request) -> Response:
@@ -208,6 +238,16 @@ class Pages:
 
     def _open(self) -> closing[ResultsReader]:
         return closing(open_results(self._address))
+
+
+def _asked(request: Request) -> dict[str, str]:
+    return {name: request.query_params.get(name, "")[:_LONGEST_FILTER] for name in ("since", "metric", "tag")}
+
+
+def _scope(asked: dict[str, str]) -> Scope:
+    # To the minute, so that what was found a moment ago is found again.
+    since = moment(asked["since"], now=time.time() // 60 * 60)
+    return Scope(since=since, metric=asked["metric"] or None, tag=asked["tag"] or None)
 
 
 def _filter(request: Request) -> TurnFilter:

@@ -1,52 +1,30 @@
-"""One turn as a page shows it: its texts in pieces, each with the claims whose evidence it is."""
+"""One turn as its page shows it: every score's claims, and what people said of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard._internal.text import printable
-from steelyard.report import Label, reason_of
-from steelyard.scores import Evaluation, Score, Verdict
+from steelyard.report import Label
+from steelyard.report.turn_view import Claim, Passage, claim, in_answer, in_context, passage
+from steelyard.scores import Evaluation, Score
 
 _ANSWER = 20_000
 _CONTEXT = 6_000
 _CONTEXTS = 30
 _CLAIMS = 60
-_BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
-
-Piece = tuple[str, str]
-"""A text, and the keys of the claims that rest on it, with spaces between."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Passage:
-    """A text in pieces."""
-
-    title: str
-    """What it is."""
-    pieces: tuple[Piece, ...]
-    """In order."""
-    cut: int
-    """How many characters at its end are not shown."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class LabelledClaim:
     """One verdict, and what people said of it."""
 
     index: int
     """Its place among the metric's verdicts."""
     key: str
     """Names it on the page."""
-    about: str
-    """What was judged."""
-    said: str
-    """What the judge said."""
-    good: bool | None
-    """Whether that speaks for the answer; None where it cannot be told."""
-    reason: str
-    """Why."""
+    claim: Claim
+    """The verdict in words."""
     labels: tuple[Label, ...]
     """What people said."""
 
@@ -57,7 +35,7 @@ class ScoreView:
 
     score: Score
     """The score."""
-    claims: tuple[Claim, ...]
+    claims: tuple[LabelledClaim, ...]
     """The first 60 verdicts."""
     more: int
     """How many verdicts are not shown."""
@@ -84,31 +62,27 @@ class TurnPage:
 def turn_page(evaluation: Evaluation, labels: Sequence[Label]) -> TurnPage:
     """A turn with its labels, ready for the page; all texts made harmless and cut to size."""
     record = evaluation.record
-    scores = tuple(
-        ScoreView(
-            score=score,
-            claims=tuple(
-                _claim(number, index, verdict, score.metric, labels)
-                for index, verdict in enumerate(score.verdicts[:_CLAIMS])
-            ),
-            more=max(len(score.verdicts) - _CLAIMS, 0),
-        )
-        for number, score in enumerate(evaluation.scores)
-    )
-    texts = []
-    if record is not None:
-        texts = [
-            ("Question", record.question),
-            ("Answer", record.answer),
-            ("Reference", record.reference or ""),
-        ]
     contexts = record.contexts if record else ()
+    passages = []
+    if record is not None:
+        said = [
+            span
+            for number, score in enumerate(evaluation.scores)
+            for span in in_answer(record.answer, score.verdicts[:_CLAIMS], prefix=f"{number}-")
+        ]
+        passages = [
+            passage("Question", record.question, [], _ANSWER),
+            passage("Answer", record.answer, said, _ANSWER),
+            passage("Reference", record.reference or "", [], _ANSWER),
+        ]
     return TurnPage(
         evaluation=evaluation,
-        scores=scores,
-        passages=tuple(_passage(title, text, [], _ANSWER) for title, text in texts if text),
+        scores=tuple(
+            _score(number, score, len(contexts), labels) for number, score in enumerate(evaluation.scores)
+        ),
+        passages=tuple(one for one in passages if one.pieces),
         contexts=tuple(
-            _passage(f"Context {index + 1}", context.text, _evidence(evaluation, index), _CONTEXT)
+            passage(f"Context {index + 1}", context.text, _evidence(evaluation, index), _CONTEXT)
             for index, context in enumerate(contexts[:_CONTEXTS])
         ),
         more_contexts=max(len(contexts) - _CONTEXTS, 0),
@@ -116,44 +90,26 @@ def turn_page(evaluation: Evaluation, labels: Sequence[Label]) -> TurnPage:
     )
 
 
-def _claim(number: int, index: int, verdict: Verdict, metric: str, labels: Sequence[Label]) -> Claim:
-    value = verdict.value
-    good: bool | None = None
-    if value is None:
-        said = f"no verdict ({verdict.cause or 'unknown'})"
-    elif isinstance(value, bool):
-        said, good = ("yes" if value else "no"), value != (verdict.kind in _BAD_WHEN_TRUE)
-    else:
-        said = f"{value:.2f}" if isinstance(value, float) else str(value)
-    return Claim(
-        index=index,
-        key=f"{number}-{index}",
-        about=verdict.about[:1_000],
-        said=f"{verdict.kind.replace('_', ' ')}: {said}",
-        good=good,
-        reason=(reason_of(verdict) if good is False else verdict.reason)[:600],
-        labels=tuple(label for label in labels if label.metric == metric and label.claim == index),
+def _score(number: int, score: Score, contexts: int, labels: Sequence[Label]) -> ScoreView:
+    own = [label for label in labels if label.metric == score.metric]
+    return ScoreView(
+        score=score,
+        claims=tuple(
+            LabelledClaim(
+                index=index,
+                key=f"{number}-{index}",
+                claim=claim(verdict, contexts),
+                labels=tuple(label for label in own if label.claim == index),
+            )
+            for index, verdict in enumerate(score.verdicts[:_CLAIMS])
+        ),
+        more=max(len(score.verdicts) - _CLAIMS, 0),
     )
 
 
 def _evidence(evaluation: Evaluation, context: int) -> list[tuple[int, int, str]]:
     return [
-        (piece.start, piece.end, f"{number}-{index}")
+        span
         for number, score in enumerate(evaluation.scores)
-        for index, verdict in enumerate(score.verdicts[:_CLAIMS])
-        for piece in verdict.evidence
-        if piece.context == context and piece.start is not None and piece.end is not None
+        for span in in_context(context, score.verdicts[:_CLAIMS], prefix=f"{number}-")
     ]
-
-
-def _passage(title: str, text: str, spans: Sequence[tuple[int, int, str]], size: int) -> Passage:
-    stop = min(len(text), size)
-    edges = sorted({0, stop, *(min(max(edge, 0), stop) for span in spans for edge in span[:2])})
-    pieces = tuple(
-        (
-            printable(text[low:high], lines=True),
-            " ".join(key for start, end, key in spans if start <= low and high <= end),
-        )
-        for low, high in zip(edges, edges[1:], strict=False)
-    )
-    return Passage(title=title, pieces=pieces, cut=len(text) - stop)

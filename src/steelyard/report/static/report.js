@@ -7,6 +7,12 @@
     font: "11px system-ui, sans-serif", ...more,
   });
   const places = (digits) => (_, value) => (value == null ? "–" : value.toFixed(digits));
+  const two = (number) => String(number).padStart(2, "0");
+  const hours = (_, ticks, __, ___, step) => ticks.map((tick) => {
+    const at = new Date(tick * 1e3), day = `${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}`;
+    const hour = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;
+    return step >= 86400 || hour === "00:00" ? day : hour;
+  });
   const utc = (time) => uPlot.tzDate(new Date(time * 1e3), "Etc/UTC");
 
   function overTime(box, data) {
@@ -25,14 +31,15 @@
         { ...line, label: "low", width: lone ? 0 : 0.5, points: { show: lone, size: 4 }, value: places(2) },
         { ...line, label: "high", width: lone ? 0 : 0.5, points: { show: lone, size: 4 }, value: places(2) },
         { ...line, label: "mean", width: 2, points, value: places(2) },
+        { label: "smoothed", stroke: token("--soft"), width: 1.5, points: { show: false }, show: data.times.length > 2, value: places(2) },
         { label: "threshold", stroke: token("--soft"), dash: [5, 5], width: 1, points: { show: false },
           show: data.threshold != null, value: places(2) },
       ],
-    }, [data.times, data.low, data.high, data.mean, level], box);
+    }, [data.times, data.low, data.high, data.mean, data.smooth, level], box);
     new uPlot({
       width, height: 116, padding: [8, 24, 0, 0], tzDate: utc, scales: { x: scales.x, y: { range: (u, low, high) => [0, Math.max(high, 1)] } },
       cursor: { sync, y: false }, legend: { show: false },
-      axes: [axis({}), axis({ size: 40, space: 18, values: (_, ticks) => ticks.map((t) => (t >= 1e4 ? t / 1e3 + "k" : t)) })],
+      axes: [axis({ values: hours }), axis({ size: 40, space: 18, values: (_, ticks) => ticks.map((t) => (t >= 1e4 ? t / 1e3 + "k" : t)) })],
       series: [{}, { label: "scored", fill: token("--band"), stroke: token("--accent"), width: 1,
         paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } }],
     }, [data.times, data.n], box);

@@ -4,8 +4,8 @@
 `LabelStore`, is named in `_open.py`, and passes `tests/report/test_stores.py`.
 """
 
-from steelyard.report.stores._open import open_labels, open_results
+from steelyard.report.stores._open import open_labels, open_results, refresh_results
 from steelyard.report.stores._sqlite import SQLiteResults
 from steelyard.report.stores._sqlite_labels import SQLiteLabels
 
-__all__ = ["SQLiteLabels", "SQLiteResults", "open_labels", "open_results"]
+__all__ = ["SQLiteLabels", "SQLiteResults", "open_labels", "open_results", "refresh_results"]

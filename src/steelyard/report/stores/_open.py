@@ -11,12 +11,14 @@ from steelyard.errors import ConfigurationError
 from steelyard.report.labels import LabelStore
 from steelyard.report.queries import ResultsReader
 from steelyard.report.stores._sqlite import SQLiteResults
+from steelyard.report.stores._sqlite_hours import refresh_sqlite
 from steelyard.report.stores._sqlite_labels import SQLiteLabels
 
 _T = TypeVar("_T")
 
 _RESULTS: Mapping[str, Callable[[str], ResultsReader]] = {"": SQLiteResults}
 _LABELS: Mapping[str, Callable[[str], LabelStore]] = {"": SQLiteLabels}
+_REFRESH: Mapping[str, Callable[[str], None]] = {"": refresh_sqlite}
 """By the scheme of the address, in lower case; a path has none."""
 
 
@@ -42,6 +44,20 @@ def open_labels(address: str | os.PathLike[str] = "steelyard.db") -> LabelStore:
         ConfigurationError: If labels cannot be kept at such an address.
     """
     return _of_scheme(_LABELS, address)
+
+
+def refresh_results(address: str | os.PathLike[str] = "steelyard.db") -> None:
+    """Do what makes reading fast: add up again what has become stale since. It may take seconds.
+
+    Others may read and write meanwhile: what is added up together is an hour of results.
+
+    Args:
+        address: As for `open_results`.
+
+    Raises:
+        ConfigurationError: If there are no results, or they cannot be written to.
+    """
+    _of_scheme(_REFRESH, address)
 
 
 def _of_scheme(known: Mapping[str, Callable[[str], _T]], address: str | os.PathLike[str]) -> _T:

@@ -28,10 +28,12 @@ from steelyard.report.queries import (
     Totals,
     attributes_of,
 )
+from steelyard.report.stores._sqlite_hours import SCORED, SCORES, add_hours
 from steelyard.report.stores._sqlite_turns import turns_of
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
+from steelyard.sinks.sqlite_sums import has_sums
 
 _CHUNK = 50_000
 _P = "s.inclusion_probability"
@@ -68,10 +70,12 @@ class SQLiteResults:
         """Close the file."""
         self._connection.close()
 
-    def totals(self, scope: Scope) -> Totals:
-        """All turns of a scope together."""
+    def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
+        """All turns of a scope together; briefly, how many and when."""
         where, values = _turns(scope)
         with self._readable():
+            if brief:
+                return self._brief_totals(scope, where, values)
             row = self._connection.execute(
                 f"""SELECT count(*), count(e.record_status), min(e.evaluated_at), max(e.evaluated_at),
                     total(e.requests), total(e.prompt_tokens), total(e.completion_tokens), sum(e.cost),
@@ -94,6 +98,19 @@ class SQLiteResults:
                 high_duration=durations[1] if durations else None,
             )
 
+    def _brief_totals(self, scope: Scope, where: str, values: dict[str, Any]) -> Totals:
+        table, name = ("evaluations", "e") if scope.metric is None or scope.tag else ("scores", "s")
+        if table == "scores":  # by the metric's own index: the turns of one metric need no look at the turns
+            where, values = _scores(scope)
+        found, first, last = self._connection.execute(
+            f"SELECT count(*), min(evaluated_at), max(evaluated_at) FROM {table} {name} WHERE {where}", values
+        ).fetchone()
+        (content,) = self._connection.execute(
+            "SELECT count(record_status) FROM (SELECT record_status FROM evaluations "
+            "ORDER BY evaluated_at DESC LIMIT 1000)"
+        ).fetchone()
+        return Totals(turns=found, with_content=content, first=first, last=last)
+
     def _durations(self, scope: Scope) -> list[float]:
         """Seconds that evaluations took, in the median and at most for 95 %; none of no turns."""
         where, values = _turns(scope)
@@ -107,12 +124,16 @@ class SQLiteResults:
         owner = "NULL" if by is None else "s.judge" if by == "judge" else "s.record_id"
         with self._readable():
             adder = Adder(start=start, width=width, groups=self._groups(scope, by) if by != "judge" else None)
+            if (
+                by is None
+                and scope.tag is None
+                and start % 3600 == width % 3600 == 0
+                and has_sums(self._connection)
+            ):
+                add_hours(self._connection, scope, adder)
+                return adder.found()
             rows = self._connection.execute(
-                f"""SELECT s.metric, s.evaluated_at, s.value, s.passed, {_P}, s.threshold,
-                    s.direction = 'lower', {owner}
-                    FROM scores s {_with_turns(scope)}
-                    WHERE s.status = 'scored' AND s.value IS NOT NULL AND {where}""",
-                values,
+                f"{SCORES.format(owner=owner)} {_with_turns(scope)} WHERE {SCORED} AND {where}", values
             )
             while chunk := rows.fetchmany(_CHUNK):
                 adder.add(chunk)

@@ -109,6 +109,11 @@
     if (value) mark(value, claim);
     else if (whole) mark(whole, null);
   });
+  const slices = document.getElementById("slices");
+  // Looked for behind the page; the server escapes every text in it.
+  if (slices) fetch(`${root}/api/slices?${slices.dataset.query}`)
+    .then(async (reply) => { if (reply.ok) slices.innerHTML = await reply.text(); })
+    .catch(() => { /* the page is complete without it */ });
   if (rows?.dataset.live) follow(rows.dataset.live);
   if (who) try { who.value = localStorage.getItem("steelyard-who") ?? ""; } catch { /* as above */ }
 })();

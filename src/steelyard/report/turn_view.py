@@ -23,8 +23,8 @@ class Piece:
 
     text: str
     """The text, made harmless."""
-    claims: tuple[int, ...] = ()
-    """Numbers of the claims, from 0."""
+    claims: tuple[str, ...] = ()
+    """Keys of the claims."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,21 +105,22 @@ def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
         trace_id=visible((trace.trace_id if trace else "") or ""),
         question=visible(record.question[:_ANSWER]) if record else "",
         reference=visible((record.reference or "")[:_ANSWER]) if record else "",
-        answer=_passage("Answer", record.answer, _in_answer(record.answer, verdicts), _ANSWER)
+        answer=passage("Answer", record.answer, in_answer(record.answer, verdicts), _ANSWER)
         if record
         else None,
         contexts=tuple(
-            _passage(f"Context {index + 1}", context.text, _in_context(index, verdicts), _CONTEXT)
+            passage(f"Context {index + 1}", context.text, in_context(index, verdicts), _CONTEXT)
             for index, context in enumerate(contexts[:_CONTEXTS])
         ),
         more_contexts=max(len(contexts) - _CONTEXTS, 0),
-        claims=tuple(_claim(verdict, len(contexts)) for verdict in verdicts),
+        claims=tuple(claim(verdict, len(contexts)) for verdict in verdicts),
         more_claims=len(score.verdicts) - len(verdicts),
         explanation=one_line(score.explanation, 400),
     )
 
 
-def _claim(verdict: Verdict, contexts: int) -> Claim:
+def claim(verdict: Verdict, contexts: int) -> Claim:
+    """A verdict in words, on a turn with so many contexts."""
     value = verdict.value
     if isinstance(value, bool):
         said, good = "yes" if value else "no", value != (verdict.kind in _BAD_WHEN_TRUE)
@@ -141,31 +142,36 @@ def _claim(verdict: Verdict, contexts: int) -> Claim:
     )
 
 
-_Span = tuple[int, int, int]
+Span = tuple[int, int, str]
+"""Start, end and the key of a claim."""
 
 
-def _in_answer(answer: str, verdicts: Sequence[Verdict]) -> list[_Span]:
-    """Where the answer says what was judged: the verdict's own span, or else its words where they stand."""
+def in_answer(answer: str, verdicts: Sequence[Verdict], *, prefix: str = "") -> list[Span]:
+    """Where the answer says what was judged: the verdict's own span, or else its words where they stand.
+
+    The key of a claim is the prefix and its place among the verdicts.
+    """
     spans = []
     for number, verdict in enumerate(verdicts):
         span = verdict.span
         if span is None and len(verdict.about) > 3 and (start := answer.find(verdict.about)) >= 0:
             span = (start, start + len(verdict.about))
         if span is not None:
-            spans.append((span[0], span[1], number))
+            spans.append((span[0], span[1], f"{prefix}{number}"))
     return spans
 
 
-def _in_context(index: int, verdicts: Sequence[Verdict]) -> list[_Span]:
+def in_context(index: int, verdicts: Sequence[Verdict], *, prefix: str = "") -> list[Span]:
+    """Where a context holds evidence, with keys as in `in_answer`."""
     return [
-        (piece.start, piece.end, number)
+        (piece.start, piece.end, f"{prefix}{number}")
         for number, verdict in enumerate(verdicts)
         for piece in verdict.evidence
         if piece.context == index and piece.start is not None and piece.end is not None
     ]
 
 
-def _passage(title: str, text: str, spans: Iterable[_Span], size: int) -> Passage:
+def passage(title: str, text: str, spans: Iterable[Span], size: int) -> Passage:
     """A text cut to size around its first span, in pieces between the ends of spans."""
     whole = len(text)
     kept = [(max(start, 0), min(end, whole), number) for start, end, number in spans if start < end]

@@ -1,0 +1,135 @@
+"""How long the pages of `steelyard serve` take over many evaluations, how large they are, and what they keep.
+
+python benchmarks/view.py --evaluations 100000 --folder .bench
+python benchmarks/view.py --evaluations 1000000 --folder .bench --requests 0
+
+The results file is the one of benchmarks/report.py; above 100,000 evaluations it is multiplied in SQLite,
+each copy a little earlier, since to write them one by one takes long and shows nothing of the pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+
+from report import write
+from steelyard.view import app
+
+WRITTEN = 100_000
+DAYS = 14 * 86400
+PAGES = (
+    "/",
+    "/?since=24h",
+    "/?metric=faithfulness",
+    "/?tag=phone",
+    "/turns",
+    "/turns?status=not_passed",
+    "/turns?tag=phone&version=v2",
+    "/turns?text=parcel",
+    "/turns?text=nosuchword",
+    "/turns?judge=nobody",
+    "/turns?status=failed",
+    "/turn?id={record}",
+    "/trace/none",
+    "/api/new?time={time}&id={record}",
+    "/api/slices",
+)
+
+
+def prepare(folder: Path, count: int) -> Path:
+    """The results file, made once."""
+    path = folder / f"report-{count}.db"
+    if path.exists():
+        return path
+    source = prepare(folder, WRITTEN) if count > WRITTEN else None
+    if source is None:
+        write(path, count)
+        return path
+    shutil.copyfile(source, path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        for copy in range(1, count // WRITTEN):
+            multiply(connection, copy)
+    return path
+
+
+def multiply(connection: sqlite3.Connection, copy: int) -> None:
+    """Add one more copy of all that was written, earlier by as long as that spans."""
+    earlier = copy * DAYS
+    connection.execute("BEGIN")
+    for table in ("evaluations", "scores"):
+        names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        changed = {"evaluated_at": f"evaluated_at - {earlier}"}
+        for name in ("id", "record_id"):
+            changed[name] = f"{name} || '-{copy}'"
+        chosen = ", ".join(changed.get(name, name) for name in names)
+        last = connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] // copy
+        connection.execute(
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {chosen} FROM {table} WHERE rowid <= {last}"
+        )
+    connection.execute("COMMIT")
+
+
+async def measure(path: Path, requests: int) -> None:
+    """Ask for every page, then for many."""
+    with closing(sqlite3.connect(path)) as connection:
+        record, at = connection.execute(
+            "SELECT record_id, evaluated_at FROM evaluations ORDER BY evaluated_at DESC LIMIT 1 OFFSET 20"
+        ).fetchone()
+    transport = httpx.ASGITransport(app=app(str(path)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=600) as client:
+        for page in PAGES:
+            await ask(client, page.format(record=record, time=at))
+        before = resident()
+        for number in range(requests):
+            await client.get(PAGES[number % len(PAGES) - 1].format(record=record, time=at))
+        if requests:
+            print(f"memory before and after {requests:,} requests: {before:.0f} and {resident():.0f} MB")
+
+
+async def ask(client: httpx.AsyncClient, page: str) -> None:
+    """A page three times: the first view, and the better of two more."""
+    took: list[tuple[float, float]] = []
+    for _ in range(3):
+        start, worked = time.perf_counter(), time.process_time()
+        reply = await client.get(page)
+        took.append((time.perf_counter() - start, time.process_time() - worked))
+    size = f"{len(reply.content) / 1e3:6.1f} KB"
+    print(f"{page[:44]:44} {reply.status_code} {shown(took[:1])}  {shown(took[1:])}  {size}")
+
+
+def shown(took: Sequence[tuple[float, float]]) -> str:
+    """Milliseconds by the clock, and of processor time."""
+    wall, cpu = min(took)
+    return f"{wall * 1e3:7.0f} ms ({cpu * 1e3:5.0f} CPU)"
+
+
+def resident() -> float:
+    """Megabytes of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def main() -> None:
+    """Make, ask, and say what it took."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--evaluations", type=int, default=WRITTEN)
+    parser.add_argument("--folder", type=Path, default=Path(".bench"))
+    parser.add_argument("--requests", type=int, default=1_000)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    asyncio.run(measure(prepare(given.folder, given.evaluations), given.requests))
+
+
+if __name__ == "__main__":
+    main()
