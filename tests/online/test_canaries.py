@@ -89,6 +89,7 @@ def test_a_judge_that_changes_is_noticed_and_said(caplog: pytest.LogCaptureFixtu
     monitor.ask_canaries(100)
     same = wait_for(monitor, lambda found: not found.waiting)
     assert (same.state, same.asked, same.right, same.cause_of_fall) == ("watching", 100, 100, "application")
+    assert "it was not the judge" in caplog.text
     assert same.low > 0.9 and same.high == 1.0
     script.flipped = 0.3
     with caplog.at_level(logging.WARNING, "steelyard.online"):
@@ -97,6 +98,16 @@ def test_a_judge_that_changes_is_noticed_and_said(caplog: pytest.LogCaptureFixtu
     assert changed.state == "changed" and changed.cause_of_fall == "judge"
     assert changed.changed_at is not None and time.time() - changed.changed_at < 60
     assert "has changed" in caplog.text
+    monitor.close()
+
+
+def test_canaries_of_before_say_nothing_of_a_fall_of_now() -> None:
+    monitor = monitor_of(ScriptedJudge(Knowing()), canaries=Canaries(share=1.0, probes=20))
+    for number in range(150):
+        monitor.submit(turn(number))
+    assert monitor.flush(30) == 0
+    found = wait_for(monitor, lambda one: one.state == "watching" and not one.waiting)
+    assert found.asked >= 100 and found.cause_of_fall == "unknown"
     monitor.close()
 
 

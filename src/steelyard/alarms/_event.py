@@ -73,6 +73,8 @@ class AlarmEvent:
     """How the scores before were made."""
     judge_now: str = ""
     """How the last one was made."""
+    canaries: str = ""
+    """What probes with a known answer say of the judge; empty where none are asked."""
     worst: tuple[WorstTurn, ...] = ()
     """The worst turns since, worst first."""
     link: str = ""
@@ -110,6 +112,7 @@ class AlarmEvent:
                 lines.append(f"the judge changed meanwhile: {self.judge_before} -> {self.judge_now}")
             else:
                 lines.append("the judge is the same as before")
+            lines += [self.canaries] if self.canaries else []
         lines += [f"worst: {turn.value:.3f} {self.link_to(turn)}" for turn in self.worst]
         return [_plain(line) for line in lines]
 

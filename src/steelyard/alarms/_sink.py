@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -42,9 +43,11 @@ class AlarmSink:
         self._pid = os.getpid()
 
     def observe(self, monitor: Monitored) -> None:
-        """Take the lowest probability of a turn's being picked from the Monitor's selection."""
+        """Take from the Monitor its canaries, and the lowest probability of a turn's being picked."""
         options: Any = getattr(monitor, "options", None)
         self.watcher.smallest_inclusion = getattr(getattr(options, "selection", None), "floor", None)
+        if getattr(options, "canaries", None) is not None:
+            self.watcher.canaries = _canaries_of(monitor)
         if find_spec("opentelemetry") is not None:
             from steelyard.sinks import observe_alarms
 
@@ -63,3 +66,21 @@ class AlarmSink:
         """Tell what is due, and end."""
         await self._thread.run(self.watcher.close)
         self._thread.shutdown()
+
+
+def _canaries_of(monitor: Any) -> Callable[[], str]:
+    """What a Monitor's canaries say at the moment of a fall; where they say nothing yet they are asked."""
+    known = weakref.ref(monitor)
+
+    def words() -> str:
+        there = known()
+        if there is None:
+            return ""
+        reading = there.stats().canaries
+        if reading is not None and reading.cause_of_fall == "judge":
+            wrong = reading.asked - reading.right
+            return f"the judge has changed: {wrong} of {reading.asked} probes with a known answer were wrong"
+        there.ask_canaries()
+        return "probes with a known answer are being asked whether it was the judge; its log tells"
+
+    return words

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
@@ -80,6 +80,8 @@ class AlarmWatcher:
         """
         self.alarms = distinct(alarms)
         self.smallest_inclusion = smallest_inclusion
+        self.canaries: Callable[[], str] | None = None
+        """What probes with a known answer say of the judge at this moment, in words, where any are asked."""
         self._store = AlarmStore(file)
         self._clock = clock
         self._warn = WarnOnce(_log)
@@ -107,7 +109,11 @@ class AlarmWatcher:
         with self._store.transaction() as file:
             for alarm in self.alarms:
                 watch = self._watch(file, alarm)
-                told = [event for one in evaluations if (event := watch.take(alarm, one)) is not None]
+                told = [
+                    self._with_canaries(event)
+                    for one in evaluations
+                    if (event := watch.take(alarm, one)) is not None
+                ]
                 self._put(file, alarm, watch, told)
                 events += told
             if position is not None:
@@ -248,6 +254,11 @@ class AlarmWatcher:
             except (TypeError, ValueError, KeyError, AttributeError):
                 self._warn(alarm.label, "what alarm %r knew cannot be read; it starts anew", alarm.label)
         return Watch.start(alarm, smallest=self.smallest_inclusion)
+
+    def _with_canaries(self, event: AlarmEvent) -> AlarmEvent:
+        if event.kind != "fell" or self.canaries is None:
+            return event
+        return replace(event, canaries=self.canaries())
 
     def _put(self, file: Transaction, alarm: Alarm, watch: Watch, events: Iterable[AlarmEvent]) -> None:
         now = self._clock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,8 @@ from steelyard.stats import Estimate, auroc, cohen_kappa, corrected_mean, weight
 
 _Array = npt.NDArray[np.float64]
 _LEAST = 10
+_CHI_SQUARE = (0.0, 2.71, 4.61, 6.25, 7.78, 9.24)
+"""By degrees of freedom: what is exceeded by chance in one case of ten."""
 _STRATA = 5
 _LABELS_A_STRATUM = 5
 _MOST = 64
@@ -88,7 +89,8 @@ def corrected(
 
     Turns picked with unequal probabilities are weighted. Which turns were labelled may depend on the score,
     as it does where people look at the lowest ones first or go by `next_to_label`: labels are weighted by the
-    share labelled among turns of like scores. It must not depend on what the label turned out to be.
+    share labelled among turns of like scores, where that differs by more than chance. It must not depend on
+    what the label turned out to be.
 
     Args:
         judged: All judged turns, also the labelled ones.
@@ -122,11 +124,19 @@ def _number(judged: Judged, made: Fit | None) -> float:
 
 
 def _label_shares(every: _Array, pairs: _Array) -> list[float]:
-    """For each labelled turn, the share labelled among judged turns of like numbers."""
+    """For each labelled turn, the share labelled among judged turns of like numbers.
+
+    One share for all where the labels look drawn at random: weights that only follow chance would widen the
+    interval.
+    """
     edges = _edges(pairs)
     own, theirs = np.searchsorted(edges, pairs), np.searchsorted(edges, every)
-    counts, there = Counter(own.tolist()), Counter(theirs.tolist())
-    return [min(counts[part] / max(there[part], counts[part]), 1.0) for part in own.tolist()]
+    counts, there = (np.bincount(parts, minlength=len(edges) + 1) for parts in (own, theirs))
+    expected = np.maximum(there, 1) / max(int(there.sum()), 1) * len(pairs)
+    unlike = float(np.sum((counts - expected) ** 2 / expected))
+    if not len(edges) or unlike <= _CHI_SQUARE[len(edges)]:
+        return [len(pairs) / max(len(every), len(pairs))] * len(pairs)
+    return [float(min(counts[part] / max(there[part], counts[part]), 1.0)) for part in own.tolist()]
 
 
 def _edges(numbers: _Array) -> _Array:

@@ -79,7 +79,7 @@ class Run:
         """Have canaries asked now, in the background loop."""
         self.start()
         if self._thread is not None and self.worker.canaries is not None:
-            self.worker.canaries.expect(count)
+            self.worker.canaries.expect(count, ask=True)
             self._thread.call(self.worker.canaries.wake)
 
     def stop(self) -> None:

@@ -93,6 +93,8 @@ class CanaryReading:
     """Share of wrong answers that counts as no change; larger for a judge that wavers."""
     waiting: int
     """Canaries that are to be asked at once and have not been answered yet."""
+    checked: int
+    """Answers since canaries were last asked for with `Monitor.ask_canaries()`."""
     unanswered: int
     """Probes without an answer, by whatever cause; they count neither as right nor as wrong."""
     changed_at: float | None
@@ -104,11 +106,11 @@ class CanaryReading:
     def cause_of_fall(self) -> Literal["judge", "application", "unknown"]:
         """Whose doing it is if scores have fallen.
 
-        `application` only where 100 canaries were answered and show no change: ask for them with
-        `Monitor.ask_canaries()` when scores fall, and read this once `waiting` is 0.
+        `application` only where 100 canaries were answered since they were asked for, and show no change: ask
+        with `Monitor.ask_canaries()` when scores fall, and read this once `waiting` is 0.
         """
         if self.state == "changed":
             return "judge"
-        if self.state == "watching" and not self.waiting and self.asked >= ENOUGH:
+        if self.state == "watching" and not self.waiting and self.checked >= ENOUGH:
             return "application"
         return "unknown"

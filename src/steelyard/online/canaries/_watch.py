@@ -46,7 +46,8 @@ class CanaryWatch:
         self._reference: Reference | None = None
         self._alarm = FlipAlarm(tolerated=_TOLERATED, alpha=options.alpha)
         self._sequence = ConfidenceSequence()
-        self._asked = self._right = self._unanswered = 0
+        self._asked = self._right = self._unanswered = self._checked = 0
+        self._checking = self._was_called_for = False
         self._changed_at: float | None = None
         self._usage = Usage()
 
@@ -63,6 +64,7 @@ class CanaryWatch:
             high=self._sequence.high,
             tolerated=self._reference.tolerated if self._reference else _TOLERATED,
             waiting=self._waiting,
+            checked=self._checked,
             unanswered=self._unanswered,
             changed_at=self._changed_at,
             usage=self._usage,
@@ -80,9 +82,12 @@ class CanaryWatch:
         self.expect(count)
         self.wake()
 
-    def expect(self, count: int) -> None:
+    def expect(self, count: int, *, ask: bool = False) -> None:
         """So many canaries are to be asked; from any thread, and `wake` in the loop thereafter."""
         with self._lock:
+            if ask:
+                self._checked = 0
+                self._checking = self._was_called_for = True
             self._waiting = min(self._waiting + count, _MOST_WAITING)
 
     def wake(self) -> None:
@@ -122,6 +127,14 @@ class CanaryWatch:
             finally:
                 with self._lock:
                     self._waiting = max(self._waiting - 1, 0)
+                    done = self._checking and not self._waiting
+                    self._checking = self._checking and not done
+            if done and self.reading.cause_of_fall == "application":
+                _log.warning(
+                    "the judge %r answers probes as before, %d of %d rightly: if scores have fallen, it was "
+                    "not the judge",
+                    *(self._judge.name, self._right, self._asked),
+                )
 
     async def _learn(self) -> None:
         """Find out which probes the judge answers reliably, or remember it."""
@@ -190,6 +203,7 @@ class CanaryWatch:
         if given.value is None:
             return
         self._asked += 1
+        self._checked += self._was_called_for
         self._right += given.right
         self._sequence.add(float(given.right))
         if self._alarm.add(given.right) and self._changed_at is None:
