@@ -115,7 +115,11 @@ def fence_view(view: View, *, beside: Sequence[str] = ()) -> Material:
         view: The material.
         beside: Further texts that the delimiter must not occur in.
     """
-    blocks = list(_blocks(view))
+    return fence_blocks(list(_blocks(view)), beside=beside)
+
+
+def fence_blocks(blocks: Sequence[tuple[str, str]], *, beside: Sequence[str] = ()) -> Material:
+    """Pieces of material, fenced, each under its heading."""
     fence = _fence(blocks, beside)
     return Material(fence, sendable("".join(_fenced(fence, head, text) for head, text in blocks)))
 
