@@ -90,6 +90,7 @@ class Steelyard:
         """
         from steelyard.golden import assert_scores
 
+        __tracebackhide__ = True
         try:
             found = assert_scores(record, judge=self._judge(judge), embedder=embedder, **least)
         except AssertionError:

@@ -69,7 +69,7 @@ def suite(tmp_path: Path) -> Path:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)])
 def test_cases_become_tests_and_gates_decide_with_and_without_xdist(
     suite: Path, workers: tuple[str, ...]
 ) -> None:
@@ -89,12 +89,13 @@ def test_a_failure_shows_the_claim_with_its_evidence(suite: Path) -> None:
     assert "faithfulness is 0.000, must be at least 0.8" in done.stdout
     assert "'Ada lit it in 1911.' (supported: no)" in done.stdout
     assert "nearest in context 1: 'Ada lit it in 1811.'" in done.stdout
-    assert "## Golden set lamps: failed" in done.stdout
+    assert "## Golden set golden: failed" in done.stdout
     assert "gate faithfulness >= 0.8: fail" in done.stdout
     assert "0 passed, 1 failed" in done.stdout
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.slow
+@pytest.mark.timeout(200)
 def test_verdicts_of_a_remote_judge_are_cached_by_content(suite: Path) -> None:
     def agree(request: Received) -> object:
         assert request.schema is not None
@@ -128,6 +129,7 @@ def test_nothing_is_shown_or_loaded_where_it_is_not_used(tmp_path: Path) -> None
     assert "steelyard" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_set_that_is_missing_or_broken_is_said_at_collection(suite: Path) -> None:
     (suite / "lamps.jsonl").unlink()

@@ -85,3 +85,59 @@ def review(
     from steelyard.cli.golden._review import run
 
     raise typer.Exit(run(golden, who=who, labels=labels or None))
+
+
+@app.command()
+def make(
+    documents: Annotated[
+        Path, typer.Argument(metavar="DOCS", help="A file or folder: .txt, .md, .rst, or .jsonl with `text`.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT.jsonl", help="The set to write.")] = Path(
+        "golden.jsonl"
+    ),
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many cases.")] = 50,
+    judge: Annotated[
+        str, typer.Option("--judge", "-j", metavar="openai:MODEL", help="The model that writes and checks.")
+    ] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Its server.")] = "",
+    api_key_env: Annotated[str, typer.Option(metavar="VAR", help="The variable with its key.")] = "",
+    share: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND=X", help="Shares of kinds, e.g. single_passage=1; repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed and documents make the same set.")] = 0,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 8,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on after the plan.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False,
+) -> None:
+    """Have a model write a golden set about documents, and check it.
+
+    Single-passage, multi-passage, comparison, follow-up, unanswerable and false-premise questions. Every case
+    carries the sentences that it rests on, found word for word in the documents; a critic sees only these.
+
+    The plan and its price come first; nothing is sent without `--yes`. Replies are kept in OUT.jsonl.replies:
+    interrupted work goes on where it stopped.
+
+    Exit status: 0 fine; 1 fewer cases than asked for (the reasons are listed); 2 wrong usage, or no `--yes`.
+
+    **Examples**
+
+    - `steelyard golden make docs/ --n 50 --judge openai:gpt-4o-mini`
+    - `steelyard golden make docs/ --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --yes`
+    """
+    from steelyard.cli.golden._make import MakeOptions, run
+
+    options = MakeOptions(
+        documents=documents,
+        out=out,
+        n=n,
+        judge=judge,
+        base_url=base_url,
+        key_variable=api_key_env,
+        shares=tuple(share or ()),
+        seed=seed,
+        concurrency=concurrency,
+        yes=yes,
+        force=force,
+    )
+    raise typer.Exit(run(options))

@@ -45,6 +45,7 @@ def assert_scores(
         >>> assert_scores(lamp, faithfulness=0.8)["faithfulness"].value
         1.0
     """
+    __tracebackhide__ = True  # pytest shows the caller's line
     if not least:
         raise ConfigurationError("assert_scores needs a metric: assert_scores(record, faithfulness=0.8)")
     if not isinstance(record, Record):

@@ -3,5 +3,14 @@
 from steelyard.judge._openai_client import usage_of
 from steelyard.judge.chat._adapter import ModelEmbedder, ModelJudge, model_name
 from steelyard.judge.chat._judge import ChatJudge
+from steelyard.judge.chat._writer import ChatWriter, Written
 
-__all__ = ["ChatJudge", "ModelEmbedder", "ModelJudge", "model_name", "usage_of"]
+__all__ = [
+    "ChatJudge",
+    "ChatWriter",
+    "ModelEmbedder",
+    "ModelJudge",
+    "Written",
+    "model_name",
+    "usage_of",
+]

@@ -201,6 +201,11 @@ def fence_view(
     """
     parts = list(_parts(view))
     blocks = [*(block for part in (reversed(parts) if swapped else parts) for block in part), *more]
+    return fence_blocks(blocks, beside=beside)
+
+
+def fence_blocks(blocks: Sequence[tuple[str, str]], *, beside: Sequence[str] = ()) -> Material:
+    """Pieces of material, fenced, each under its heading."""
     fence = _fence(blocks, beside)
     if not blocks:
         return Material(fence, "")
