@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from online.servers import NatsServer
+from servers import NatsServer
 
 
 @pytest.fixture(scope="session")
