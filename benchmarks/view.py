@@ -20,7 +20,7 @@ from pathlib import Path
 
 import httpx
 
-from report import write
+from report import write  # type: ignore[attr-defined, unused-ignore]
 from steelyard.view import app
 
 WRITTEN = 100_000

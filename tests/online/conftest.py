@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from online.helpers import check_law
-from online.servers import NatsServer
+from servers import NatsServer
 from steelyard.online import Monitor
 
 

@@ -16,7 +16,7 @@ import pytest
 from nats.js import JetStreamContext
 
 from online.helpers import FAITHFUL, check_law, kind_judge, turn
-from online.servers import NatsServer, free_port, new_name
+from servers import NatsServer, free_port, new_name
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.online.queue._open import open_queue, try_queue
 from steelyard.online.queue._protocol import QueueCounts, QueueFailed, TurnQueue

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from online.helpers import turn
-from online.servers import NatsServer
+from servers import NatsServer
 from steelyard.online import QueueCounts, SpoolSettings
 from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox

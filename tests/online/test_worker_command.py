@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from online.helpers import FAITHFUL, kind_judge, turn
-from online.servers import NatsServer, free_port
+from servers import NatsServer, free_port
 from steelyard.online import Monitor, SpoolSettings
 
 STEELYARD = str(Path(sys.executable).with_name("steelyard"))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from report.parts import NOON, turn
+from servers import PostgresServer
 from steelyard.errors import ConfigurationError
 from steelyard.record import TraceRef
 from steelyard.report import (
@@ -26,7 +27,7 @@ from steelyard.report import (
     open_results,
 )
 from steelyard.scores import Evaluation, Provenance, Score, Usage
-from steelyard.sinks import Sink, SQLiteSink
+from steelyard.sinks import PostgresSink, Sink, SQLiteSink
 from steelyard.stats import weighted_mean
 
 
@@ -38,17 +39,25 @@ class Store(NamedTuple):
 
 
 @contextmanager
-def sqlite(path: Path) -> Iterator[Store]:
-    file = str(path / "results.db")
+def sqlite(request: pytest.FixtureRequest) -> Iterator[Store]:
+    folder: Path = request.getfixturevalue("tmp_path")
+    file = str(folder / "results.db")
     yield Store(file, lambda: SQLiteSink(file))
 
 
-STORES = MappingProxyType({"sqlite": sqlite})
+@contextmanager
+def postgres(request: pytest.FixtureRequest) -> Iterator[Store]:
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    url = server.new_database()
+    yield Store(url, lambda: PostgresSink(url))
+
+
+STORES = MappingProxyType({"sqlite": sqlite, "postgres": postgres})
 
 
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with STORES[request.param](tmp_path) as made:
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    with STORES[request.param](request) as made:
         write(made, [])
         yield made
 

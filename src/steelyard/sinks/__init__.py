@@ -21,6 +21,7 @@ from steelyard.sinks.sqlite import Pruned, SQLiteSink, prune
 if TYPE_CHECKING:
     from steelyard.sinks.monitoring import observe_alarms, observe_monitor
     from steelyard.sinks.opentelemetry import OpenTelemetrySink
+    from steelyard.sinks.postgres import PostgresSink
     from steelyard.sinks.vendors.datadog import DatadogSink
     from steelyard.sinks.vendors.langfuse import LangfuseSink
     from steelyard.sinks.vendors.langsmith import LangSmithSink
@@ -38,6 +39,7 @@ __all__ = [
     "Observing",
     "OpenTelemetrySink",
     "PhoenixSink",
+    "PostgresSink",
     "Pruned",
     "ReportsDecisions",
     "Retention",
@@ -64,8 +66,13 @@ __getattr__, __dir__ = lazy_exports(
         "MLflowSink": "steelyard.sinks.vendors.mlflow",
         "OpenTelemetrySink": "steelyard.sinks.opentelemetry",
         "PhoenixSink": "steelyard.sinks.vendors.phoenix",
+        "PostgresSink": "steelyard.sinks.postgres",
         "observe_alarms": "steelyard.sinks.monitoring",
         "observe_monitor": "steelyard.sinks.monitoring",
     },
-    extras={"opentelemetry": ("opentelemetry-api", "opentelemetry")},
+    extras={
+        "opentelemetry": ("opentelemetry-api", "opentelemetry"),
+        "psycopg": ("psycopg", "postgres"),
+        "psycopg_pool": ("psycopg", "postgres"),
+    },
 )

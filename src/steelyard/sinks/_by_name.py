@@ -26,6 +26,7 @@ def sink_from(name: str) -> list[Sink]:
     | `sqlite` or `sqlite:FILE` | `SQLiteSink`, by default `steelyard.db` |
     | `jsonl:FILE` | `JSONLSink` |
     | `opentelemetry` | `OpenTelemetrySink` |
+    | `postgres` or `postgresql://HOST/DATABASE` | `PostgresSink`; `PGPASSWORD` is the password |
     | `phoenix`, `langfuse`, `mlflow`, `langsmith`, `datadog` | the vendor's sink |
 
     Vendors' sinks take address and key from the vendor's own environment variables. A name never holds a
@@ -70,6 +71,19 @@ def _opentelemetry(_: str) -> list[Sink]:
     return [OpenTelemetrySink()]
 
 
+def _postgres(address: str) -> list[Sink]:
+    from steelyard.sinks import PostgresSink
+
+    if not address:
+        return [PostgresSink()]
+    if not address.startswith("//") or ":" in address.rpartition("@")[0] or "password" in address:
+        raise ConfigurationError(
+            "the sink 'postgres' takes postgresql://USER@HOST:PORT/DATABASE without a password, since names "
+            "are shown; put it into PGPASSWORD or ~/.pgpass"
+        )
+    return [PostgresSink(f"postgresql:{address}")]
+
+
 def _phoenix(_: str) -> list[Sink]:
     from steelyard.sinks.vendors.phoenix import PhoenixSink
 
@@ -105,16 +119,20 @@ _SINKS: Mapping[str, Callable[[str], list[Sink]]] = {
     "sqlite": _sqlite,
     "jsonl": _jsonl,
     "opentelemetry": _opentelemetry,
+    "postgres": _postgres,
+    "postgresql": _postgres,
     "phoenix": _phoenix,
     "langfuse": _langfuse,
     "mlflow": _mlflow,
     "langsmith": _langsmith,
     "datadog": _datadog,
 }
-_WITH_FILE = frozenset({"sqlite", "jsonl"})
+_WITH_FILE = frozenset({"sqlite", "jsonl", "postgres", "postgresql"})
 _NAMES = (
     "auto",
     "sqlite[:FILE]",
     "jsonl:FILE",
     *[kind for kind in _SINKS if kind not in {"auto", *_WITH_FILE}],
+    "postgres",
+    "postgresql://HOST/DATABASE",
 )

@@ -46,18 +46,24 @@ class MonitorLedger:
         Raises:
             sqlite3.Error: If the file cannot be written.
         """
+        connection.executemany(
+            "INSERT INTO ledger (run, host, pid, started_at, updated_at, counts) "
+            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) "
+            "DO UPDATE SET updated_at = excluded.updated_at, counts = excluded.counts",
+            self.rows(),
+        )
+
+    def rows(self) -> list[tuple[str, str, int, float, float, str]]:
+        """One row of the `ledger` table for each Monitor, as of now; they are due again in five seconds."""
         self._next = time.monotonic() + _EVERY
+        rows = []
         for number, alive in enumerate(self._monitors):
             if (monitor := alive()) is None:
                 continue
             run, started = self._run_of(number)
             counts = json.dumps(_counts_of(monitor.stats()), separators=(",", ":"))
-            connection.execute(
-                "INSERT INTO ledger (run, host, pid, started_at, updated_at, counts) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) "
-                "DO UPDATE SET updated_at = excluded.updated_at, counts = excluded.counts",
-                (run, platform.node(), os.getpid(), started, time.time(), counts),
-            )
+            rows.append((run, platform.node(), os.getpid(), started, time.time(), counts))
+        return rows
 
     def _run_of(self, number: int) -> tuple[str, float]:
         """A forked child counts from 0, and so has a row of its own."""

@@ -13,7 +13,7 @@ import math
 import numbers
 import sqlite3
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from steelyard.errors import ConfigurationError, InvalidRecord
@@ -100,13 +100,7 @@ def write_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> 
     Raises:
         InvalidRecord: If a value in it cannot be stored. Nothing was written then.
     """
-    try:
-        whole = _whole(evaluation)
-        rows = [score_row(score, evaluation, position) for position, score in enumerate(evaluation.scores)]
-        first = evaluation_row(evaluation, whole)
-        packed = pack(whole)
-    except Exception as error:  # noqa: BLE001 - odd values may raise anything, out of their own methods too
-        raise InvalidRecord(f"an evaluation cannot be stored: {type(error).__name__}") from None
+    first, rows, packed = rows_of(evaluation)
     insert = "INSERT INTO bodies (record_id, body) VALUES (?, ?)"
     body = connection.execute(insert, (first["record_id"], packed)).lastrowid
     for row in rows:
@@ -117,6 +111,21 @@ def write_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> 
         "AND id NOT IN (SELECT body FROM scores WHERE record_id = ?1)",
         (first["record_id"], body),
     )
+
+
+def rows_of(evaluation: Evaluation) -> tuple[dict[str, Any], list[dict[str, Any]], bytes]:
+    """The row of the `evaluations` table, those of `scores`, and the body; of any SQL database.
+
+    Raises:
+        InvalidRecord: If a value in it cannot be stored.
+    """
+    try:
+        whole = _whole(evaluation)
+        rows = [score_row(score, evaluation, position) for position, score in enumerate(evaluation.scores)]
+        first = evaluation_row(evaluation, whole)
+        return first, rows, pack(whole)
+    except Exception as error:  # noqa: BLE001 - odd values may raise anything, out of their own methods too
+        raise InvalidRecord(f"an evaluation cannot be stored: {type(error).__name__}") from None
 
 
 def read_evaluation(
@@ -133,12 +142,32 @@ def read_evaluation(
         (record_id, metric),
     ).fetchall()
     wanted = {row["body"], *(score["body"] for score in found)}
-    bodies: dict[int, dict[str, Any]] = {}
-    for body in wanted:
-        stored = connection.execute("SELECT body FROM bodies WHERE id = ?", (body,)).fetchone()
-        if stored is None:
-            raise InvalidRecord("a part of an evaluation is not there")
-        bodies[body] = unpack(stored[0])
+    stored = {
+        body: one[0]
+        for body in wanted
+        if (one := connection.execute("SELECT body FROM bodies WHERE id = ?", (body,)).fetchone())
+    }
+    return evaluation_from_rows(row, found, stored)
+
+
+def evaluation_from_rows(
+    row: Mapping[str, Any], found: Sequence[Mapping[str, Any]], stored: Mapping[int, bytes]
+) -> Evaluation:
+    """The Evaluation again.
+
+    Args:
+        row: Its row of the `evaluations` table; tags and metadata as JSON text.
+        found: Its rows of the `scores` table, in order.
+        stored: By id, the bodies that these rows name.
+
+    Raises:
+        InvalidRecord: If what is stored is not an Evaluation.
+    """
+    record_id = row["record_id"]
+    wanted = {row["body"], *(score["body"] for score in found)}
+    if not wanted <= set(stored):
+        raise InvalidRecord("a part of an evaluation is not there")
+    bodies = {body: unpack(stored[body]) for body in wanted}
     data = bodies[row["body"]]
     if isinstance(data.get("record"), dict):
         data["record"] |= {"question": row["question"] or "", "answer": row["answer"] or ""}

@@ -48,8 +48,8 @@ class Settings(PlainOptions):
     suspicion: dict[str, Any] = field(default_factory=dict)
     """Entries of `Suspicion`; none at all means no suspicion."""
     sinks: list[str] = field(default_factory=lambda: ["auto"])
-    """`sqlite:FILE`, `jsonl:FILE`, `opentelemetry`, `phoenix`, `langfuse`, `mlflow`, `langsmith`, `datadog`;
-    `auto` is steelyard.db and, where it is installed, OpenTelemetry."""
+    """`sqlite:FILE`, `jsonl:FILE`, `postgresql://HOST/DATABASE`, `opentelemetry`, `phoenix`, `langfuse`,
+    `mlflow`, `langsmith`, `datadog`; `auto` is steelyard.db and, where it is installed, OpenTelemetry."""
     alarm: list[dict[str, Any]] = field(default_factory=list)
     """Entries of `Alarm`, one `[[alarm]]` each."""
     alarm_file: str = DEFAULT_FILE

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.report.labels import LabelStore
 from steelyard.report.queries import ResultsReader
 from steelyard.report.stores._sqlite import SQLiteResults
@@ -16,9 +17,45 @@ from steelyard.report.stores._sqlite_labels import SQLiteLabels
 
 _T = TypeVar("_T")
 
-_RESULTS: Mapping[str, Callable[[str], ResultsReader]] = {"": SQLiteResults}
-_LABELS: Mapping[str, Callable[[str], LabelStore]] = {"": SQLiteLabels}
-_REFRESH: Mapping[str, Callable[[str], None]] = {"": refresh_sqlite}
+
+def _postgres_results(address: str) -> ResultsReader:
+    with _needs_psycopg():
+        from steelyard.report.stores._postgres import PostgresResults
+    return PostgresResults(address)
+
+
+def _postgres_labels(address: str) -> LabelStore:
+    with _needs_psycopg():
+        from steelyard.report.stores._postgres_labels import PostgresLabels
+    return PostgresLabels(address)
+
+
+@contextmanager
+def _needs_psycopg() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in {"psycopg", "psycopg_pool"}:
+            raise MissingDependency("psycopg", extra="postgres") from error
+        raise
+
+
+_RESULTS: Mapping[str, Callable[[str], ResultsReader]] = {
+    "": SQLiteResults,
+    "postgresql": _postgres_results,
+    "postgres": _postgres_results,
+}
+_LABELS: Mapping[str, Callable[[str], LabelStore]] = {
+    "": SQLiteLabels,
+    "postgresql": _postgres_labels,
+    "postgres": _postgres_labels,
+}
+_REFRESH: Mapping[str, Callable[[str], None]] = {
+    "": refresh_sqlite,
+    # Postgres adds up fast enough to keep nothing beside the results.
+    "postgresql": lambda address: None,
+    "postgres": lambda address: None,
+}
 """By the scheme of the address, in lower case; a path has none."""
 
 

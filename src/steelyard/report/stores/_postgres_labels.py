@@ -1,0 +1,108 @@
+"""Labels in a table of their own beside the results in Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+
+from steelyard.errors import ConfigurationError
+from steelyard.report.labels import Label
+from steelyard.sinks.postgres import Database, problem_of
+
+_PUT: Final = """INSERT INTO labels AS l (record_id, metric, claim, value, note, who, labelled_at)
+    VALUES (%s, %s, %s, %s, %s, %s, %s)
+    ON CONFLICT (record_id, coalesce(metric, ''), coalesce(claim, -1), who) DO UPDATE
+    SET value = excluded.value, note = excluded.note, labelled_at = excluded.labelled_at
+    WHERE excluded.labelled_at >= l.labelled_at"""
+
+
+class PostgresLabels:
+    """A `LabelStore` in a Postgres database."""
+
+    def __init__(self, address: str) -> None:
+        """Name the database; nothing is connected yet.
+
+        Raises:
+            ConfigurationError: If this is no address.
+        """
+        self._database = Database(address, connections=2)
+
+    def put(self, labels: Iterable[Label]) -> int:
+        """Store labels, all or none; the same person's later word on the same thing replaces the earlier one.
+
+        Returns:
+            How many were stored: those older than the one already there are not.
+
+        Raises:
+            ConfigurationError: If the database cannot be written.
+        """
+        with self._connected() as connection:
+            return sum(connection.execute(_PUT, _row(label)).rowcount for label in labels)
+
+    def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
+        """Take back what somebody said.
+
+        Raises:
+            ConfigurationError: If the database cannot be written.
+        """
+        with self._connected() as connection:
+            connection.execute(
+                "DELETE FROM labels WHERE record_id = %s AND metric IS NOT DISTINCT FROM %s::text "
+                "AND claim IS NOT DISTINCT FROM %s::integer AND who = %s",
+                (record_id, metric, claim, who),
+            )
+
+    def of(self, record_id: str) -> list[Label]:
+        """The labels of one turn, in order of time."""
+        return self._read("WHERE record_id = %s", record_id)
+
+    def __iter__(self) -> Iterator[Label]:
+        """All labels, in order of time."""
+        return iter(self._read(""))
+
+    def _read(self, where: str, *values: str) -> list[Label]:
+        with self._connected() as connection:
+            rows = connection.execute(
+                "SELECT record_id, metric, claim, value, note, who, labelled_at "
+                f"FROM labels {where} ORDER BY labelled_at, seq",
+                values,
+            ).fetchall()
+        return [
+            Label(
+                record_id=record_id,
+                metric=metric,
+                claim=claim,
+                value=value,
+                note=note,
+                who=who,
+                labelled_at=when,
+            )
+            for record_id, metric, claim, value, note, who, when in rows
+        ]
+
+    @contextmanager
+    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
+        """One transaction, on a connection that is closed at its end: nobody closes a `LabelStore`."""
+        try:
+            with self._database.transaction() as connection:
+                yield connection
+        except psycopg.Error as error:
+            shown = self._database.shown
+            raise ConfigurationError(f"{shown!r} cannot be used for labels: {problem_of(error)}") from None
+        finally:
+            self._database.close()
+
+
+def _row(label: Label) -> tuple[str, str | None, int | None, str, str, str, float]:
+    return (
+        label.record_id,
+        label.metric,
+        label.claim,
+        label.value,
+        label.note,
+        label.who.strip(),
+        label.labelled_at,
+    )

@@ -1,0 +1,168 @@
+"""`PostgresSink` on a real server; what it writes is read back in tests/report/test_stores.py."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from servers import PostgresServer, free_port
+from steelyard.errors import ConfigurationError, SinkError
+from steelyard.record import Record
+from steelyard.report import open_results
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks import PostgresSink, sink_from
+
+pytestmark = pytest.mark.skipif(
+    not PostgresServer.there(), reason="needs a Postgres: apt-get install postgresql"
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    running = PostgresServer(tmp_path_factory.mktemp("postgres")).start()
+    yield running
+    running.stop()
+
+
+def judged(name: str, value: float = 0.5, **record: object) -> Evaluation:
+    return Evaluation(
+        record_id=name,
+        scores=(Score(id=f"{name}-score", metric="faithfulness", status="scored", value=value),),
+        record=Record(id=name, question="q", answer="a", **record),  # type: ignore[arg-type]
+        evaluated_at=1_700_000_000.0,
+    )
+
+
+def write(url: str, *batches: list[Evaluation]) -> PostgresSink:
+    sink = PostgresSink(url)
+
+    async def run() -> None:
+        for batch in batches:
+            await sink.write(batch)
+        await sink.aclose()
+
+    asyncio.run(run())
+    return sink
+
+
+def stored(url: str) -> dict[str, float]:
+    with psycopg.connect(url) as connection:
+        return dict(connection.execute("SELECT record_id, value FROM steelyard.scores").fetchall())
+
+
+def test_the_same_result_written_again_is_one_row(server: PostgresServer) -> None:
+    url = server.new_database()
+    sink = write(url, [judged("a", 0.1), judged("a", 0.2)], [judged("a", 0.3), judged("b")])
+    assert stored(url) == {"a": 0.3, "b": 0.5}
+    assert sink.counts.written == 2
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM steelyard.bodies").fetchone() == (2,)
+
+
+def test_one_evaluation_that_cannot_be_stored_is_refused_alone(
+    server: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = server.new_database()
+    bad = Evaluation(record_id="bad", scores=(Score(id="x", metric="m", status="scored", value=1e400),))
+    sink = write(url, [judged("a"), bad, judged("b")])
+    assert stored(url) == {"a": 0.5, "b": 0.5}
+    assert sum(sink.counts.refused.values()) == 1
+    assert "cannot be stored" in caplog.text
+
+
+def test_many_processes_may_begin_at_once_and_what_they_write_has_growing_numbers(
+    server: PostgresServer,
+) -> None:
+    url = server.new_database()
+    with ThreadPoolExecutor(6) as threads:
+        for done in [
+            threads.submit(write, url, *[[judged(f"{number}-{batch}")] for batch in range(5)])
+            for number in range(6)
+        ]:
+            done.result(50)
+    with closing(open_results(url)) as reader:
+        found, position = [], 0
+        while news := reader.written_after(position, limit=7):
+            found += [one.record_id for _, one in news]
+            position = news[-1][0]
+    assert len(found) == len(set(found)) == 30
+
+
+def test_a_server_that_goes_away_loses_what_is_written_meanwhile_by_count_and_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = PostgresServer(tmp_path).start()
+    sink = PostgresSink(server.url)
+
+    async def run() -> None:
+        await sink.write([judged("before")])
+        server.stop(signal.SIGKILL)
+        with pytest.raises(SinkError, match=r"cannot be reached") as lost:
+            await sink.write([judged("during")])
+        assert lost.value.cause == "unreachable"
+        assert server.password not in str(lost.value)
+        server.start()
+        await sink.write([judged("after")])
+        await sink.aclose()
+
+    asyncio.run(run())
+    assert set(stored(server.url)) == {"before", "after"}
+    assert sum(sink.counts.lost.values()) == 1
+    server.stop(signal.SIGKILL)
+    assert server.password not in caplog.text
+
+
+def test_a_server_that_is_not_there_and_wrong_credentials_are_named(
+    server: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    away = PostgresSink(f"postgresql://me:hidden-word@127.0.0.1:{free_port()}/db")
+    with pytest.raises(SinkError, match=r"127\.0\.0\.1:\d+/db: it cannot be reached"):
+        away.open()
+    wrong = server.url.replace(server.password, "wrong-hidden-word")
+    with pytest.raises(SinkError, match=r"it refuses the credentials") as refused:
+        PostgresSink(wrong).open()
+    assert refused.value.cause == "unauthorized"
+    with pytest.raises(ConfigurationError, match=r"cannot be read: it refuses the credentials") as unread:
+        open_results(wrong)
+    shown = f"{away.name} {refused.value} {unread.value} {caplog.text}"
+    assert "hidden-word" not in shown
+
+
+def test_tables_of_a_newer_version_or_none_at_all_are_refused(server: PostgresServer) -> None:
+    url = server.new_database()
+    with pytest.raises(ConfigurationError, match=r"no results in .* yet"):
+        open_results(url)
+    write(url, [judged("a")])
+    with psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO steelyard.schema_version VALUES (99)")
+    with pytest.raises(ConfigurationError, match=r"version 99, newer than 1; update steelyard"):
+        PostgresSink(url).open()
+    with pytest.raises(ConfigurationError, match=r"version 99"):
+        open_results(url)
+
+
+def test_other_tables_of_the_same_names_are_left_alone(server: PostgresServer) -> None:
+    url = server.new_database()
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE scores (mine text)")
+    write(url, [judged("a")])
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM public.scores").fetchone() == (0,)
+
+
+def test_the_sink_by_name_takes_no_password() -> None:
+    [sink] = sink_from("postgresql://me@db.example/results")
+    assert sink.name == "postgres:db.example/results"
+    assert isinstance(sink_from("postgres")[0], PostgresSink)
+    with pytest.raises(ConfigurationError, match=r"PGPASSWORD") as refused:
+        sink_from("postgresql://me:hidden-word@db.example/results")
+    assert "hidden-word" not in str(refused.value)
