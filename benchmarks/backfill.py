@@ -11,6 +11,7 @@ Both seconds and CPU seconds of the process are shown: other programs disturb th
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import tempfile
 import time
@@ -102,7 +103,7 @@ def _ray(path: Path, count: int) -> None:
 
     from steelyard_ray import RayScorer
 
-    ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+    ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
     one, two = (backfilled(path, RayScorer(actors=actors))[0] for actors in (1, 2))
     print(f"{count:,} turns in Ray: 1 actor {one:.1f} s, 2 actors {two:.1f} s: {one / two:.2f} x")
     ray.shutdown()
