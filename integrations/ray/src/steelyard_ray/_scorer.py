@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -120,5 +121,5 @@ def _connect(ray: Any, address: str | None) -> bool:
     """Join the cluster; whether this was not done before."""
     if ray.is_initialized():
         return False
-    ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+    ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
     return True
