@@ -36,6 +36,8 @@ class Truth:
     """Whether the passages came to the application as one text that says nowhere where a passage ends."""
     relayed: bool = False
     """Whether the passages went to calls whose replies, not the passages, are in the answer's prompt."""
+    any_order: bool = False
+    """Whether the calls that the passages went to ran at once, so that they have no order."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentState, ModelRequest, before_model, dynamic_prompt
 from langchain.agents.structured_output import ToolStrategy
 from langchain_classic.agents import AgentExecutor, create_react_agent
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.prompts import PromptTemplate
-from langchain_core.tools import create_retriever_tool, tool
+from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from pydantic import BaseModel
 
 from apps.app import ALL, ASTREAM, BOTH, Truth, chain, script
@@ -34,8 +35,6 @@ from apps.langchain_pieces import calls, joined, model, shelf, store
 
 WAYS = (*ALL, ASTREAM)
 PAIR = Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER)
-UNNAMED: Any = {"handler": ("contexts",), "attach": ("contexts",)}
-"""A tool's plain text may be anything: without `tool_contexts` a note may say so instead."""
 
 
 def saying(question: str) -> dict[str, Any]:
@@ -80,7 +79,6 @@ def search_tool_with_artifacts() -> Any:
 @chain(
     Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER, one_text=True),
     given=saying,
-    allowed_notes=UNNAMED,
 )
 def search_tool_with_text() -> Any:
     """A tool that searches a store by itself and returns one text."""
@@ -94,7 +92,7 @@ def search_tool_with_text() -> Any:
     return create_agent(searching(), [search])
 
 
-@chain(PAIR, given=saying, allowed_notes=UNNAMED)
+@chain(PAIR, given=saying)
 def search_tool_with_a_list() -> Any:
     """A tool that returns a list of texts; the framework writes it into the message as JSON."""
 
@@ -106,7 +104,34 @@ def search_tool_with_a_list() -> Any:
     return create_agent(searching(), [search])
 
 
-@chain(PAIR, given=saying, allowed_notes=UNNAMED)
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=saying)
+def search_tool_that_returns_a_command() -> Any:
+    """A tool of a graph that updates the state itself: its message stands in a `Command`."""
+
+    @tool
+    def search(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """Searches the island's pages."""
+        return Command(update={"messages": [ToolMessage(FERRY, tool_call_id=tool_call_id)]})
+
+    return create_agent(searching(), [search])
+
+
+@chain(PAIR, given=saying)
+def search_tool_with_an_object() -> Any:
+    """A tool that returns a model of its own; the framework writes it into the message as text."""
+
+    class Results(BaseModel):
+        results: list[dict[str, str]]
+
+    @tool
+    def search(query: str) -> Any:
+        """Searches the island's pages."""
+        return Results(results=[{"content": FERRY}, {"content": FARES}])
+
+    return create_agent(searching(), [search])
+
+
+@chain(PAIR, given=saying)
 def search_tool_with_results_as_json() -> Any:
     """A tool that writes its results as JSON, with titles and scores."""
 
@@ -125,7 +150,7 @@ def search_tool_with_results_as_json() -> Any:
     return create_agent(searching(), [search])
 
 
-@chain(PAIR, given=saying, allowed_notes=UNNAMED)
+@chain(PAIR, given=saying)
 def web_search_tool() -> Any:
     """A web search tool: a list of mappings with url, title and content."""
 
@@ -143,7 +168,6 @@ def web_search_tool() -> Any:
 @chain(
     Truth(question=SUNDAY, contexts=("[('07:15', 'Mo-Sa'), ('09:40', 'Su')]",), answer=SUNDAY_ANSWER),
     given=saying,
-    allowed_notes=UNNAMED,
 )
 def database_tool() -> Any:
     """A tool that runs SQL; the rows come back as Python prints them."""
@@ -185,7 +209,7 @@ def several_searches() -> Any:
     return create_agent(speaks, [search])
 
 
-@chain(Truth(question=PRICE, contexts=(FARES,), answer=PRICE_ANSWER), given=saying, allowed_notes=UNNAMED)
+@chain(Truth(question=PRICE, contexts=(FARES,), answer=PRICE_ANSWER), given=saying)
 def search_beside_a_calculator() -> Any:
     """One tool retrieves, another calculates: a sum is not a passage."""
 
@@ -294,9 +318,7 @@ def react_in_text() -> Any:
     return AgentExecutor(agent=create_react_agent(speaks, tools, template), tools=tools)
 
 
-@chain(
-    Truth(question=SUNDAY, contexts=(FERRY, STORM), answer=SUNDAY_ANSWER), given=saying, allowed_notes=UNNAMED
-)
+@chain(Truth(question=SUNDAY, contexts=(FERRY, STORM), answer=SUNDAY_ANSWER), given=saying)
 def retriever_and_web_tools() -> Any:
     """One tool wraps a retriever, the other searches the web: both gave passages."""
 
@@ -328,9 +350,7 @@ def agent_that_calls_an_agent() -> Any:
     return create_agent(outer, [ask_the_ferry_expert])
 
 
-@chain(
-    Truth(question=SUNDAY, contexts=(NEWS, FERRY), answer=SUNDAY_ANSWER), given=saying, allowed_notes=UNNAMED
-)
+@chain(Truth(question=SUNDAY, contexts=(NEWS, FERRY), answer=SUNDAY_ANSWER), given=saying)
 def parallel_searches() -> Any:
     """Two calls in one message; both results stand in the next prompt, in the order of the calls."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 from typing import Any, Literal
 
 from langchain_classic.chains import (
@@ -12,22 +14,21 @@ from langchain_classic.chains import (
 )
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_core.chat_history import InMemoryChatMessageHistory
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableBranch, RunnablePassthrough, RunnableWithMessageHistory
+from langchain_core.tools import tool
 from pydantic import BaseModel
 
 from apps.app import BOTH, Truth, script
 from apps.island import FARES, FERRY, NEWS, PRICE, PRICE_ANSWER, STORM, SUNDAY, SUNDAY_ANSWER
 from apps.langchain_pieces import ANSWERING, answering, calls, joined, model, prompt, shelf, store
 
-ROOTLESS: Any = dict.fromkeys(
-    ("handler", "attach", "openinference", "openllmetry"), ("turns", "question", "contexts", "answer")
-)
+ROOTLESS: Any = dict.fromkeys(("openinference", "openllmetry"), ("turns", "question", "contexts", "answer"))
 """Where no run is around the calls, a recorder may say `record` instead of joining what it cannot join."""
 
-HIDDEN: Any = {**ROOTLESS, "block": ("contexts",)}
+HIDDEN: Any = {**ROOTLESS, **dict.fromkeys(("handler", "attach", "block"), ("contexts",))}
 """And where no retriever runs and no document passes by, a block cannot know the contexts either."""
 
 FOLLOW_UP = "And with a dog?"
@@ -59,6 +60,59 @@ def retrieve_then_run_a_chain(config: Any) -> str:
     """The retriever is invoked on its own; its documents are passed to a chain."""
     found = shelf(FERRY, FARES).invoke(SUNDAY, config)
     return answering(SUNDAY_ANSWER).invoke({"context": found, "question": SUNDAY}, config)
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    rootless=True,
+    allowed_notes=ROOTLESS,
+)
+def retrieve_then_ask(config: Any) -> str:
+    """The retriever and the model are invoked one after the other, the prompt is an f-string."""
+    found = shelf(FERRY, FARES).invoke(SUNDAY, config)
+    prompted = f"Answer out of this:\n{joined(found)}\n\nThe question: {SUNDAY}"
+    return str(model(otherwise=SUNDAY_ANSWER).invoke(prompted, config).content)
+
+
+@tool
+def search_pages(query: str) -> list[str]:
+    """Searches the island's pages."""
+    return [FERRY, FARES]
+
+
+def tool_loop(config: Any, run: Callable[[Any], Any]) -> str:
+    """Asks a model until it calls no more tools."""
+    speaks = model(("Signe", SUNDAY_ANSWER), otherwise=calls("search_pages", query="Sunday ferry"))
+    messages: list[Any] = [SystemMessage("You help visitors."), HumanMessage(SUNDAY)]
+    while True:
+        messages.append(reply := speaks.invoke(messages, config))
+        if not reply.tool_calls:
+            return str(reply.content)
+        messages += [run(call) for call in reply.tool_calls]
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    rootless=True,
+    allowed_notes=ROOTLESS,
+)
+def tool_loop_in_plain_python(config: Any) -> str:
+    """A loop of a notebook: a model with tools, each call run by `tool.invoke`."""
+    return tool_loop(config, lambda call: search_pages.invoke(call, config))
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    rootless=True,
+    allowed_notes={**ROOTLESS, "block": ("contexts",)},
+)
+def functions_called_for_the_model(config: Any) -> str:
+    """The same with plain functions, whose results only the messages hold."""
+
+    def run(call: Any) -> ToolMessage:
+        return ToolMessage(json.dumps([FERRY, FARES]), tool_call_id=call["id"])
+
+    return tool_loop(config, run)
 
 
 class Relevance(BaseModel):

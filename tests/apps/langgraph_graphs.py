@@ -13,7 +13,7 @@ from langchain_core.tools import create_retriever_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.types import Send
+from langgraph.types import Command, Send
 from pydantic import BaseModel
 
 from apps.app import ALL, ASTREAM, Truth, chain, script
@@ -453,3 +453,88 @@ def documents_made_of_database_rows() -> Any:
         }
 
     return line(look_up, generate)
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
+def nodes_that_return_commands() -> Any:
+    """A node says in a `Command` what it found and where to go on; the answering one clears the documents."""
+
+    def look_up(state: State) -> Any:
+        return Command(update={"documents": store(FERRY).similarity_search(SUNDAY, k=1)}, goto="generate")
+
+    def generate(state: State) -> Any:
+        context = joined(state["documents"])
+        made = answering(SUNDAY_ANSWER).invoke({"context": context, "question": state["question"]})
+        return Command(update={"generation": made, "documents": []}, goto=END)
+
+    builder = StateGraph(State)
+    builder.add_node("look_up", look_up)
+    builder.add_node("generate", generate)
+    builder.add_edge(START, "look_up")
+    return builder.compile()
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
+def graph_within_a_graph() -> Any:
+    """A graph that retrieves and thins out is a node of another one, which answers."""
+
+    def retrieve(state: State) -> State:
+        return {"documents": shelf(FERRY, STORM).invoke(state["question"])}
+
+    def thin_out(state: State) -> State:
+        return {"documents": state["documents"][:1]}
+
+    def generate(state: State) -> State:
+        context = joined(state["documents"])
+        return {
+            "generation": answering(SUNDAY_ANSWER).invoke({"context": context, "question": state["question"]})
+        }
+
+    builder = StateGraph(State)
+    builder.add_node("search", line(retrieve, thin_out))
+    builder.add_node("generate", generate)
+    builder.add_edge(START, "search")
+    builder.add_edge("search", "generate")
+    builder.add_edge("generate", END)
+    return builder.compile()
+
+
+class Parts(TypedDict, total=False):
+    """A question, and the answers to its parts."""
+
+    question: str
+    parts: Annotated[list[str], operator.add]
+    generation: str
+
+
+@chain(
+    Truth(question=PRICE, contexts=(FARES, FERRY), answer=PRICE_ANSWER, relayed=True, any_order=True),
+    given=asking,
+)
+def sub_questions_sent_to_a_node() -> Any:
+    """`Send`: a node for each part of the question, and one that puts their answers together."""
+
+    def plan(state: Parts) -> list[Send]:
+        return [
+            Send("look_up", {"question": part}) for part in ("What does a dog pay?", "When does it leave?")
+        ]
+
+    def look_up(state: Parts) -> Parts:
+        context = joined(shelf(FERRY, by_word={"dog": [FARES]}).invoke(state["question"]))
+        reply = (
+            "Three euros for a dog, twelve a head." if "dog" in state["question"] else "At 7:15 on weekdays."
+        )
+        return {"parts": [answering(reply).invoke({"context": context, "question": state["question"]})]}
+
+    def put_together(state: Parts) -> Parts:
+        answers = prompt("Answers:\n{parts}\n\nQuestion: {question}")
+        given = {"parts": "\n".join(state["parts"]), "question": state["question"]}
+        return {"generation": answering(PRICE_ANSWER, answers).invoke(given)}
+
+    builder = StateGraph(Parts)
+    builder.add_node("look_up", look_up)
+    builder.add_node("put_together", put_together)
+    builder.add_conditional_edges(START, plan, ["look_up"])
+    builder.add_edge("look_up", "put_together")
+    builder.add_edge("put_together", END)
+    return builder.compile()

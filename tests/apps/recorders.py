@@ -164,6 +164,8 @@ def _same_contexts(truth: Truth, record: Record) -> bool:
     expected = [_plain(text) for text in truth.contexts]
     if truth.one_text:
         return _same_text(truth, " ".join(given))
+    if truth.any_order:
+        given, expected = sorted(given), sorted(expected)
     if given != expected:
         return False
     if not given:

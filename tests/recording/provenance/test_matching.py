@@ -236,3 +236,50 @@ def test_time_grows_with_the_length_not_with_its_square() -> None:
 
     one, four = seconds(25), seconds(100)
     assert four < 10 * one + 0.02
+
+
+ABSENT = "The keeper's house was sold to a sailor from the mainland, who painted its door green in spring."
+TOWER_IN_CHINESE, FERRY_IN_CHINESE = (
+    "灯塔建于一八一一年,灯光可见十八海里。",
+    "渡船每天早上七点从北港出发,周日除外。",
+)
+TOWER_IN_ARABIC, FERRY_IN_ARABIC = (
+    "بنيت المنارة عام ألف وثمانمئة وأحد عشر على الجزيرة",
+    "تغادر العبارة الميناء الشمالي كل صباح ما عدا الأحد",
+)
+TOWER = "The lighthouse was built in 1811 and its light is seen for eighteen miles."
+IMAGE = "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUgAA" * 400
+
+
+@pytest.mark.parametrize(
+    ("prompt", "there", "absent"),
+    [
+        (f"Context: {TOWER}", [TOWER], [ABSENT]),
+        (f"Context: {TOWER}\n{TOWER}", [TOWER, TOWER], [ABSENT]),
+        (f"Context: {TOWER} It is open.", [f"{TOWER} It is open."], [TOWER, ABSENT]),
+        (f"上下文: {TOWER_IN_CHINESE}", [TOWER_IN_CHINESE], [FERRY_IN_CHINESE]),
+        (f"السياق: {TOWER_IN_ARABIC}", [TOWER_IN_ARABIC], [FERRY_IN_ARABIC]),
+        (f"{IMAGE}\n{TOWER}", [TOWER], [ABSENT, IMAGE[:60] + "another" + IMAGE[200:260]]),
+        (f"{json.dumps(TOWER)[:-1]}\\u00", [TOWER], [ABSENT]),
+        (f"&lt;doc&gt;{TOWER}&#", [TOWER], [ABSENT]),
+        (f"{TOWER} The keeper's house was sold to a sailor.", [TOWER], [ABSENT[60:]]),
+    ],
+)
+def test_bad_input_gives_no_false_match(prompt: str, there: list[str], absent: list[str]) -> None:
+    """Also where all that is looked for stands whole in the prompt, and is found without hashing."""
+    assert [sighting.found for sighting in find_passages(there, [prompt])] == [True] * len(there)
+    every = find_passages([*there, *absent], [prompt])
+    assert [sighting.found for sighting in every] == [True] * len(there) + [False] * len(absent)
+    nothing = find_passages(["", " ", "1811"], [prompt])
+    assert all(sighting.found is None for sighting in nothing)
+
+
+def test_passages_that_stand_whole_are_seen_as_by_their_words() -> None:
+    """The short way and the long way tell the same order, shares, and positions that grow alike."""
+    texts = [TOWER, ABSENT, " ".join(reversed(TOWER.split()))]
+    prompt = f"Read this.\n{texts[2]}\n\n{texts[0]}\n\n{texts[1]}"
+    short = find_passages(texts, [prompt])
+    long = find_passages([*texts, "It stands nowhere, this passage of some more words."], [prompt])[:3]
+    assert [one.seen for one in short] == [one.seen for one in long] == [1.0, 1.0, 1.0]
+    order = [sorted(range(3), key=lambda at: found[at].position or 0) for found in (short, long)]
+    assert order == [[2, 0, 1], [2, 0, 1]]

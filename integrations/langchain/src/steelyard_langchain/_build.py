@@ -35,7 +35,14 @@ from steelyard_langchain._extract import (
     text_in,
 )
 from steelyard_langchain._options import Options
-from steelyard_langchain._separate import SEPARATE, asked_in_call, is_answer, reads_tools, since_the_question
+from steelyard_langchain._separate import (
+    SEPARATE,
+    asked_in_call,
+    is_answer,
+    reads_tools,
+    since_the_question,
+    told_by_messages,
+)
 from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
 from steelyard_langchain._view import View, id_of, metadata_of, tags_of, timings_of
 from steelyard_langchain._weight import weigh, without_media
@@ -119,6 +126,8 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
 
 def _separate(view: View, options: Options) -> Record | None:
     """The Record of a model call that nothing holds together with what was retrieved before it."""
+    if not any(earlier.tools for earlier in view.nearby) and (told := told_by_messages(view)) is not None:
+        view.nearby = (*view.nearby, told)
     calls = calls_of([since_the_question(view.models[0])])
     answer = calls[0].reply
     found = find_contexts(view, options, "", [answer])

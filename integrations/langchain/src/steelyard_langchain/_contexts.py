@@ -77,6 +77,7 @@ class Seen(Protocol):
     retrievals: list[Retrieval]
     tools: list[Tool]
     results: list[Any]
+    nearby: tuple[Earlier, ...]
 
 
 def find_contexts(view: Seen, options: Options, asked: str, replies: Sequence[str]) -> Found:
@@ -95,7 +96,7 @@ def find_contexts(view: Seen, options: Options, asked: str, replies: Sequence[st
     for turn in view.history:
         _from_runs(found, turn, list(turn.retrievals.values()), list(turn.tools.values()), options, asked)
     _from_runs(found, view.turn, view.retrievals, view.tools, options, asked)
-    _from_nearby(found, view.turn, options, asked)
+    _from_nearby(found, view.nearby, options, asked)
     _from_steps(found, view, replies)
     return found
 
@@ -199,10 +200,10 @@ def _from_runs(
     )
 
 
-def _from_nearby(found: Found, turn: Turn, options: Options, asked: str) -> None:
+def _from_nearby(found: Found, nearby: Sequence[Earlier], options: Options, asked: str) -> None:
     """What was retrieved before the turn in the same task or thread, and not within it; latest first."""
     known = {context.text for context in found.contexts}
-    for earlier in reversed(turn.nearby):
+    for earlier in reversed(nearby):
         before = Found()
         runs, tools = list(earlier.retrievals.values()), list(earlier.tools.values())
         _from_runs(before, earlier, runs, tools, options, asked)
@@ -222,7 +223,7 @@ def _from_retriever(found: Found, run: Retrieval, asked: str, hop: int) -> list[
 
 
 def _from_tool(found: Found, turn: Turn | Earlier, tool: Tool, options: Options, hop: int) -> list[Context]:
-    output = tool.output
+    output = _message_of(tool.output)
     documents = documents_in(getattr(output, "artifact", None)) or documents_in(output)
     if documents:
         return contexts_of(documents, query=_query_of(tool), hop=hop)
@@ -235,6 +236,13 @@ def _from_tool(found: Found, turn: Turn | Earlier, tool: Tool, options: Options,
         if note not in found.notes:
             found.notes.append(note)
     return [replace(one, query=_query_of(tool), hop=hop) for one in passages]
+
+
+def _message_of(output: Any) -> Any:
+    """What a tool returned; of a graph's command, the message to the model that it adds."""
+    update = getattr(output, "update", None)
+    messages = messages_in(update) if isinstance(update, Mapping) else []
+    return next((one for one in messages if role_of(one) == "tool"), output)
 
 
 def _asks_a_model(turn: Turn | Earlier, tool: Tool) -> bool:

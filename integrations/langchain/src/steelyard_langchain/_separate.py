@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from steelyard.recording.provenance import (
@@ -14,7 +15,7 @@ from steelyard.recording.provenance import (
     user_question,
 )
 from steelyard_langchain._extract import last_human, message_text, messages_in, role_of
-from steelyard_langchain._turn import Model
+from steelyard_langchain._turn import Earlier, Model, Tool
 from steelyard_langchain._view import View
 
 SEPARATE = "no run holds the search and this call together; `with record(...):` around both does"
@@ -47,7 +48,7 @@ def is_answer(view: View, call: ModelCall, origin: Provenance, asked: Asked) -> 
     Where nothing ran before it, the prompt alone has to show both passages and a question.
     """
     used = origin.contexts_source == "in_prompt" and bool(origin.contexts)
-    if not view.turn.nearby:
+    if not view.nearby:
         used = used and bool(asked.question)
     if not used and not reads_tools(view):
         return False
@@ -58,7 +59,23 @@ def reads_tools(view: View) -> bool:
     """Whether tools that ran before it stand in its prompt, after the user's last words."""
     messages = messages_in(view.inputs)
     told = any(role_of(one) == "tool" for one in messages[last_human(messages) + 1 :])
-    return told and any(earlier.tools for earlier in view.turn.nearby)
+    return told and any(earlier.tools for earlier in view.nearby)
+
+
+def told_by_messages(view: View) -> Earlier | None:
+    """What functions returned that plain code called for the model, out of the messages that tell it."""
+    messages = messages_in(view.inputs)
+    latest = messages[last_human(messages) + 1 :]
+    wanted = [call for message in latest for call in getattr(message, "tool_calls", None) or ()]
+    names = {call.get("id"): call for call in wanted if isinstance(call, Mapping)}
+    tools: dict[int, Tool] = {}
+    for number, message in enumerate(latest):
+        if role_of(message) == "tool":
+            call = names.get(getattr(message, "tool_call_id", None), {})
+            name = getattr(message, "name", None) or call.get("name")
+            tools[number] = tool = Tool(number, name, call.get("args"))
+            tool.output = message
+    return Earlier(tools=tools) if tools else None
 
 
 def asked_in_call(view: View, origin: Provenance) -> Asked:
@@ -70,7 +87,7 @@ def asked_in_call(view: View, origin: Provenance) -> Asked:
         return user_question([{"role": "user", "content": said}], in_conversation=False)
     if named := question_in_prompt(said):
         return Asked(question=named)
-    queries = [str(r.query) for earlier in view.turn.nearby for r in earlier.retrievals.values()]
+    queries = [str(r.query) for earlier in view.nearby for r in earlier.retrievals.values()]
     rest = said
     for text in texts:
         rest = rest.replace(text, "\n")

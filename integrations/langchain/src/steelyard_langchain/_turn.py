@@ -78,10 +78,10 @@ class Earlier:
 
     __slots__ = ("parents", "ready", "retrievals", "tools")
 
-    def __init__(self, turn: Turn) -> None:
-        self.parents = turn.parents
-        self.retrievals = turn.retrievals
-        self.tools = turn.tools
+    def __init__(self, turn: Turn | None = None, *, tools: dict[int, Tool] | None = None) -> None:
+        self.parents: dict[int, int] = {} if turn is None else turn.parents
+        self.retrievals: dict[int, Retrieval] = {} if turn is None else turn.retrievals
+        self.tools: dict[int, Tool] = (tools or {}) if turn is None else turn.tools
         self.ready = False
         """Whether its run has ended and found something that no answer was made of yet."""
 

@@ -45,6 +45,7 @@ class View:
         self.retrievals = [r for r in turn.retrievals.values() if whole or self._below(r.key)]
         self.tools = [t for t in turn.tools.values() if whole or self._below(t.key)]
         self.results = turn.results if whole else [self.outputs]
+        self.nearby = turn.nearby if whole else ()
         self.models = [
             model
             for model in turn.models.values()

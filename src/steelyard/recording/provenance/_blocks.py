@@ -147,7 +147,7 @@ def _structured(text: str, within: Callable[[str], tuple[Context, ...]]) -> tupl
     return _tagged(text, within) if "</" in text else ()
 
 
-_LOOKS_SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:\(|=['\"])")
+_LOOKS_SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:\(|=['\"\[{])")
 
 
 def _json(text: str) -> Any:

@@ -6,7 +6,7 @@ import re
 
 _SEARCHES = re.compile(
     r"search|retriev|look_?up|knowledge|information|docs?(?![a-z])|document|wiki|query_engine|(?<![a-z])rag(?![a-z])"
-    r"|(?<![a-z])faq|find_|get_context|tavily|duckduckgo|arxiv|pubmed",
+    r"|(?<![a-z])(?:faq|kb)(?![a-z])|find_|get_context|tavily|duckduckgo|arxiv|pubmed",
     re.IGNORECASE,
 )
 _WRITES = re.compile(
