@@ -40,6 +40,7 @@ class Price:
             MissingDependency: If genai-prices is not installed.
             ConfigurationError: If it does not know the model.
         """
+
         def price(usage: Usage) -> float:
             # A thousand tokens at a time: some models cost more by the token in long requests.
             return cls.listed(usage, model=model, base_url=base_url)[0] * 1000
