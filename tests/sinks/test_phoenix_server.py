@@ -27,7 +27,7 @@ from steelyard.record import Context, Record, TraceRef
 from steelyard.scores import Evaluation, Verdict
 from steelyard.sinks import PhoenixSink
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 _VERSION = "20.26.1"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steelyard-tests"
@@ -72,7 +72,7 @@ def phoenix() -> Iterator[str]:
             url = f"http://127.0.0.1:{port}"
             _wait(
                 lambda: _get(f"{url}/healthz", parse=False),
-                180,
+                600,
                 lambda: server.poll() is None,
                 Path(log.name),
             )
@@ -95,7 +95,7 @@ def _wait(look: Callable[[], Any], seconds: float, alive: Callable[[], bool], lo
 
 
 def _get(url: str, *, parse: bool = True) -> Any:
-    with urllib.request.urlopen(url, timeout=5) as reply:
+    with urllib.request.urlopen(url, timeout=60) as reply:
         return json.load(reply) if parse else reply.status == 200
 
 
@@ -131,7 +131,7 @@ def _write(sink: PhoenixSink, evaluation: Evaluation) -> None:
 def _graphql(url: str, query: str) -> Any:
     body = json.dumps({"query": query}).encode()
     request = urllib.request.Request(f"{url}/graphql", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as reply:
+    with urllib.request.urlopen(request, timeout=60) as reply:
         return json.load(reply)["data"]
 
 
@@ -144,7 +144,7 @@ def _annotations(url: str) -> list[Any]:
     return found
 
 
-def _eventually(look: Callable[[], Any], seconds: float = 60) -> Any:
+def _eventually(look: Callable[[], Any], seconds: float = 300) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := look()):
         assert time.monotonic() < deadline
@@ -166,8 +166,8 @@ def test_annotations_appear_on_spans_and_documents_once(phoenix: str) -> None:
     )
     record = Record(id="r1", contexts=contexts, metadata={"retrieval_span": retrieval}, trace=ref)
     evaluation = make_evaluation("r1", *scores, record=record, trace=ref)
-    _write(PhoenixSink(phoenix), evaluation)
-    _write(PhoenixSink(phoenix), evaluation)
+    _write(PhoenixSink(phoenix, timeout=60), evaluation)
+    _write(PhoenixSink(phoenix, timeout=60), evaluation)
 
     url = f"{phoenix}/v1/projects/default/span_annotations?span_ids={ref.span_id}"
     _eventually(lambda: len(_annotations(url)) >= 3)

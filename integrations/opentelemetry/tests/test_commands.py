@@ -164,6 +164,7 @@ def test_doctor_live_looks_at_this_environment() -> None:
         ("OTEL_SDK_DISABLED", "true"),
         ("OTEL_TRACES_SAMPLER", "always_off"),
         ("OTEL_TRACES_SAMPLER", "always_on"),
+        ("LANGSMITH_API_KEY", "lsv2_x"),
     ],
 )
 def test_every_switch_that_hides_turns_is_found(name: str, value: str) -> None:
@@ -194,3 +195,25 @@ def test_a_framework_that_writes_its_own_spans_is_told_its_own_switch(
     assert any(check.ok and check.what.startswith(f"{distribution} 9.9") for check in found)
     assert [check.what.partition(" ")[0].partition("=")[0] for check in found if not check.ok] == [name]
     assert all(check.ok for check in check_environment({**others, name: "true"}))
+
+
+def test_tracing_of_vendors_beside_ours_is_named_with_its_sink(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sinks = {"mlflow": "mlflow", "langfuse": "langfuse", "ddtrace": "DatadogSink", "langsmith": "langsmith"}
+    for name in sinks:
+        folder = tmp_path / f"{name}-9.9.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    told = [check.what for check in check_environment({}) if "may trace beside" in check.what]
+    named = {what.split()[0]: what for what in told}
+    assert {*sinks, "openinference-instrumentation-langchain"} <= set(named)
+    for name, sink in sinks.items():
+        assert sink in named[name].partition(":")[2]
+    key = {"LANGSMITH_API_KEY": "lsv2_secret"}
+    assert "lsv2_secret" not in str(check_environment(key))
+    assert [check.ok for check in check_environment(key) if "no runs" in check.what] == [False]
+    assert not [
+        1 for check in check_environment(key | {"LANGSMITH_TRACING": "true"}) if "no runs" in check.what
+    ]

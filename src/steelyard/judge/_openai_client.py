@@ -19,7 +19,7 @@ import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 from steelyard._internal.redact import error_words, redacted, redacted_url
@@ -135,8 +135,14 @@ class Endpoint:
         )
         # The timeout is ours, over the whole request. A redirect would carry content to where nobody pointed
         # us.
+        # The HTTP library logs addresses with the password in them, so that it goes there by itself.
+        address, login = _without_login(self.base_url or os.environ.get("OPENAI_BASE_URL"))
         http = openai.DefaultAsyncHttpxClient(
-            limits=limits, timeout=None, follow_redirects=False, event_hooks={"response": [bound_reply]}
+            limits=limits,
+            timeout=None,
+            follow_redirects=False,
+            event_hooks={"response": [bound_reply]},
+            auth=login,
         )
         headers: dict[str, Any] = {"Accept-Encoding": "gzip, deflate"}
         key = self._api_key
@@ -145,7 +151,7 @@ class Endpoint:
             headers = headers | dict.fromkeys((*_FOREIGN_HEADERS, *_environment_headers()), openai.Omit())
         return openai.AsyncOpenAI(
             api_key=key,
-            base_url=self.base_url,
+            base_url=address,
             timeout=None,
             max_retries=0,
             default_headers=headers,
@@ -208,6 +214,18 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.where!r})"
+
+
+def _without_login(address: str | None) -> tuple[str | None, tuple[str, str] | None]:
+    """An address without user and password, and those."""
+    try:
+        parts = urlsplit(address or "")
+    except ValueError:
+        return address, None
+    if not address or parts.username is None:
+        return address, None
+    plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return plain, (unquote(parts.username), unquote(parts.password or ""))
 
 
 def _credentials(base_url: str | None) -> list[str]:

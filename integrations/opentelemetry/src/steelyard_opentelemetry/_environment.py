@@ -14,6 +14,14 @@ from steelyard_opentelemetry.dialects._dialect import is_on
 
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 _DEFAULT_COUNT = 128
+_NEIGHBOURS: Mapping[str, str] = {
+    "ddtrace": 'scores for spans of its own client need DatadogSink(tracer="ddtrace")',
+    "langfuse": "with its CallbackHandler beside ours, scores go to its spans: add the sink langfuse",
+    "langsmith": "its runs have LangChain's own ids: add the sink langsmith",
+    "mlflow": "with mlflow.langchain.autolog(), scores go to its spans: add the sink mlflow",
+    "openinference-instrumentation-langchain": "scores go to its spans (Phoenix): add the sink phoenix",
+}
+"""Tracing of vendors that runs beside ours, and what to do so that scores land there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +43,7 @@ def check_environment(environ: Mapping[str, str] | None = None) -> list[Check]:
     variables = os.environ if environ is None else environ
     installed = _installed()
     looks: tuple[Callable[[Mapping[str, str], Mapping[str, str]], Iterator[Check]], ...]
-    looks = (_sdk, _instrumentors, _content, _limits, _zero_code)
+    looks = (_sdk, _instrumentors, _content, _limits, _zero_code, _neighbours)
     return [check for look in looks for check in look(installed, variables)]
 
 
@@ -113,4 +121,20 @@ def _zero_code(installed: Mapping[str, str], variables: Mapping[str, str]) -> It
             ok=True,
             what=f"{SWITCH} is not set: add EvaluationSpanProcessor in code, or set it to opentelemetry for "
             "opentelemetry-instrument",
+        )
+
+
+def _neighbours(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
+    """Vendors' tracing beside ours: each keeps its spans in its own way, and has a sink that knows it."""
+    for name, advice in _NEIGHBOURS.items():
+        if name not in installed:
+            continue
+        yield Check(ok=True, what=f"{name} {installed[name]} may trace beside Steelyard: {advice}")
+    tracing = any(is_on(variables.get(name, "")) for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"))
+    if variables.get("LANGSMITH_API_KEY") and not tracing:
+        what = "LANGSMITH_API_KEY is set but LANGSMITH_TRACING is not: there are no runs to attach scores to"
+        yield Check(ok=False, what=f"{what}; set LANGSMITH_TRACING=true")
+    if variables.get("DD_LLMOBS_ENABLED") and "ddtrace" not in installed:
+        yield Check(
+            ok=False, what="DD_LLMOBS_ENABLED is set but ddtrace is not installed: pip install ddtrace"
         )

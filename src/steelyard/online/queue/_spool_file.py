@@ -25,8 +25,6 @@ def claim(path: Path) -> None:
         ConfigurationError: If there is something else at this path, or a spool of a newer version.
         OSError: If it cannot be made.
     """
-    if path.is_symlink():
-        raise ConfigurationError(f"the spool {str(path)!r} is a link; give the path of the file itself")
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
