@@ -35,7 +35,7 @@ from steelyard.report.period import moment
 from steelyard.report.turns import STATUSES
 from steelyard.scores import Evaluation
 from steelyard.view._guard import read_body
-from steelyard.view._pages import STATIC, SliceCache, environment, static_file
+from steelyard.view._pages import STATIC, CloserLooks, environment, static_file
 from steelyard.view._turn import turn_page
 from steelyard.view._upkeep import Upkeep
 
@@ -65,7 +65,7 @@ class Pages:
         self.csrf = secrets.token_urlsafe(32)
         self._address, self._name = address, name
         self._read_only, self._asks_token = read_only, asks_token
-        self._slices = SliceCache(address)
+        self._closer = CloserLooks(address)
         self._labels = open_labels(address)
         self._upkeep = Upkeep(address, writes=not read_only)
 
@@ -121,10 +121,10 @@ class Pages:
     def slices(self, request: Request) -> Response:
         """What stands out, as a piece of the overview."""
         try:
-            found, at = self._slices.get(_scope(_asked(request)))
+            found = self._closer.get(_scope(_asked(request)))
         except ConfigurationError as error:
             return PlainTextResponse(str(error), status_code=400)
-        return self.render(request, "slices.html", slices=found, at=at)
+        return self.render(request, "slices.html", slices=found.slices, people=found.people, at=found.at)
 
     @_told
     def turns(self, request: Request) -> Response:
