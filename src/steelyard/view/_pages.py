@@ -8,7 +8,7 @@ from collections import OrderedDict
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import Final
 

@@ -12,7 +12,7 @@ from steelyard.cli.calibrating._material import Sources
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import connect_readonly, evaluation_of
-from steelyard.view import Label, LabelStore, LabelValue
+from steelyard.view import Label, LabelValue, open_labels
 
 _ANSWER = 3_000
 _CONTEXT = 1_200
@@ -54,7 +54,7 @@ def waiting(sources: Sources, *, of_claims: bool, limit: int) -> Waiting:
     metric = max(by_metric, key=lambda name: (len(by_metric[name]), name == "faithfulness"))
     known = {
         label.record_id
-        for label in LabelStore(sources.db)
+        for label in open_labels(sources.db)
         if (label.metric == metric if of_claims else label.metric is None)
     }
     turns = next_to_label(by_metric[metric].values(), known, limit=limit)
@@ -84,7 +84,7 @@ class Labelling:
             self._show(evaluation, f"{place} of {len(turns)}")
             try:
                 for label in self._of_claims(evaluation, metric) if metric else self._of_turn(evaluation):
-                    LabelStore(self.db).put([label])
+                    open_labels(self.db).put([label])
                     count += 1
             except _Quit:
                 return count

@@ -12,7 +12,7 @@ from steelyard.calibration import Material, PersonLabel, collect, read_annotatio
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
 from steelyard.sinks import read_evaluations
-from steelyard.view import Label, LabelStore, import_labels
+from steelyard.view import Label, import_labels, open_labels
 
 LIMIT = 10_000
 """Turns that are looked at, the latest ones."""
@@ -43,7 +43,7 @@ class Sources:
         Raises:
             ConfigurationError: If a file cannot be read.
         """
-        return collect(self.evaluations(), [*LabelStore(self.db), *self._of_files()])
+        return collect(self.evaluations(), [*open_labels(self.db), *self._of_files()])
 
     def _of_files(self) -> Iterable[Label | PersonLabel]:
         places: dict[str, str] = {}
