@@ -19,8 +19,8 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+from results_file import write
 
-from report import write  # type: ignore[attr-defined, unused-ignore]
 from steelyard.view import app
 
 WRITTEN = 100_000

@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from report.parts import NOON, results, turn
+from steelyard.report import report
 from steelyard.view import open_labels
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -119,3 +120,28 @@ def test_new_turns_appear_by_themselves(address: str, db: Path, browser: Any) ->
     assert "A new one" in view.locator("#rows tr").first.text_content()
     assert view.title() == "Turns · Steelyard"
     assert errors == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1600, "light"), (390, "dark")])
+def test_axe_has_no_serious_finding(
+    address: str, db: Path, browser: Any, tmp_path: Path, width: int, scheme: str
+) -> None:
+    script = Path(os.environ.get("AXE_CORE", "node_modules/axe-core")) / "axe.min.js"
+    if not script.is_file():
+        pytest.skip("no axe-core here: npm install axe-core, or name its folder in AXE_CORE")
+    with ThreadPoolExecutor(1) as thread:  # as above
+        thread.submit(lambda: report(db, by="version").write_html(tmp_path / "page.html")).result()
+    pages = [f"{address}{path}" for path in ("/", "/turns", "/turn?id=r3")]
+    # The page's own policy would keep axe out.
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+    )
+    for url in [*pages, (tmp_path / "page.html").as_uri()]:
+        view = context.new_page()
+        view.goto(url)
+        view.wait_for_load_state("load")
+        for summary in view.locator("summary").all():
+            summary.click()
+        view.evaluate(script.read_text())
+        found = view.evaluate("axe.run()")["violations"]
+        assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], url

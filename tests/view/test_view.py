@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,10 @@ pytest.importorskip("starlette", reason="starlette is not installed")
 
 from report.parts import NOON, results, turn
 from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.judge import LocalJudge
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.record import Context, Record
+from steelyard.sinks import SQLiteSink
 from steelyard.view import (
     Label,
     app,
@@ -46,9 +51,16 @@ def db(tmp_path: Path) -> str:
 
 
 def client(
-    db: str, *, token: str | None = None, read_only: bool = False, host: str = "127.0.0.1"
+    db: str,
+    *,
+    token: str | None = None,
+    read_only: bool = False,
+    host: str = "127.0.0.1",
+    monitor: Monitor | None = None,
+    spool: Path | None = None,
 ) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(app=app(db, token=token, read_only=read_only))
+    pages = app(db, token=token, read_only=read_only, monitor=monitor, spool=spool)
+    transport = httpx.ASGITransport(app=pages)
     return httpx.AsyncClient(transport=transport, base_url=f"http://{host}")
 
 
@@ -216,3 +228,25 @@ async def test_mounted_in_another_application_its_links_stay_under_the_mount(db:
         assert page.status_code == 200
         assert set(re.findall('(?:href|src|action)="(/[a-z]+)', page.text)) == {"/results"}
         assert (await http.get("/results/turns", headers={"host": "other.example"})).status_code == 421
+
+
+async def test_the_overview_shows_what_monitors_and_the_spool_are_doing(tmp_path: Path) -> None:
+    db, spool = tmp_path / "s.db", tmp_path / "spool.db"
+    settings = SpoolSettings(path=spool, evaluate=False)
+    with closing(Monitor(judge=LocalJudge(), sinks=[SQLiteSink(db)])) as judging:
+        judging.submit(Record(question="Where?", answer="In Paris.", contexts=(Context(text="Paris."),)))
+        assert judging.flush(timeout=60) == 0
+        async with client(str(db), monitor=judging) as http:
+            here = (await http.get("/api/state")).text
+        assert "this process" in here and "Spool:" not in here
+    with closing(Monitor(judge=LocalJudge(), sinks=[], spool=settings)) as putting:
+        putting.submit(Record(question="When?", answer="Soon.", contexts=(Context(text="Soon."),)))
+        putting.flush(timeout=60)
+    async with client(str(db), spool=spool) as http:
+        shown = (await http.get("/api/state")).text
+        assert re.search(r"process \d+</th><td>1</td><td>0</td><td>1</td><td>1</td>", shown)
+        assert "<b>1</b> waiting or being judged" in shown
+        spool.unlink()
+        assert "is gone" in (await http.get("/api/state")).text
+    with pytest.raises(ConfigurationError, match="there is no spool"):
+        app(str(db), spool=tmp_path / "none.db")

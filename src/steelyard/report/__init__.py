@@ -9,9 +9,11 @@ HTML file, in a terminal or in a notebook.
 
 from steelyard.report._build import build_figures
 from steelyard.report._funnel import rest_of
+from steelyard.report._people import people_of
 from steelyard.report._reasons import reason_of
 from steelyard.report._report import Report, report
 from steelyard.report._slices import slices_of
+from steelyard.report._text import people_words
 from steelyard.report.html import render_html
 from steelyard.report.labels import Label, LabelStore, LabelValue
 from steelyard.report.queries import MonitorRun, ResultsReader, Scope
@@ -34,6 +36,8 @@ __all__ = [
     "build_figures",
     "open_labels",
     "open_results",
+    "people_of",
+    "people_words",
     "print_figures",
     "reason_of",
     "refresh_results",

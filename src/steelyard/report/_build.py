@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steelyard.report._people import people_of
 from steelyard.report._slices import slices_of
 from steelyard.report.figures import GroupFigure, MetricFigure, Point, ReportFigures, WorstTurns
+from steelyard.report.labels import LabelStore
 from steelyard.report.period import bucket_width
 from steelyard.report.queries import Missing, ResultsReader, Scope, Sums, Totals
 from steelyard.stats import FEW, Moments, difference_of, ewma
@@ -26,6 +28,7 @@ def build_figures(
     by: str | None = None,
     worst: int = _WORST,
     brief: bool = False,
+    labels: LabelStore | None = None,
 ) -> ReportFigures:
     """Ask a database for everything a report shows.
 
@@ -34,6 +37,7 @@ def build_figures(
         scope: Which results; all where None.
         by: What to cut groups by: `tag`, `judge`, `framework` or a metadata field such as `version`.
         worst: How many of the worst turns to show for each metric.
+        labels: What people said, to hold the scores against; None to leave that out.
         brief: Leave out what takes a look at many scores one by one: usage, worst turns, how the scores were
             made, and slices.
 
@@ -69,6 +73,7 @@ def build_figures(
         by=by,
         groups=groups,
         slices=() if brief else slices_of(reader, scope, metrics),
+        people=() if labels is None or brief else people_of(reader, labels, scope, metrics),
         notes=tuple(notes),
     )
 

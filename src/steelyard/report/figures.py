@@ -87,6 +87,33 @@ class SliceFigure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PeopleFigure:
+    """What people's labels say of one metric."""
+
+    metric: str
+    """The metric's name."""
+    labelled: int
+    """Turns that people labelled, within the time of the scores looked at."""
+    contradictory: int
+    """Turns left out because as many people say good as bad."""
+    scored: int
+    """Scores looked at, the latest ones."""
+    raw: Estimate | None
+    """Their mean, turned so that higher is better."""
+    corrected: Estimate | None
+    """The share of turns that people would call good (PPI++); None with fewer than ten labels."""
+    kappa: Estimate | None
+    """Cohen's kappa of judge and people, a score of at least one half read as good; None where all say the
+    same."""
+    area: Estimate | None
+    """AUROC of the score for what people call good; None where labels are of one kind."""
+    people: Estimate | None
+    """Cohen's kappa among people; None where no turn has two labels, or all say the same."""
+    to_halve: int | None
+    """How many more labels would halve the interval of the corrected mean; None where labels alone do not."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class WorstTurns:
     """The worst turns by one metric."""
 
@@ -124,5 +151,7 @@ class ReportFigures:
     """Metrics by group."""
     slices: tuple[SliceFigure, ...]
     """Parts of the traffic that stand out."""
+    people: tuple[PeopleFigure, ...]
+    """What people's labels say of each metric that has some."""
     notes: tuple[str, ...]
     """What a reader must know before believing a figure."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
 from steelyard.report._funnel import rest_of, words
-from steelyard.report._text import one_line, visible
+from steelyard.report._text import one_line, people_words, visible
 from steelyard.report.figures import MetricFigure, ReportFigures
 from steelyard.report.turn_view import TurnView, turn_view
 
@@ -99,7 +99,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        amount=_amount, signed=_signed, when=_when, safe_text=visible, line=one_line, words=words
+        amount=_amount,
+        signed=_signed,
+        when=_when,
+        safe_text=visible,
+        line=one_line,
+        words=words,
+        people=people_words,
     )
     return environment
 

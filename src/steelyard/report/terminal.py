@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.report._funnel import rest_of, words
-from steelyard.report._text import one_line
+from steelyard.report._text import one_line, people_words
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
 from steelyard.report.turn_view import turn_view
 from steelyard.scores import Evaluation
@@ -37,6 +37,7 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
         console.print(_metrics(figures.metrics))
         console.print(Text(_LEGEND, style="dim"))
     _section(console, f"By {figures.by}", _groups(figures))
+    _section(console, "What people say", _people(figures))
     _section(console, "What stands out", _slices(figures))
     _section(console, "What became of every turn", _funnel(figures))
     _section(console, "Scores without a value", _missing(figures))
@@ -99,6 +100,10 @@ def _groups(figures: ReportFigures) -> list[Text]:
             text.append(f"  {found.value:+.2f} ({found.low:+.2f} to {found.high:+.2f}{told})")
         rows.append(text)
     return rows
+
+
+def _people(figures: ReportFigures) -> list[Text]:
+    return [Text(f"{one_line(one.metric, 40)}  {people_words(one)}") for one in figures.people]
 
 
 def _slices(figures: ReportFigures) -> list[Text]:

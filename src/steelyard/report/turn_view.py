@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from steelyard.report._reasons import reason_of
 from steelyard.report._text import one_line, visible
-from steelyard.scores import Evaluation, Score, Verdict
+from steelyard.scores import BAD_WHEN_TRUE, Evaluation, Score, Verdict
 
 _ANSWER = 8_000
 _CONTEXT = 2_400
 _CONTEXTS = 12
 _CLAIMS = 40
 _LEAD = 300
-_BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +122,7 @@ def claim(verdict: Verdict, contexts: int) -> Claim:
     """A verdict in words, on a turn with so many contexts."""
     value = verdict.value
     if isinstance(value, bool):
-        said, good = "yes" if value else "no", value != (verdict.kind in _BAD_WHEN_TRUE)
+        said, good = "yes" if value else "no", value != (verdict.kind in BAD_WHEN_TRUE)
     else:
         said, good = (f"{value:.2f}" if isinstance(value, float) else str(value)), None
     if value is None:

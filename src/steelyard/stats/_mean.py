@@ -23,8 +23,8 @@ _FAR = 5.0
 _UNSEEN_ENDS = 0.4
 """How many zeros or ones of typical weight may be missing by chance.
 
-Found by simulation on other shapes than those of tests/stats/test_mean.py: without it, 200 turns with one
-failure in 33 cover .85 where suspicious turns are picked ten times as often, and with it .95.
+Chosen by simulation, not derived; tests/stats/test_mean.py measures what it covers. Without it, 200 turns
+with one failure in 33 cover .85 where suspicious turns are picked ten times as often, and with it .95.
 """
 _PRIOR = 4.0
 _LEAST_PRIOR = 0.1

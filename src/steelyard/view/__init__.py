@@ -5,13 +5,11 @@
 """
 
 from steelyard.report import Label, LabelValue, open_labels
-from steelyard.report import SQLiteLabels as LabelStore
 from steelyard.view._app import app
 from steelyard.view._exchange import export_labels, import_labels
 
 __all__ = [
     "Label",
-    "LabelStore",
     "LabelValue",
     "app",
     "export_labels",

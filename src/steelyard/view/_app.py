@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.errors import ConfigurationError, MissingDependency
@@ -12,6 +13,8 @@ from steelyard.report import open_results
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
+    from steelyard.sinks import Monitored
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -22,6 +25,8 @@ def app(
     token: str | None = None,
     read_only: bool = False,
     hosts: Collection[str] | None = None,
+    monitor: Monitored | None = None,
+    spool: str | os.PathLike[str] | None = None,
 ) -> ASGIApp:
     """An ASGI application that shows a results database, to be served or mounted.
 
@@ -33,6 +38,9 @@ def app(
         read_only: Take no labels.
         hosts: Names this server goes by; requests for other names are refused. None: those of this machine
             itself, and any name where a token is needed.
+        monitor: A Monitor of this process, whose ledger the overview shows as it is now; those of others are
+            shown as they last stored them beside the results, every five seconds.
+        spool: A spool file, whose ledger the overview shows.
 
     Raises:
         ConfigurationError: If there are no results there, or the token is too short.
@@ -40,6 +48,7 @@ def app(
     """
     try:
         from steelyard.view._guard import Guard
+        from steelyard.view._live import LiveLook
         from steelyard.view._routes import Pages
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "jinja2"):
@@ -54,5 +63,6 @@ def app(
         hosts = () if token else _LOOPBACK
     elif not hosts:
         raise ConfigurationError("hosts must name at least one host, or be left out")
-    pages = Pages(address, name=name, read_only=read_only, asks_token=token is not None)
+    live = LiveLook(monitor=monitor, spool=None if spool is None else Path(spool).absolute())
+    pages = Pages(address, name=name, read_only=read_only, asks_token=token is not None, live=live)
     return Guard(pages.application(), token=token, hosts=hosts, csrf=pages.csrf)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -15,8 +15,16 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from steelyard._internal.text import printable
-from steelyard.report import Scope, build_figures, open_results, slices_of
-from steelyard.report.figures import SliceFigure
+from steelyard.report import (
+    Scope,
+    build_figures,
+    open_labels,
+    open_results,
+    people_of,
+    people_words,
+    slices_of,
+)
+from steelyard.report.figures import PeopleFigure, SliceFigure
 
 STATIC: Final = {
     "uPlot.iife.min.js": ("steelyard.report", "text/javascript"),
@@ -47,11 +55,25 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(when=_when, line=_line, harmless=lambda text: printable(text, lines=True))
+    made.filters.update(
+        when=_when, line=_line, people=people_words, harmless=lambda text: printable(text, lines=True)
+    )
     return made
 
 
-class SliceCache:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Closer:
+    """What a closer look at the latest scores of a scope finds."""
+
+    slices: tuple[SliceFigure, ...]
+    """What stands out."""
+    people: tuple[PeopleFigure, ...]
+    """What people's labels say."""
+    at: float
+    """When it was looked for, as Unix time."""
+
+
+class CloserLooks:
     """What stands out in a few scopes, each looked for at most once a minute.
 
     It takes a second whatever the size of the database, so it is no part of a page: the page asks for it, and
@@ -62,20 +84,24 @@ class SliceCache:
         """Name the database."""
         self._address = address
         self._lock = threading.Lock()
-        self._found: OrderedDict[Scope, tuple[Sequence[SliceFigure], float]] = OrderedDict()
+        self._found: OrderedDict[Scope, Closer] = OrderedDict()
 
-    def get(self, scope: Scope) -> tuple[Sequence[SliceFigure], float]:
-        """The slices of a scope, and when they were looked for, as Unix time.
+    def get(self, scope: Scope) -> Closer:
+        """What was found in a scope a minute ago at most.
 
         Raises:
             ConfigurationError: If the database cannot be read.
         """
         with self._lock:  # one search at a time, however many pages ask
             found = self._found.get(scope)
-            if found is None or time.time() - found[1] > _FRESH:
+            if found is None or time.time() - found.at > _FRESH:
                 with closing(open_results(self._address)) as reader:
-                    figures = build_figures(reader, scope, brief=True)
-                    found = slices_of(reader, scope, figures.metrics), time.time()
+                    metrics = build_figures(reader, scope, brief=True).metrics
+                    found = Closer(
+                        slices=slices_of(reader, scope, metrics),
+                        people=people_of(reader, open_labels(self._address), scope, metrics),
+                        at=time.time(),
+                    )
                 self._found[scope] = found
                 while len(self._found) > _KEPT:
                     self._found.popitem(last=False)

@@ -35,7 +35,8 @@ from steelyard.report.period import moment
 from steelyard.report.turns import STATUSES
 from steelyard.scores import Evaluation
 from steelyard.view._guard import read_body
-from steelyard.view._pages import STATIC, SliceCache, environment, static_file
+from steelyard.view._live import LiveLook
+from steelyard.view._pages import STATIC, CloserLooks, environment, static_file
 from steelyard.view._turn import turn_page
 from steelyard.view._upkeep import Upkeep
 
@@ -60,12 +61,13 @@ def _told(page: Callable[[Pages, Request], Response]) -> Callable[[Pages, Reques
 class Pages:
     """All pages over one database."""
 
-    def __init__(self, address: str, *, name: str, read_only: bool, asks_token: bool) -> None:
-        """Name the database."""
+    def __init__(self, address: str, *, name: str, read_only: bool, asks_token: bool, live: LiveLook) -> None:
+        """Name the database, and what is looked at beside it."""
         self.csrf = secrets.token_urlsafe(32)
         self._address, self._name = address, name
         self._read_only, self._asks_token = read_only, asks_token
-        self._slices = SliceCache(address)
+        self._live = live
+        self._closer = CloserLooks(address)
         self._labels = open_labels(address)
         self._upkeep = Upkeep(address, writes=not read_only)
 
@@ -79,6 +81,7 @@ class Pages:
                 Route("/trace/{trace_id}", self.trace),
                 Route("/api/new", self.new_turns),
                 Route("/api/slices", self.slices),
+                Route("/api/state", self.state),
                 Route("/api/labels", self.label, methods=["POST"]),
                 Route("/login", self.login),
                 Route("/static/{name}", self.static),
@@ -121,10 +124,17 @@ class Pages:
     def slices(self, request: Request) -> Response:
         """What stands out, as a piece of the overview."""
         try:
-            found, at = self._slices.get(_scope(_asked(request)))
+            found = self._closer.get(_scope(_asked(request)))
         except ConfigurationError as error:
             return PlainTextResponse(str(error), status_code=400)
-        return self.render(request, "slices.html", slices=found, at=at)
+        return self.render(request, "slices.html", slices=found.slices, people=found.people, at=found.at)
+
+    @_told
+    def state(self, request: Request) -> Response:
+        """What Monitors and the spool are doing, as a piece of the overview."""
+        with self._open() as results:
+            found = self._live.now(results)
+        return self.render(request, "state.html", state=found)
 
     @_told
     def turns(self, request: Request) -> Response:

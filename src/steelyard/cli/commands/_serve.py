@@ -25,6 +25,7 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8321,
     read_only: Annotated[bool, typer.Option("--read-only", help="Take no labels.")] = False,
+    spool: Annotated[str, typer.Option(metavar="FILE", help="Show the state of this spool file too.")] = "",
     collect: Annotated[
         bool, typer.Option("--collect", help="Take spans too, as `steelyard collect` does.")
     ] = False,
@@ -56,7 +57,7 @@ def serve(
     ):
         from steelyard.view import app
 
-        pages = app(db, token=token, read_only=read_only)
+        pages = app(db, token=token, read_only=read_only, spool=spool or None)
         served = pages if endpoint is None else _beside(pages, endpoint)
         shown = f"[{host}]" if ":" in host else host
         results = redacted_url(db) if "://" in db else db

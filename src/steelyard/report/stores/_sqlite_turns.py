@@ -44,6 +44,8 @@ def turns_of(
 
 def _conditions(wanted: TurnFilter) -> tuple[list[str], dict[str, Any]]:
     # The plus keeps SQLite from looking a metric up for every turn: a turn has few scores, a metric many.
+    # Failures are few: the index of what has no value finds them, where a look at every turn would take long.
+    only_failed = wanted.status == "failed" and not wanted.metric and not wanted.judge
     of_score = [
         text
         for text, given in (
@@ -60,7 +62,12 @@ def _conditions(wanted: TurnFilter) -> tuple[list[str], dict[str, Any]]:
                 "EXISTS (SELECT 1 FROM scores s WHERE s.record_id = e.record_id AND "
                 + " AND ".join(of_score)
                 + ")",
-                of_score,
+                of_score and not only_failed,
+            ),
+            (
+                "e.record_id IN "
+                "(SELECT record_id FROM scores WHERE status = 'failed' AND status != 'scored')",
+                only_failed,
             ),
             ("EXISTS (SELECT 1 FROM json_each(e.tags) WHERE value = :tag)", wanted.tag),
             ("CAST(json_extract(e.metadata, '$.version') AS TEXT) = :version", wanted.version),

@@ -109,6 +109,24 @@
     if (value) mark(value, claim);
     else if (whole) mark(whole, null);
   });
+  const state = document.getElementById("state");
+  async function watch() {
+    let again = PERIOD;
+    try {
+      if (!document.hidden) {
+        const reply = await fetch(`${root}/api/state`);
+        if (reply.status === 401) return location.reload();
+        if (!reply.ok) throw new Error(reply.status);
+        const html = await reply.text();
+        // Not while somebody reads it with the keyboard: the focus would be lost.
+        if (!state.contains(document.activeElement)) state.innerHTML = html;
+      }
+    } catch {
+      again = 5 * PERIOD;
+    }
+    setTimeout(watch, again);
+  }
+  if (state) watch();
   const slices = document.getElementById("slices");
   // Looked for behind the page; the server escapes every text in it.
   if (slices) fetch(`${root}/api/slices?${slices.dataset.query}`)

@@ -1,0 +1,103 @@
+"""What people said beside what the judge said: the mean corrected by their labels, and how far they agree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from heapq import nlargest
+
+from steelyard.calibration import Answers, Judged, Labelled, Material, assess, collect
+from steelyard.errors import InvalidRecord
+from steelyard.report.figures import MetricFigure, PeopleFigure
+from steelyard.report.labels import Label, LabelStore
+from steelyard.report.queries import ResultsReader, SampledScore, Scope
+from steelyard.scores import Evaluation
+
+_SAMPLE = 10_000
+_LABELLED = 2_000
+
+
+def people_of(
+    reader: ResultsReader, labels: LabelStore, scope: Scope, metrics: Sequence[MetricFigure]
+) -> tuple[PeopleFigure, ...]:
+    """What labels say of each metric, over its latest 10,000 scores and the latest 2,000 labelled turns."""
+    by_record: defaultdict[str, list[Label]] = defaultdict(list)
+    for label in labels:
+        by_record[label.record_id].append(label)
+    latest = nlargest(_LABELLED, by_record, key=lambda record: by_record[record][-1].labelled_at)
+    turns = [found for record in latest if (found := _evaluation(reader, record)) is not None]
+    if not turns:
+        return ()
+    said = [label for record in latest for label in by_record[record]]
+    figures = (_of_metric(reader, scope, metric, turns, said) for metric in metrics)
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def _evaluation(reader: ResultsReader, record: str) -> Evaluation | None:
+    try:
+        return reader.evaluation(record)
+    except InvalidRecord:
+        return None
+
+
+def _of_metric(
+    reader: ResultsReader,
+    scope: Scope,
+    metric: MetricFigure,
+    turns: Sequence[Evaluation],
+    labels: Sequence[Label],
+) -> PeopleFigure | None:
+    sample = reader.sample(scope, metric.metric, limit=_SAMPLE)
+    if not sample:
+        return None
+    first, last = sample[0].evaluated_at, sample[-1].evaluated_at
+    within = [
+        turn
+        for turn in turns
+        if first <= turn.evaluated_at <= last and (scope.tag is None or _has_tag(turn, scope.tag))
+    ]
+    materials = [one for one in collect(within, labels) if one.key.metric == metric.metric and one.labelled]
+    if not materials:
+        return None
+    found = assess(_joined(materials, [_judged(score, metric) for score in sample]))
+    return PeopleFigure(
+        metric=metric.metric,
+        labelled=found.agreement.n,
+        contradictory=len(found.agreement.contradictory),
+        scored=len(sample),
+        raw=found.raw_mean,
+        corrected=found.corrected_mean,
+        kappa=found.agreement.kappa,
+        area=found.agreement.area,
+        people=found.agreement.people,
+        to_halve=found.to_halve,
+    )
+
+
+def _joined(materials: Sequence[Material], judged: Sequence[Judged]) -> Material:
+    """The labels of all judges together, beside all scores, as the report shows their mean together."""
+    return Material(
+        key=materials[0].key,
+        judged=judged,
+        # By the score alone: what else a verdict tells is not known of the scores without a label.
+        labelled=[
+            Labelled(replace(one.judged, worst=None), one.good)
+            for material in materials
+            for one in material.labelled
+        ],
+        answers=Answers(
+            pairs=[pair for material in materials for pair in material.answers.pairs],
+            contradictory=[name for material in materials for name in material.answers.contradictory],
+        ),
+        of_turns=sum(material.of_turns for material in materials),
+    )
+
+
+def _judged(score: SampledScore, metric: MetricFigure) -> Judged:
+    value = score.value if metric.direction == "higher" else 1 - score.value
+    return Judged(record_id="", value=value, worst=None, inclusion=score.inclusion, claims=0)
+
+
+def _has_tag(turn: Evaluation, tag: str) -> bool:
+    return turn.record is not None and tag in turn.record.tags

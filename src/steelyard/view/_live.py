@@ -1,0 +1,135 @@
+"""What Monitors and a spool are doing at this moment."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard._internal.redact import error_words
+from steelyard.errors import ConfigurationError
+from steelyard.online import QueueCounts, Spool, SpoolSettings
+from steelyard.report import MonitorRun, ResultsReader
+from steelyard.sinks import Monitored
+
+_RUNS = 12
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveRow:
+    """One Monitor's ledger."""
+
+    where: str
+    """Machine and process, or that it is this one."""
+    age: float | None
+    """Seconds since its counts were stored; None for the one in this process, whose counts are of now."""
+    seen: int
+    """Turns handed to it."""
+    skipped: int
+    """Not judged, for whatever reason."""
+    accepted: int
+    """Picked."""
+    evaluated: int
+    """Judged."""
+    pending: int
+    """Queued or being judged."""
+    spooled: int
+    """Handed to a spool."""
+    dead: int
+    """Impossible to judge."""
+    abandoned: int
+    """Given up at exit."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveState:
+    """Everything at one moment."""
+
+    at: float
+    """When, as Unix time."""
+    rows: tuple[LiveRow, ...]
+    """The Monitor of this process, and those that stored counts within a day, the latest first."""
+    spool: QueueCounts | None
+    """The spool's ledger over all processes; None without a spool."""
+    problem: str
+    """Why the spool cannot be read, or empty."""
+
+
+class LiveLook:
+    """Looks at a Monitor in this process and at a spool file, and at the ledgers beside the results."""
+
+    def __init__(self, *, monitor: Monitored | None, spool: Path | None) -> None:
+        """Name them.
+
+        Raises:
+            ConfigurationError: If there is no spool at this path.
+        """
+        self._monitor, self._path = monitor, spool
+        self._lock = threading.Lock()
+        self._spool: Spool | None = None
+        if spool is not None:
+            if not spool.is_file():
+                raise ConfigurationError(f"there is no spool {str(spool)!r}")
+            SpoolSettings(path=spool)  # refuses what is not one
+
+    def now(self, results: ResultsReader) -> LiveState:
+        """The state at this moment."""
+        at = time.time()
+        rows = [_row(run, at) for run in results.runs(limit=_RUNS) if at - run.updated_at < _DAY]
+        spool, problem = self._counts()
+        if self._monitor is not None:
+            stats = self._monitor.stats()
+            rows.insert(0, _own(stats))
+            spool = spool or stats.spool
+        return LiveState(at=at, rows=tuple(rows), spool=spool, problem=problem)
+
+    def _counts(self) -> tuple[QueueCounts | None, str]:
+        if self._path is None:
+            return None, ""
+        with self._lock:
+            try:
+                if not self._path.is_file():
+                    self._spool = None
+                    return None, f"the spool {str(self._path)!r} is gone"
+                if self._spool is None:
+                    self._spool = Spool(self._path, lease_seconds=0.0)
+                return self._spool.counts(), ""
+            except sqlite3.Error as error:
+                self._spool = None
+                return None, f"the spool {str(self._path)!r} cannot be read: {error_words(error)}"
+
+
+def _row(run: MonitorRun, at: float) -> LiveRow:
+    counts = run.counts
+    return LiveRow(
+        where=f"{run.host}, process {run.pid}",
+        age=max(at - run.updated_at, 0.0),
+        seen=counts.seen,
+        skipped=_sum(counts.skipped),
+        accepted=counts.accepted,
+        evaluated=counts.evaluated,
+        pending=counts.pending,
+        spooled=counts.spooled,
+        dead=_sum(counts.dead),
+        abandoned=counts.abandoned,
+    )
+
+
+def _own(stats: object) -> LiveRow:
+    names = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
+    numbers = {name: getattr(stats, name) for name in names}
+    return LiveRow(
+        where="this process",
+        age=None,
+        skipped=_sum(getattr(stats, "skipped", {})),
+        dead=_sum(getattr(stats, "dead", {})),
+        **numbers,
+    )
+
+
+def _sum(counts: Mapping[str, int]) -> int:
+    return sum(counts.values())

@@ -1,0 +1,79 @@
+"""Labels in the database stand beside the scores: the corrected mean, and how far judge and people agree."""
+
+from __future__ import annotations
+
+import io
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from report.parts import NOON, results, turn
+from steelyard.report import Label, open_labels, print_figures, report
+from steelyard.report.html import render_html
+from steelyard.scores import Evaluation, Provenance
+
+
+def judged(number: int, value: float, *, inclusion: float = 1.0) -> Evaluation:
+    made = turn(number, value, at=NOON + 60 * number, inclusion=inclusion)
+    return replace(
+        made, scores=(replace(made.scores[0], id=f"s{number}", provenance=Provenance(judge="chat:one")),)
+    )
+
+
+def label(number: int, good: bool, who: str = "Ann") -> Label:
+    return Label(record_id=f"r{number}", value="good" if good else "bad", who=who, labelled_at=NOON)
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Path:
+    """600 turns, of which people call 60 % good; the judge finds 90 %, and people looked at every sixth."""
+    draw = random.Random(7)
+    good = [draw.random() < 0.6 for _ in range(600)]
+    path = results(tmp_path / "s.db", [judged(n, 0.95 if yes else 0.8) for n, yes in enumerate(good)])
+    open_labels(path).put([label(n, good[n]) for n in range(0, 600, 6)])
+    return path
+
+
+def test_the_mean_is_corrected_by_labels_and_said_beside_the_raw_one(labelled: Path) -> None:
+    figures = report(labelled).figures
+    (people,) = figures.people
+    assert people.labelled == 100 and people.scored == 600
+    assert people.raw is not None and people.raw.value > 0.85
+    assert people.corrected is not None and people.corrected.low < 0.6 < people.corrected.high
+    assert people.corrected.margin < 0.1 and people.area is not None and people.area.value == 1.0
+    page = render_html(figures)
+    assert "What people say" in page and f"({people.corrected.low:.2f} to" in page
+    console = Console(file=io.StringIO(), width=200)
+    print_figures(console, figures)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "people would call" in printed and "100 labelled of 600 scored turns" in printed
+
+
+def test_few_labels_correct_nothing_and_say_from_how_many_on(tmp_path: Path) -> None:
+    path = results(tmp_path / "s.db", [judged(n, n / 20) for n in range(20)])
+    open_labels(path).put([label(3, False), label(15, True)])
+    (people,) = report(path).figures.people
+    assert people.corrected is None and people.labelled == 2
+    assert "from 10 on" in render_html(report(path).figures)
+
+
+def test_people_who_differ_are_counted_and_their_agreement_is_told(labelled: Path) -> None:
+    store = open_labels(labelled)
+    store.put([label(n, n % 5 > 0, who="Bob") for n in range(0, 600, 6)])
+    (people,) = report(labelled).figures.people
+    assert people.contradictory > 0 and people.people is not None
+
+
+def test_labels_of_turns_that_are_gone_or_out_of_the_period_do_not_count(labelled: Path) -> None:
+    open_labels(labelled).put([label(10_000, True)])
+    (people,) = report(labelled, since="2025-10-09T14:00").figures.people
+    assert people.scored < 600 and people.labelled < 100
+    assert report(labelled, tag="nosuch").figures.people == ()
+
+
+def test_without_labels_nothing_is_said_of_people(tmp_path: Path) -> None:
+    figures = report(results(tmp_path / "s.db", [judged(1, 0.5)])).figures
+    assert figures.people == () and "What people say" not in render_html(figures)
