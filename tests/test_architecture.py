@@ -27,17 +27,17 @@ ROOMS = [
     "probing",
     "calibration",
     "sinks",
+    "alarms",
     "online",
     "report",
-    "alarms",
     "dashboards",
     "golden",
     "backfill",
     "collect",
     "view",
 ]
-LAST = ["testing", "cli"]
-INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry"}
+LAST = ["testing", "pytest_plugin", "cli"]
+INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry", "steelyard_ray"}
 SHARED = "_internal"
 
 

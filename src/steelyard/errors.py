@@ -5,6 +5,7 @@ SteelyardError
 ├── ConfigurationError      a wrong option, found when it is given (also a ValueError)
 │   └── MissingDependency   an optional package is not installed; the message names the extra
 ├── InvalidRecord           a line or object that is not a record (also a ValueError)
+├── InvalidGoldenSet        a file or object that does not hold golden cases (also a ValueError)
 ├── SinkError               results could not be delivered; `cause` is a stable word for why
 ├── Unanswerable            a metric lacks an answer; the batcher makes a Score of it
 └── JudgeError              a judge gave no usable reply; `cause` is the word that ends up on the Score
@@ -27,6 +28,7 @@ __all__ = [
     "Cause",
     "ConfigurationError",
     "DeadCause",
+    "InvalidGoldenSet",
     "InvalidRecord",
     "JudgeError",
     "JudgeRejected",
@@ -108,6 +110,10 @@ class Unanswerable(SteelyardError):
         super().__init__(f"{form}: {detail or cause}")
         self.cause: Cause = cause
         self.detail = detail
+
+
+class InvalidGoldenSet(SteelyardError, ValueError):
+    """A file or object does not hold golden cases; the message says where and why."""
 
 
 class JudgeError(SteelyardError):

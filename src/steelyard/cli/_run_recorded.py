@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import runpy
 import sys
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 from steelyard.cli.scoring._judges import choose_judge
-from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.errors import ConfigurationError
 from steelyard.metrics import metrics_named
 from steelyard.online import Monitor
-
-GROUP = "steelyard.recorders"
-"""Entry points of this group name a module or object with `attach(monitor)` and `detach()`."""
-
-_log = logging.getLogger("steelyard.cli")
+from steelyard.recording import attach_recorders
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,30 +51,6 @@ def run_recorded(options: RunOptions) -> None:
         _become(options)
     finally:
         monitor.close()
-
-
-def attach_recorders(monitor: Monitor) -> list[str]:
-    """Attach the recorder of every framework that is installed.
-
-    Returns:
-        Their names. One that cannot be attached is said and left out: the program runs all the same.
-    """
-    return [point.name for point in sorted(entry_points(group=GROUP), key=_name) if _attached(point, monitor)]
-
-
-def _name(point: EntryPoint) -> str:
-    return point.name
-
-
-def _attached(point: EntryPoint, monitor: Monitor) -> bool:
-    try:
-        point.load().attach(monitor)
-    except MissingDependency:
-        return False
-    except Exception:  # noqa: BLE001 - a recorder of somebody's own may raise anything
-        _log.warning("the recorder %r could not be attached", point.name, exc_info=True)
-        return False
-    return True
 
 
 def _find(options: RunOptions) -> None:

@@ -196,10 +196,14 @@ class DecisionsJudge(Wrapper):
             max_questions=max_questions,
             max_characters=max_characters,
         )
-        bare = _Decisions(model, endpoint, able)
+        bare = self._bare(model, endpoint, able)
         super().__init__(Retry(AdaptiveConcurrency(bare, most=concurrency), RetryPolicy(retries=retries)))
         self._extractor = extractor
         self._where = endpoint.where
+
+    def _bare(self, model: str, endpoint: Endpoint, able: Capabilities) -> Judge:
+        """One request to the server, in its own form."""
+        return _Decisions(model, endpoint, able)
 
     @property
     def name(self) -> str:

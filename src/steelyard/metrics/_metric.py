@@ -203,13 +203,7 @@ async def score_record(
     """
     batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
     scores = await batcher.run(record, metrics)
-    provenance = Provenance(
-        judge=judge.name,
-        embedder=embedder.name if embedder else None,
-        prompt_version=judge.prompt_version,
-        fuse=fuse,
-        calibrated=judge.capabilities.calibrated,
-    )
+    provenance = _provenance(judge, embedder, fuse)
     company = sorted({part for metric in metrics for part in metric.needs}) if fuse == "record" else []
     return RecordScores(
         scores=tuple(
@@ -224,6 +218,30 @@ async def score_record(
         ),
         usage=batcher.usage,
         retry_after=batcher.retry_after,
+    )
+
+
+def made_by(
+    metric: Metric, *, judge: Judge, embedder: Embedder | None = None, fuse: Fuse = "view"
+) -> Provenance:
+    """How a Score will have been made, known before anything is asked: who has it need not ask again.
+
+    Args:
+        metric: The metric.
+        judge: Who would answer; a judge that the metric brings goes first.
+        embedder: Who would embed.
+        fuse: How questions would share requests.
+    """
+    return replace(_provenance(metric.judge or judge, embedder, fuse), metric_version=metric.version)
+
+
+def _provenance(judge: Judge, embedder: Embedder | None, fuse: Fuse) -> Provenance:
+    return Provenance(
+        judge=judge.name,
+        embedder=embedder.name if embedder else None,
+        prompt_version=judge.prompt_version,
+        fuse=fuse,
+        calibrated=judge.capabilities.calibrated,
     )
 
 

@@ -12,6 +12,7 @@ from steelyard.recording._instrumentor import (
     is_switched_on,
 )
 from steelyard.recording._manual import ManualTurn, with_given
+from steelyard.recording._recorders import RECORDERS, attach_recorders, detach_recorders
 from steelyard.recording._target import TurnTarget, checked_target
 from steelyard.recording._trace import current_trace
 from steelyard.recording._unique import unique
@@ -22,17 +23,20 @@ __all__ = [
     "KNOWN_WORDS",
     "ManualTurn",
     "OnRecord",
+    "RECORDERS",
     "SILENT_TRACE",
     "SPAN_WORDS",
     "SWITCH",
     "TurnDraft",
     "TurnTarget",
+    "attach_recorders",
     "changed",
     "check_function",
     "check_names",
     "check_positive",
     "checked_target",
     "current_trace",
+    "detach_recorders",
     "is_switched_on",
     "is_unrecorded",
     "provenance",

@@ -1,0 +1,117 @@
+"""`steelyard test`: put a golden set to an application, judge its answers, and say whether it passes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Repeat(StrEnum):
+    """What a gate repeats."""
+
+    JUDGE = "judge"
+    APP = "app"
+
+
+def test(
+    golden: Annotated[Path, typer.Argument(metavar="GOLDEN.jsonl", help="A golden set.")],
+    app: Annotated[
+        str, typer.Option("--app", "-a", metavar="MODULE:NAME", help="The application, or its address.")
+    ],
+    metrics: Annotated[
+        str, typer.Option("--metrics", "-m", metavar="A,B", help="Names, or the judge's default suite.")
+    ] = "",
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=X", help="What every single case has to reach; repeatable."),
+    ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=X", help="What the mean has to reach; METRIC alone: the baseline's; repeatable."
+        ),
+    ] = None,
+    baseline: Annotated[
+        str, typer.Option(metavar="RUN.json", help="An earlier run, for gates without a number.")
+    ] = "",
+    fall: Annotated[
+        float, typer.Option(min=0.0001, help="The fall below a gate that is to be found.")
+    ] = 0.05,
+    power: Annotated[float, typer.Option(min=0.5, max=0.999, help="How surely such a fall is found.")] = 0.9,
+    false_failures: Annotated[
+        float, typer.Option(min=0.001, max=0.4, help="How often a gate may fail without a fall.")
+    ] = 0.05,
+    passes: Annotated[int, typer.Option(min=1, help="Judge every case at most so often.")] = 5,
+    repeat: Annotated[
+        Repeat, typer.Option(help="What a gate repeats: judging, or asking the application too.")
+    ] = Repeat.JUDGE,
+    judge: Annotated[
+        str, typer.Option("--judge", "-j", metavar="NAME", help="`local`, `openai:MODEL`, `decisions:MODEL`.")
+    ] = "local",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="The judge's server.")] = "",
+    api_key_env: Annotated[str, typer.Option(metavar="VAR", help="The variable with its key.")] = "",
+    concurrency: Annotated[int, typer.Option(min=1, help="Cases in flight.")] = 8,
+    timeout: Annotated[
+        float, typer.Option(min=0.01, metavar="SECONDS", help="The application's time for a case.")
+    ] = 60.0,
+    input_key: Annotated[str, typer.Option(metavar="KEY", help="Where a chain expects the question.")] = "",
+    answer_field: Annotated[
+        str, typer.Option(metavar="A.B", help="Where the answer is in an endpoint's reply.")
+    ] = "",
+    contexts_field: Annotated[
+        str, typer.Option(metavar="A.B", help="Where the contexts are in an endpoint's reply.")
+    ] = "",
+    junit: Annotated[str, typer.Option(metavar="FILE", help="Write JUnit XML.")] = "",
+    json_file: Annotated[
+        str, typer.Option("--json", metavar="FILE", help="Write the run, for `steelyard compare`.")
+    ] = "",
+    markdown: Annotated[
+        str, typer.Option(metavar="FILE", help="Write a summary in Markdown; added to the file's end.")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Decides in which order cases are repeated.")] = 0,
+) -> None:
+    """Put a golden set to an application.
+
+    The application is a function of a question (sync or async), a LangChain chain, a LlamaIndex engine or
+    workflow, a function without parameters that makes one of these, or the address of an HTTP endpoint. It is
+    recorded by the recorders, so answers are judged by the contexts that were really retrieved.
+
+    A gate is decided with stated error rates: since a judge wavers, cases are judged again until it is clear
+    on which side the mean lies.
+
+    Exit status: 0 passed; 1 a case was not answered or not judged, missed a threshold, or a gate did not
+    pass; 2 wrong usage.
+
+    **Examples**
+
+    - `steelyard test golden.jsonl --app my_app:chain`
+    - `steelyard test golden.jsonl --app my_app:answer --gate faithfulness=0.8 --junit out.xml`
+    - `steelyard test golden.jsonl --app http://127.0.0.1:8000/ask --gate faithfulness --baseline main.json`
+    """
+    from steelyard.cli.golden._test import TestOptions, run
+
+    options = TestOptions(
+        golden=golden,
+        app=app,
+        metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
+        thresholds=tuple(threshold or ()),
+        gates=tuple(gate or ()),
+        baseline=baseline or None,
+        rates={"fall": fall, "power": power, "false_failures": false_failures, "passes": passes},
+        repeat=repeat.value,
+        judge=judge,
+        base_url=base_url,
+        key_variable=api_key_env,
+        concurrency=concurrency,
+        timeout=timeout,
+        input_key=input_key or None,
+        reply={"answer_field": answer_field or None, "contexts_field": contexts_field or None},
+        junit=junit or None,
+        json=json_file or None,
+        markdown=markdown or None,
+        seed=seed,
+    )
+    raise typer.Exit(run(options))

@@ -1,0 +1,1 @@
+"""What the commands `golden`, `test` and `compare` do."""

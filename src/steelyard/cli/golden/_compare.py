@@ -1,0 +1,69 @@
+"""One call of `steelyard compare`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.cli._words import counted, shorten
+from steelyard.golden import Comparison, Run, compare_runs
+from steelyard.golden.gates import MetricComparison
+
+_ALL = "all cases"
+_MOST_ROWS = 30
+
+
+def run(first: Path, second: Path, *, slices: bool, least: int, as_json: bool, fail_on_worse: bool) -> int:
+    """Compare two stored runs; returns the exit status."""
+    found = compare_runs(Run.load(first), Run.load(second), least=least)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), ensure_ascii=False))
+    else:
+        _show(Console(highlight=False), found, slices=slices)
+    return 1 if fail_on_worse and found.worse else 0
+
+
+def _show(console: Console, found: Comparison, *, slices: bool) -> None:
+    shown = [one for one in found.differences if slices or one.slice == _ALL]
+    console.print(_table(shown) if shown else "no case has a score in both runs")
+    for side in found.changed[:_MOST_ROWS]:
+        sign, style = ("passes now", "green") if side.passes else ("fails now", "red")
+        line = f"{sign}: {side.metric} {side.before:.2f} > {side.after:.2f}  {shorten(side.question, 90)}"
+        console.print(Text(f"{line} [{side.case}]", style=style), soft_wrap=True)
+    if len(found.changed) > _MOST_ROWS:
+        console.print(f"and {len(found.changed) - _MOST_ROWS} more cases changed sides")
+    if not found.changed:
+        console.print("no case changed sides (thresholds decide on sides)")
+    for name, ids in (("first", found.only_first), ("second", found.only_second)):
+        if ids:
+            console.print(f"{counted(len(ids), 'case')} only in the {name} run")
+    for warning in found.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+
+
+def _table(rows: list[MetricComparison]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("Metric", "Slice", "A", "B", "B - A", "95 %", "Cases", ""):
+        left = heading in ("Metric", "Slice", "")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=heading != "Slice")
+    for row in rows:
+        one = row.difference
+        verdict = Text("worse", style="red") if row.worse else Text("better", style="green")
+        table.add_row(
+            row.metric,
+            shorten(row.slice, 30),
+            f"{one.first:.3f}",
+            f"{one.second:.3f}",
+            f"{one.value:+.3f}",
+            f"{one.low:+.3f} to {one.high:+.3f}",
+            str(one.n),
+            verdict if one.clear else Text(""),
+        )
+    return table

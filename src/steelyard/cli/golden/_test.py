@@ -1,0 +1,181 @@
+"""One call of `steelyard test`: ask, judge, write, show."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.cli._words import amount, counted, shorten
+from steelyard.cli.golden._options import choice_of, thresholds_of
+from steelyard.errors import ConfigurationError
+from steelyard.golden import CaseResult, GoldenSet, Run, junit_xml, markdown_summary, run_golden
+from steelyard.golden.gates import gates_from
+from steelyard.golden.running import Repeat, app_from
+
+_MOST_ROWS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestOptions:
+    """The options as they were typed."""
+
+    golden: Path
+    app: str
+    metrics: tuple[str, ...]
+    thresholds: tuple[str, ...]
+    gates: tuple[str, ...]
+    baseline: str | None
+    rates: Mapping[str, Any]
+    repeat: Repeat
+    judge: str
+    base_url: str
+    key_variable: str
+    concurrency: int
+    timeout: float
+    input_key: str | None
+    reply: Mapping[str, str | None]
+    junit: str | None
+    json: str | None
+    markdown: str | None
+    seed: int
+
+
+def run(options: TestOptions) -> int:
+    """Run the set.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    choice = choice_of(
+        options.judge,
+        base_url=options.base_url,
+        key_variable=options.key_variable,
+        concurrency=options.concurrency,
+    )
+    golden = GoldenSet.load(options.golden)
+    baseline = Run.load(options.baseline) if options.baseline else None
+    for path in (options.junit, options.json, options.markdown):
+        if path and not Path(path).absolute().parent.is_dir():
+            raise ConfigurationError(f"{path!r} is in a folder that does not exist")
+    http = {name: value for name, value in options.reply.items() if value}
+    if http and not options.app.startswith(("http://", "https://")):
+        raise ConfigurationError("--answer-field and --contexts-field are for an HTTP endpoint")
+    app = app_from(options.app, input_key=options.input_key, options=http)
+    console = Console(stderr=True, highlight=False)
+    with _progress(console, len(golden)) as advance:
+        found = run_golden(
+            golden,
+            app,
+            metrics=options.metrics or None,
+            judge=choice.build(),
+            thresholds=thresholds_of(options.thresholds),
+            gates=gates_from(options.gates, **options.rates),
+            baseline=baseline,
+            repeat=options.repeat,
+            concurrency=options.concurrency,
+            app_timeout=options.timeout,
+            seed=options.seed,
+            on_case=advance,
+        )
+    _write(options, found)
+    _show(Console(highlight=False), found)
+    return 0 if found.passed else 1
+
+
+def _write(options: TestOptions, found: Run) -> None:
+    if options.json:
+        found.save(options.json)
+    if options.junit:
+        Path(options.junit).write_text(junit_xml(found), encoding="utf-8")
+    if options.markdown:
+        # Added, because a CI server's summary file is shared by its steps.
+        with Path(options.markdown).open("a", encoding="utf-8") as file:
+            file.write(markdown_summary(found))
+
+
+@contextmanager
+def _progress(console: Console, total: int) -> Iterator[Callable[[CaseResult], None] | None]:
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("Asking and judging", total=total)
+        yield lambda _: bar.advance(task)
+
+
+def _show(console: Console, found: Run) -> None:
+    head = f"{found.golden} {found.version}: {counted(len(found.cases), 'case')}, {found.app}, {found.judge}"
+    console.print(Text(head, style="bold"), soft_wrap=True)
+    console.print(_means(found))
+    for gate in found.gates:
+        style = "green" if gate.outcome == "pass" else "red"
+        line = f"gate {gate.gate}: {gate.outcome}, mean {amount(gate.mean)}"
+        if gate.low is not None and gate.high is not None and gate.high > gate.low:
+            line += f" ({gate.low:.3f} to {gate.high:.3f})"
+        console.print(Text(line, style=style), soft_wrap=True)
+        console.print(Text(f"  {gate.why}", style="dim"), soft_wrap=True)
+    _show_bad(console, found)
+    for warning in found.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+    noted = sum(bool(case.notes) for case in found)
+    if noted:
+        example = next(case.notes[0] for case in found if case.notes)
+        console.print(Text(f"noted for {counted(noted, 'case')}: {example}", style="dim"), soft_wrap=True)
+    usage = f"{counted(found.usage.requests, 'judge request')}, {found.seconds:.1f} s"
+    verdict = "passed" if found.passed else "failed"
+    console.print(Text(f"{verdict} ({usage})", style="bold green" if found.passed else "bold red"))
+
+
+def _means(found: Run) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("Metric", "Mean", "95 %", "Scored", "Missed"):
+        table.add_column(heading, justify="left" if heading == "Metric" else "right", no_wrap=True)
+    for name in found.metrics:
+        results = [case.metrics[name] for case in found if name in case.metrics]
+        values = [result.value for result in results if result.value is not None]
+        estimate = found.estimate(name)
+        mean = sum(values) / len(values) if values else None
+        table.add_row(
+            name,
+            amount(mean if estimate is None else estimate.value),
+            "-" if estimate is None else f"{estimate.low:.2f} to {estimate.high:.2f}",
+            f"{len(values)} of {len(results)}",
+            str(sum(result.passed is False for result in results)) if _has_bar(found, name) else "-",
+        )
+    return table
+
+
+def _has_bar(found: Run, name: str) -> bool:
+    return any(name in case.metrics and case.metrics[name].threshold is not None for case in found)
+
+
+def _show_bad(console: Console, found: Run) -> None:
+    bad = [case for case in found if case.asked != "answered" or case.failed or case.unscored]
+    for case in bad[:_MOST_ROWS]:
+        console.print(Text(f"{case.id}  {shorten(case.question, 80)}", style="red"), soft_wrap=True)
+        if case.asked != "answered":
+            kind = case.asked.replace("_", " ")
+            console.print(Text(f"  {kind}: {shorten(case.problem, 200)}"), soft_wrap=True)
+        for name in (*case.failed, *case.unscored):
+            result = case.metrics[name]
+            said = shorten(result.explanation, 160)
+            console.print(Text(f"  {name} {amount(result.value)}: {said}"), soft_wrap=True)
+            for line in result.against[:3]:
+                console.print(Text(f"    {shorten(line, 200)}", style="dim"), soft_wrap=True)
+    if len(bad) > _MOST_ROWS:
+        console.print(Text(f"and {len(bad) - _MOST_ROWS} more"))
+    sys.stdout.flush()

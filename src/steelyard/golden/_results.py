@@ -1,0 +1,241 @@
+"""What a run of a golden set came to, as values that can be stored and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from steelyard.errors import InvalidGoldenSet
+from steelyard.scores import Direction, Outcome, Usage
+from steelyard.stats import Estimate, weighted_mean
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+RUN_SCHEMA = 1
+"""Version of a stored run's form; a reader refuses a newer one."""
+
+Asked = Literal["answered", "error", "timeout", "odd_reply"]
+"""How asking the application ended: it answered, it raised, it hung, or its reply held no answer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricResult:
+    """One metric on one case, measured once or several times."""
+
+    values: tuple[float, ...] = ()
+    """Every value that was measured; empty where there is none."""
+    status: Outcome = "scored"
+    """Of the first measurement."""
+    cause: str | None = None
+    """Why there is no value."""
+    explanation: str = ""
+    """The first Score's words."""
+    against: tuple[str, ...] = ()
+    """The verdicts that speak against the answer, each with its evidence."""
+    threshold: float | None = None
+    """The bar that this case has to reach; None without one."""
+    direction: Direction = "higher"
+    """Which way is better."""
+
+    @property
+    def value(self) -> float | None:
+        """The mean of what was measured."""
+        return sum(self.values) / len(self.values) if self.values else None
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the value is on the right side of the threshold; None without value or threshold."""
+        value = self.value
+        if value is None or self.threshold is None:
+            return None
+        return value >= self.threshold if self.direction == "higher" else value <= self.threshold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseResult:
+    """What became of one case."""
+
+    id: str
+    """The case's id."""
+    question: str
+    """What was asked."""
+    asked: Asked = "answered"
+    """How asking the application ended."""
+    problem: str = ""
+    """What went wrong there, by name."""
+    answer: str = ""
+    """What the application answered."""
+    contexts: tuple[str, ...] = ()
+    """The contexts that it was judged by."""
+    metrics: Mapping[str, MetricResult] = field(default_factory=dict)
+    """By the metric's name."""
+    notes: tuple[str, ...] = ()
+    """What is not known of the turn, and why."""
+    tags: tuple[str, ...] = ()
+    """The case's tags."""
+    kind: str = ""
+    """What sort of question it is."""
+    source: str = "person"
+    """Who thought of it."""
+    weight: float = 1.0
+    """How many turns of production it stands for."""
+    reviewed: bool = True
+    """Whether somebody has looked at the case, or wrote it."""
+    seconds: float = 0.0
+    """How long the application took."""
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The metrics whose threshold it missed."""
+        return tuple(name for name, result in self.metrics.items() if result.passed is False)
+
+    @property
+    def unscored(self) -> tuple[str, ...]:
+        """The metrics that failed to give a value."""
+        return tuple(name for name, result in self.metrics.items() if result.status == "failed")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateResult:
+    """What a gate decided."""
+
+    gate: str
+    """The gate in words: `faithfulness >= 0.8`."""
+    metric: str
+    """Its metric."""
+    outcome: Literal["pass", "fail", "undecided"]
+    """`undecided`: the cap was reached first, or too few cases have a score."""
+    mean: float | None
+    """The mean over the cases, in the metric's own direction."""
+    low: float | None = None
+    """Lower end of the interval that the judge's wavering leaves."""
+    high: float | None = None
+    """Upper end."""
+    calls: int = 0
+    """Scores that it took."""
+    cases: int = 0
+    """Cases with a score."""
+    why: str = ""
+    """In words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A golden set, put to an application and judged."""
+
+    golden: str
+    """The set's name."""
+    version: str
+    """Its version."""
+    app: str
+    """The application's name."""
+    judge: str
+    """The judge's name, with the version of its wording."""
+    cases: tuple[CaseResult, ...]
+    """In the order of the set."""
+    gates: tuple[GateResult, ...] = ()
+    """In the order given."""
+    usage: Usage = field(default_factory=Usage)
+    """What judging cost."""
+    started_at: float = 0.0
+    """Unix time."""
+    seconds: float = 0.0
+    """How long it took."""
+    exact: bool = False
+    """Whether its judge is known to give the same scores again."""
+    warnings: tuple[str, ...] = ()
+    """What a reader has to know: an edited set, cases that nobody reviewed."""
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        return iter(self.cases)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of all metrics."""
+        return tuple(dict.fromkeys(name for case in self.cases for name in case.metrics))
+
+    @property
+    def broken(self) -> tuple[CaseResult, ...]:
+        """The cases whose question the application did not answer."""
+        return tuple(case for case in self.cases if case.asked != "answered")
+
+    @property
+    def passed(self) -> bool:
+        """Whether every case was answered and judged and reached its thresholds, and every gate passed."""
+        return not self.problems
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each reason not to pass."""
+        found = [f"{case.id}: {case.problem}" for case in self.broken]
+        for case in self.cases:
+            for name in case.failed:
+                result = case.metrics[name]
+                found.append(f"{case.id}: {name} {result.value:.3g} misses {result.threshold:g}")
+            found += [f"{case.id}: {name} failed ({case.metrics[name].cause})" for name in case.unscored]
+        return found + [f"gate {gate.gate}: {gate.outcome}" for gate in self.gates if gate.outcome != "pass"]
+
+    def estimate(self, metric: str) -> Estimate | None:
+        """The mean of a metric, each case weighing as many turns as it stands for, with an interval.
+
+        For a set drawn from production this estimates production; None where nothing was scored, or where the
+        metric's values are not in 0..1.
+        """
+        values, weights = [], []
+        for case in self.cases:
+            result = case.metrics.get(metric)
+            if result is not None and (value := result.value) is not None:
+                values.append(value)
+                weights.append(case.weight)
+        if not values or not all(0 <= value <= 1 for value in values):
+            return None
+        return weighted_mean(values, [min(weights) / weight for weight in weights])
+
+    def save(self, path: str | Path) -> None:
+        """Write the run as JSON, for `steelyard compare` and as a baseline.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        data = {"steelyard_run": RUN_SCHEMA, **_adapter().dump_python(self, mode="json")}
+        Path(path).write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Run:
+        """Read a stored run.
+
+        Raises:
+            InvalidGoldenSet: If the file is not one, or of a newer form.
+            OSError: If it cannot be read.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            raise InvalidGoldenSet(f"{path} is not JSON") from None
+        schema = data.pop("steelyard_run", None) if isinstance(data, dict) else None
+        if not isinstance(schema, int):
+            raise InvalidGoldenSet(f"{path} is not a stored run; `steelyard test --json FILE` writes one")
+        if schema > RUN_SCHEMA:
+            raise InvalidGoldenSet(f"{path}: its form {schema} is newer than {RUN_SCHEMA}; update steelyard")
+        try:
+            return _adapter().validate_python(data)
+        except ValueError as error:
+            raise InvalidGoldenSet(f"{path} is not a stored run: {type(error).__name__}") from None
+
+
+@cache
+def _adapter() -> TypeAdapter[Run]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Run)
+
+
+def plain(run: Run) -> dict[str, Any]:
+    """The run as plain JSON values."""
+    data: dict[str, Any] = _adapter().dump_python(run, mode="json")
+    return data

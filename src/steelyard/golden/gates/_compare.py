@@ -1,0 +1,176 @@
+"""Two runs of a golden set, compared case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.golden._results import CaseResult, MetricResult, Run
+from steelyard.scores import Direction
+from steelyard.stats import Difference, paired_difference
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricComparison:
+    """How one metric differs between two runs, over the cases that both have a score for."""
+
+    metric: str
+    """The metric's name."""
+    slice: str
+    """`all cases`, or a tag, kind or source that all of these cases share."""
+    difference: Difference
+    """Second less first, paired by case, with an interval."""
+    direction: Direction
+    """Which way is better."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether the second run is worse beyond chance."""
+        found = self.difference
+        return found.clear and (found.value < 0) == (self.direction == "higher")
+
+    @property
+    def better(self) -> bool:
+        """Whether the second run is better beyond chance."""
+        return self.difference.clear and not self.worse
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """A case that is on the other side of a threshold in the second run."""
+
+    case: str
+    """The case's id."""
+    question: str
+    """What was asked."""
+    metric: str
+    """The metric."""
+    before: float
+    """Its value in the first run."""
+    after: float
+    """Its value in the second."""
+    passes: bool
+    """Whether it passes now."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """What changed from one run to another."""
+
+    differences: tuple[MetricComparison, ...]
+    """By metric, over all cases first, then by slice."""
+    changed: tuple[Side, ...]
+    """Cases that changed sides, those that fail now first."""
+    only_first: tuple[str, ...]
+    """Ids of cases that only the first run has."""
+    only_second: tuple[str, ...]
+    """Ids of cases that only the second run has."""
+    warnings: tuple[str, ...]
+    """Why the two may not be comparable: another judge, another version of the set."""
+
+    @property
+    def worse(self) -> tuple[MetricComparison, ...]:
+        """Metrics whose mean over all cases is worse beyond chance."""
+        return tuple(one for one in self.differences if one.slice == ALL and one.worse)
+
+
+ALL = "all cases"
+
+
+def compare_runs(first: Run, second: Run, *, least: int = 5) -> Comparison:
+    """Compare two runs, paired by case.
+
+    Differences rest on cases that both runs have a score for; each weighs as many turns of production as it
+    stands for. Values outside 0..1 are compared by side only.
+
+    Args:
+        first: The earlier run, or the baseline.
+        second: The later one.
+        least: A slice needs at least so many cases.
+    """
+    before = {case.id: case for case in first}
+    pairs = [(before[case.id], case) for case in second if case.id in before]
+    differences = []
+    for name in dict.fromkeys([*first.metrics, *second.metrics]):
+        for where, group in _slices(pairs):
+            found = _difference(name, where, group, least=1 if where == ALL else least)
+            if found is not None:
+                differences.append(found)
+    changed = sorted(
+        (side for one, other in pairs for side in _sides(one, other)), key=lambda side: side.passes
+    )
+    after = {case.id for case in second}
+    return Comparison(
+        differences=tuple(differences),
+        changed=tuple(changed),
+        only_first=tuple(name for name in before if name not in after),
+        only_second=tuple(case.id for case in second if case.id not in before),
+        warnings=tuple(_warnings(first, second)),
+    )
+
+
+_Pair = tuple[CaseResult, CaseResult]
+
+
+def _slices(pairs: Sequence[_Pair]) -> list[tuple[str, list[_Pair]]]:
+    found: dict[str, list[_Pair]] = {ALL: list(pairs)}
+    for one, other in pairs:
+        names = [f"tag {tag}" for tag in dict.fromkeys(other.tags)]
+        names += [f"kind {other.kind}"] if other.kind else []
+        for name in [*names, f"source {other.source}"]:
+            found.setdefault(name, []).append((one, other))
+    return [(name, group) for name, group in found.items() if name == ALL or len(group) < len(pairs)]
+
+
+def _difference(metric: str, where: str, pairs: Sequence[_Pair], *, least: int) -> MetricComparison | None:
+    scored = []
+    for one, other in pairs:
+        before, after = _result(one, metric), _result(other, metric)
+        if before is not None and after is not None:
+            scored.append((before, after, other))
+    values = [value for before, after, _ in scored for value in (before.value, after.value)]
+    if len(scored) < least or not all(value is not None and 0 <= value <= 1 for value in values):
+        return None
+    lightest = min(case.weight for _, _, case in scored)
+    difference = paired_difference(
+        [before.value or 0.0 for before, _, _ in scored],
+        [after.value or 0.0 for _, after, _ in scored],
+        inclusion=[lightest / case.weight for _, _, case in scored],
+    )
+    if difference is None:
+        return None
+    direction = scored[0][1].direction
+    return MetricComparison(metric=metric, slice=where, difference=difference, direction=direction)
+
+
+def _result(case: CaseResult, metric: str) -> MetricResult | None:
+    found = case.metrics.get(metric)
+    return found if found is not None and found.value is not None else None
+
+
+def _sides(one: CaseResult, other: CaseResult) -> list[Side]:
+    sides = []
+    for name, after in other.metrics.items():
+        before = one.metrics.get(name)
+        if before is None or None in (before.passed, after.passed) or before.passed == after.passed:
+            continue
+        sides.append(
+            Side(
+                case=other.id,
+                question=other.question,
+                metric=name,
+                before=before.value or 0.0,
+                after=after.value or 0.0,
+                passes=bool(after.passed),
+            )
+        )
+    return sides
+
+
+def _warnings(first: Run, second: Run) -> list[str]:
+    found = []
+    if first.judge != second.judge:
+        found.append(f"the judges differ: {first.judge} and {second.judge}")
+    if first.version != second.version:
+        found.append(f"the golden sets differ: version {first.version} and {second.version}")
+    return found

@@ -1,0 +1,155 @@
+"""Putting the cases to the application: several at a time, each within its time, recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from steelyard._internal.redact import redacted
+from steelyard._internal.threads import DaemonExecutor, LoopThread, ThreadHangs
+from steelyard.golden._case import Case
+from steelyard.golden._results import Asked
+from steelyard.golden.running._app import App
+from steelyard.golden.running._capture import Capture
+from steelyard.golden.running._reply import AppReply, OddReply, read_reply
+from steelyard.record import Record
+from steelyard.recording import attach_recorders, detach_recorders
+
+_LONGEST_PROBLEM = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turn:
+    """One case, asked once."""
+
+    case: Case
+    """What was asked."""
+    record: Record
+    """The turn; its answer is empty where there was none."""
+    asked: Asked
+    """How it ended."""
+    problem: str = ""
+    """What went wrong, by name."""
+    seconds: float = 0.0
+    """How long the application took."""
+
+
+class Asker:
+    """Puts cases to an application. Use `Asker.open`, which attaches the recorders meanwhile."""
+
+    def __init__(self, app: App, *, concurrency: int, seconds: float) -> None:
+        workers = 1 if app.alone else concurrency
+        self._app = app
+        self._timeout = seconds
+        self._capture = Capture()
+        self._slots = asyncio.Semaphore(workers)
+        # A call that hangs keeps its thread for ever; spare ones take over, and none keeps the process alive.
+        self._threads = DaemonExecutor(workers, name="steelyard-app", spares=64)
+        self._stop = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: LoopThread | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, app: App, *, concurrency: int, seconds: float) -> AsyncIterator[Asker]:
+        """An Asker whose turns are recorded by every recorder that is installed."""
+        asker = cls(app, concurrency=concurrency, seconds=seconds)
+        attach_recorders(asker._capture)
+        try:
+            if app.is_async:
+                await asker._start_loop()
+            yield asker
+        finally:
+            detach_recorders()
+            asker._close()
+
+    async def ask(self, case: Case) -> Turn:
+        """Put one case to the application; whatever it does, there is a Turn."""
+        async with self._slots:
+            started = time.monotonic()
+            asked: Asked = "answered"
+            reply, problem = None, ""
+            try:
+                async with asyncio.timeout(self._timeout):
+                    reply = await self._called(case)
+            except TimeoutError:
+                asked, problem = "timeout", f"no answer within {self._timeout:g} s"
+            except ThreadHangs:
+                asked, problem = "timeout", "not asked: too many earlier calls of the application still hang"
+            except OddReply as error:
+                asked, problem = "odd_reply", str(error)
+            except Exception as error:  # noqa: BLE001 - an application may raise anything
+                raised = error.__cause__ if type(error).__name__ == "ExitInThread" else error
+                problem = redacted(f"{type(raised).__name__}: {raised}")[:_LONGEST_PROBLEM]
+                asked = "error"
+            seconds = time.monotonic() - started
+        record = self._record(case, reply, asked, problem)
+        return Turn(case=case, record=record, asked=asked, problem=problem, seconds=seconds)
+
+    async def _called(self, case: Case) -> AppReply:
+        with self._capture.case(case.id):
+            if self._loop is None:
+                found = await self._threads.run(self._app.call, case)
+                if inspect.isawaitable(found):
+                    raise OddReply("the application returned a coroutine from a function that is not async")
+            else:
+                work = asyncio.run_coroutine_threadsafe(self._app.call(case), self._loop)
+                found = await asyncio.wrap_future(work)
+        return read_reply(found)
+
+    def _record(self, case: Case, reply: AppReply | None, asked: Asked, problem: str) -> Record:
+        """The case with what the recorders saw; the answer is what the application returned."""
+        turns = self._capture.take(case.id)
+        if reply is None:
+            return case.record(answer="", contexts=()).replace(status="error", error=f"{asked}: {problem}")
+        seen = _chosen(turns, reply)
+        notes = () if seen is None else seen.notes
+        if case.history and not self._app.takes_history:
+            notes = (*notes, "the application takes no history: the question was asked alone")
+        if seen is None or not seen.contexts:
+            if not reply.contexts:
+                notes = (*notes, "no retrieval was recorded, and the reply holds no contexts")
+            base = case.record(answer=reply.answer, contexts=reply.contexts)
+        else:
+            base = case.record(answer=reply.answer, contexts=seen.contexts).replace(
+                contexts_source=seen.contexts_source, retrieved=seen.retrieved, stages=seen.stages
+            )
+        standalone = seen.standalone_question if seen is not None else None
+        return base.replace(notes=notes, standalone_question=standalone or _told(case))
+
+    async def _start_loop(self) -> None:
+        """A loop of its own for coroutines: one that blocks must not hold up the clock that ends it."""
+        ready: asyncio.Future[asyncio.AbstractEventLoop] = asyncio.get_running_loop().create_future()
+        outer = asyncio.get_running_loop()
+
+        async def main() -> None:
+            outer.call_soon_threadsafe(ready.set_result, asyncio.get_running_loop())
+            await asyncio.Event().wait()
+
+        self._thread = LoopThread(main, name="steelyard-app")
+        self._thread.start()
+        self._loop = await ready
+
+    def _close(self) -> None:
+        self._threads.shutdown(wait=False)
+        if self._thread is not None:
+            self._thread.stop()
+
+
+def _chosen(turns: Sequence[Record], reply: AppReply) -> Record | None:
+    """The recorded turn that made the answer: by its text, else the last one that retrieved."""
+    same = [turn for turn in turns if turn.answer.strip() == reply.answer.strip() and turn.contexts]
+    found = same or [turn for turn in turns if turn.contexts] or list(turns)
+    return found[-1] if found else None
+
+
+def _told(case: Case) -> str | None:
+    """The question with what was said before it, for a judge that sees only the question."""
+    if not case.history:
+        return None
+    lines = [f"{message.role}: {message.text}" for message in case.history]
+    return "\n".join([*lines, f"user: {case.question}"])

@@ -1,0 +1,312 @@
+"""Running a golden set: ask, judge, and judge again until the gates are decided."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from steelyard.engine import check_names, evaluate_one
+from steelyard.errors import ConfigurationError
+from steelyard.golden._case import Case
+from steelyard.golden._loops import run_anywhere
+from steelyard.golden._results import CaseResult, MetricResult, Run
+from steelyard.golden._set import GoldenSet
+from steelyard.golden.gates import Gate, GateCheck, gates_from
+from steelyard.golden.running._app import App, app_from
+from steelyard.golden.running._ask import Asker, Turn
+from steelyard.golden.running._declined import Declined
+from steelyard.golden.running._scores import measured, merged
+from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
+from steelyard.judge.middleware import Wrapper, layers
+from steelyard.metrics import Metric, default_metrics, metrics_named
+from steelyard.questions import Embedder, Judge
+from steelyard.recording import unrecorded
+from steelyard.scores import Evaluation, Usage
+from steelyard.stats import repeats_order
+
+Repeat = Literal["judge", "app"]
+"""What a gate repeats: judging the same answers, or asking the application again as well."""
+OnCase = Callable[[CaseResult], None]
+
+
+def run_golden(golden: GoldenSet, app: object, **options: Any) -> Run:
+    """Run a golden set and wait; `arun_golden` without an event loop of your own.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    return run_anywhere(_closing(golden, app, options))
+
+
+async def _closing(golden: GoldenSet, app: object, options: dict[str, Any]) -> Run:
+    """A run in a loop that ends with it: connections do not outlive a loop, whoever made the judge."""
+    options = {**options, "judge": judge_from(options.get("judge", "local"))}
+    try:
+        return await arun_golden(golden, app, **options)
+    finally:
+        await options["judge"].aclose()
+
+
+async def arun_golden(
+    golden: GoldenSet,
+    app: object,
+    *,
+    metrics: Sequence[Metric | str] | None = None,
+    judge: Judge | str = "local",
+    embedder: Embedder | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    gates: Iterable[Gate | str] = (),
+    baseline: Run | None = None,
+    repeat: Repeat = "judge",
+    concurrency: int = 8,
+    app_timeout: float = 60.0,
+    deadline: float | None = None,
+    seed: int = 0,
+    on_case: OnCase | None = None,
+) -> Run:
+    """Put every case to an application, judge the answers, and decide the gates.
+
+    What goes wrong with a case (the application raises, hangs, or returns something odd; the judge refuses)
+    is said there by name, and the others go on.
+
+    Args:
+        golden: The cases.
+        app: The application, as for `app_from`.
+        metrics: Metrics or their names; the judge's default suite where None. Those that thresholds and gates
+            name are added.
+        judge: Who answers.
+        embedder: Who embeds; local static vectors by default.
+        thresholds: For a metric's name, what every case has to reach; others have none.
+        gates: What the means have to reach.
+        baseline: An earlier run, for gates without a number.
+        repeat: What a gate repeats.
+        concurrency: How many cases are in flight.
+        app_timeout: Seconds that the application may take for a case.
+        deadline: Seconds that judging a case may take.
+        seed: Decides in which order cases are repeated.
+        on_case: Called with each case when it is judged for the first time.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    if concurrency < 1 or app_timeout <= 0:
+        raise ConfigurationError("concurrency must be at least 1, and app_timeout above 0")
+    if not len(golden):
+        raise ConfigurationError(f"the golden set {golden.name!r} has no cases")
+    chosen = judge_from(judge)
+    wanted, bars = gates_from(gates), dict(thresholds or {})
+    plan = _Plan(
+        golden=golden,
+        app=app_from(app),
+        metrics=_suite(metrics, chosen, [*bars, *(gate.metric for gate in wanted)]),
+        thresholds=bars,
+        judge=chosen,
+        embedder=embedder or StaticEmbedder(),
+        concurrency=concurrency,
+        app_timeout=app_timeout,
+        deadline=deadline,
+        repeat=repeat,
+        seed=seed,
+        on_case=on_case,
+    )
+    exact = repeat == "judge" and isinstance(list(layers(chosen))[-1], LocalJudge)
+    checks = [_check(gate, plan, exact=exact, baseline=baseline) for gate in wanted]
+    try:
+        return await _Runner(plan, checks, exact=exact).run()
+    finally:
+        if chosen is not judge:
+            await chosen.aclose()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What to run, checked."""
+
+    golden: GoldenSet
+    app: App
+    metrics: list[Metric]
+    thresholds: Mapping[str, float]
+    judge: Judge
+    embedder: Embedder
+    concurrency: int
+    app_timeout: float
+    deadline: float | None
+    repeat: Repeat
+    seed: int
+    on_case: OnCase | None
+
+    def metrics_for(self, case: Case) -> list[Metric]:
+        """The metrics for a case; declining is all that can be right about an unanswerable one."""
+        if case.unanswerable:
+            declined: list[Metric] = [metric for metric in self.metrics if isinstance(metric, Declined)]
+            return declined or [Declined(threshold=self.thresholds.get(Declined.key))]
+        return [metric for metric in self.metrics if not isinstance(metric, Declined)]
+
+    def applies(self, metric: str) -> list[str]:
+        """The ids of the cases that a metric is for."""
+        return [case.id for case in self.golden if case.unanswerable == (metric == Declined.key)]
+
+
+def _suite(given: Sequence[Metric | str] | None, judge: Judge, more: Iterable[str]) -> list[Metric]:
+    """The metrics asked for, and those that thresholds and gates name."""
+    made: list[Metric] = []
+    for one in given if given is not None else ():
+        made += [one] if isinstance(one, Metric) else _named(one, judge)
+    if given is None:
+        made = default_metrics(judge)
+    known = {metric.name for metric in made}
+    for name in dict.fromkeys(more):
+        if name not in known:
+            made += _named(name, judge)
+    check_names(made)
+    unknown = [name for name in more if name not in {metric.name for metric in made}]
+    if unknown:
+        raise ConfigurationError(f"no metric is named {unknown[0]!r}")
+    return made
+
+
+def _named(name: str, judge: Judge) -> list[Metric]:
+    return [Declined()] if name == Declined.key else metrics_named([name], judge)
+
+
+def _check(gate: Gate, plan: _Plan, *, exact: bool, baseline: Run | None) -> GateCheck:
+    metric = next(metric for metric in plan.metrics if metric.name == gate.metric)
+    return GateCheck(gate, metric, cases=plan.applies(gate.metric), exact=exact, baseline=baseline)
+
+
+@dataclass
+class _Runner:
+    """One run under way."""
+
+    plan: _Plan
+    checks: list[GateCheck]
+    exact: bool
+    results: dict[str, CaseResult] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+
+    async def run(self) -> Run:
+        """Ask and judge every case once, then repeat."""
+        plan, started = self.plan, time.time()
+        clock = time.monotonic()
+        async with Asker.open(plan.app, concurrency=plan.concurrency, seconds=plan.app_timeout) as asker:
+            turns = {case.id: asyncio.create_task(self._first(asker, case)) for case in plan.golden}
+            try:
+                asked = {name: await task for name, task in turns.items()}
+            finally:
+                for task in turns.values():
+                    task.cancel()
+            await self._repeat(
+                asker, {name: turn for name, turn in asked.items() if turn.asked == "answered"}
+            )
+        judge = plan.judge
+        return Run(
+            golden=plan.golden.name,
+            version=plan.golden.version,
+            app=plan.app.name,
+            judge=f"{judge.name} ({judge.prompt_version})" if judge.prompt_version else judge.name,
+            cases=tuple(self.results[case.id] for case in plan.golden),
+            gates=tuple(check.result() for check in self.checks),
+            usage=self.usage,
+            started_at=started,
+            seconds=time.monotonic() - clock,
+            exact=self.exact,
+            warnings=tuple(_warnings(plan.golden)),
+        )
+
+    async def _first(self, asker: Asker, case: Case) -> Turn:
+        turn = await asker.ask(case)
+        metrics = self.plan.metrics_for(case)
+        evaluation = await self._judged(turn, metrics) if turn.asked == "answered" else None
+        result = CaseResult(
+            id=case.id,
+            question=case.question,
+            asked=turn.asked,
+            problem=turn.problem,
+            answer=turn.record.answer,
+            contexts=tuple(context.text for context in turn.record.contexts),
+            metrics={} if evaluation is None else measured(evaluation, self.plan.thresholds),
+            notes=turn.record.notes,
+            tags=case.tags,
+            kind=case.kind,
+            source=case.source,
+            weight=case.weight,
+            reviewed=case.source == "person" or case.reviewed_by is not None,
+            seconds=turn.seconds,
+        )
+        self.results[case.id] = result
+        self._count(result.id, result.metrics)
+        if self.plan.on_case is not None:
+            self.plan.on_case(result)
+        return turn
+
+    async def _repeat(self, asker: Asker, turns: Mapping[str, Turn]) -> None:
+        """Repeat cases in random order, a few at a time, until every gate is decided or at its cap."""
+        most = max((check.gate.passes for check in self.checks), default=1)
+        for number in range(1, most):
+            order = repeats_order(list(turns), seed=self.plan.seed, number=number)
+            while order:
+                open_checks = [check for check in self.checks if check.is_open and number < check.gate.passes]
+                if not open_checks:
+                    break
+                batch, order = order[: self.plan.concurrency], order[self.plan.concurrency :]
+                names = {check.gate.metric for check in open_checks}
+                await asyncio.gather(*(self._again(asker, turns[name], names) for name in batch))
+
+    async def _again(self, asker: Asker, turn: Turn, names: set[str]) -> None:
+        metrics = [metric for metric in self.plan.metrics_for(turn.case) if metric.name in names]
+        if not metrics:
+            return
+        if self.plan.repeat == "app":
+            turn = await asker.ask(turn.case)
+            if turn.asked != "answered":
+                return
+        found = measured(await self._judged(turn, metrics, again=True), self.plan.thresholds)
+        result = self.results[turn.case.id]
+        self.results[turn.case.id] = replace(result, metrics=merged(result.metrics, found))
+        self._count(turn.case.id, found)
+
+    async def _judged(self, turn: Turn, metrics: list[Metric], *, again: bool = False) -> Evaluation:
+        plan = self.plan
+        limit = None if plan.deadline is None else time.monotonic() + plan.deadline
+        judge = _uncached(plan.judge) if again else plan.judge
+        with unrecorded():
+            evaluation = await evaluate_one(
+                turn.record, metrics, judge=judge, embedder=plan.embedder, deadline=limit
+            )
+        self.usage += evaluation.usage
+        return evaluation
+
+    def _count(self, case: str, found: Mapping[str, MetricResult]) -> None:
+        for check in self.checks:
+            result = found.get(check.gate.metric)
+            for value in result.values if result else ():
+                check.add(case, value)
+
+
+def _uncached(judge: Judge) -> Judge:
+    """The judge without a cache around it: a repeat that is answered from a cache tells nothing."""
+    from steelyard.judge.middleware import Cache
+
+    inside = judge
+    for layer in layers(judge):
+        if isinstance(layer, Cache):
+            inside = layer.judge
+        elif not isinstance(layer, Wrapper):
+            break
+    return inside
+
+
+def _warnings(golden: GoldenSet) -> list[str]:
+    found = []
+    declared = golden.declared_version
+    if declared is not None and declared != golden.version:
+        found.append(
+            f"the set was edited since it was saved: its header says version {declared}, its cases make "
+            f"{golden.version}"
+        )
+    if count := len(golden.unreviewed):
+        found.append(f"nobody has reviewed {count} of {len(golden)} cases")
+    return found
