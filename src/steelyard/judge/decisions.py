@@ -248,7 +248,12 @@ class DecisionsJudge(Wrapper):
         texts = {"answer": request.view.answer, "reference": request.view.reference}
         return Reply(
             answers={
-                key: Texts(items=tuple(sentence.text for sentence in statements(texts[question.of] or "")))
+                key: Texts(
+                    items=tuple(
+                        sentence.text
+                        for sentence in statements(texts[question.of] or "", request.view.question or "")
+                    )
+                )
                 for key, question in request.questions.items()
                 if isinstance(question, Claims)
             }

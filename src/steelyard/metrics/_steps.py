@@ -35,7 +35,7 @@ def claims_of(record: Record, of: Literal["answer", "reference"], how: ClaimsFro
     """
     text = record.answer if of == "answer" else record.reference or ""
     if how != "extracted":
-        stated = [sentence.text for sentence in statements(text)]
+        stated = [sentence.text for sentence in statements(text, record.asked)]
         return stated if how == "sentences" or not stated else [text.strip()]
     (found,) = require((yield [Claims(of=of)]), Texts)
     return list(dict.fromkeys(found.items))

@@ -35,7 +35,7 @@ from steelyard.questions import (
     YesNo,
 )
 from steelyard.scores import Evidence, Usage
-from steelyard.text import evades, iter_sentences, states
+from steelyard.text import affirms, evades, is_polar, iter_sentences, states, unhedged
 
 THRESHOLD = 0.5
 """Score from which something counts as found.
@@ -142,7 +142,28 @@ class _Case:
         return found
 
     def _supported(self, question: Supported) -> _Work:
+        said = affirms(question.claim)
+        if said is not None and is_polar(asked := self._view.question or ""):
+            return (yield from self._reply(asked, question, said))
         return (yield from self._verdict(question.claim, question.by, question.passage))
+
+    def _reply(self, asked: str, question: Supported, said: bool) -> _Work:
+        """A bare yes or no: what the question asks about is what is held against the texts.
+
+        A no needs evidence that says otherwise: that nothing is said of it is not enough.
+        """
+        texts = _texts(self._view, question.by)
+        if question.passage is not None:
+            texts = texts[question.passage : question.passage + 1] if question.passage >= 0 else []
+        if not texts:
+            return _nothing(question.by)
+        finding, read = yield from self._find(asked.strip(" ?？¿").partition(" ")[2] + ".", texts)
+        if said:
+            found = finding.loosely if finding.holds else 0.49 * finding.loosely
+        else:
+            found = max(THRESHOLD, finding.conflict) if finding.conflict >= THRESHOLD else 0.3
+        evidence = _evidence(finding, read, question.by, question.passage or 0)
+        return YesNo(value=found >= THRESHOLD, probability=found, reason=finding.reason, evidence=evidence)
 
     def _same(self, question: Same) -> _Work:
         if question.listed:
@@ -162,8 +183,8 @@ class _Case:
         finding, read = yield from self._find(claim, texts)
         evidence = _evidence(finding, read, by, first)
         return YesNo(
-            value=finding.score >= THRESHOLD and finding.holds,
-            probability=finding.score,
+            value=finding.probability >= THRESHOLD,
+            probability=finding.probability,
             reason=finding.reason,
             evidence=evidence,
         )
@@ -184,11 +205,11 @@ class _Case:
     def _find(self, claim: str, texts: Sequence[str]) -> Generator[None, None, tuple[Finding, list[Text]]]:
         """The worst finding over the sentences of a claim, which is one sentence as a rule."""
         read = yield from self._memory.read(texts, self._vectors)
-        (said,) = yield from self._memory.read([claim], self._vectors)
+        (said,) = yield from self._memory.read([unhedged(claim)], self._vectors)
         worst: Finding | None = None
         for line in said.lines:
             finding = yield from verify(line, read)
-            worst = finding if worst is None else min(worst, finding, key=lambda found: found.score)
+            worst = finding if worst is None else min(worst, finding, key=lambda found: found.probability)
         return worst or Finding(), read
 
     def _useful(self, question: Useful) -> _Work:
@@ -228,10 +249,11 @@ class _Case:
     def _claims(self, question: Claims) -> _Work:
         """The sentences of a text that state something."""
         found: list[str] = []
+        polar = is_polar(self._view.question or "")
         for text in _texts(self._view, question.of):
             for sentence in iter_sentences(text):
                 yield
-                if states(sentence.text):
+                if states(sentence.text) or (polar and affirms(sentence.text) is not None):
                     found.append(sentence.text)
         return Texts(items=tuple(found))
 
@@ -252,7 +274,8 @@ class _Case:
             yield
             total += len(sentence.text)
             evading += len(sentence.text) if evades(sentence.text) else 0
-        share = evading / total if total else 0.0
+        # An answer without a letter or digit ("...", "-") says nothing at all.
+        share = evading / total if total else 1.0
         return YesNo(
             value=share >= THRESHOLD,
             probability=share,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Sequence
@@ -23,12 +24,17 @@ class Line:
         start: First character in its text.
         end: One past its last character.
         words: Its words, at least one.
+        text: The sentence itself.
+        row: The stems of the first cell, where it is a row of a table.
         stems: Their stems.
     """
 
-    __slots__ = ("_mean", "_source", "_vectors", "end", "start", "stems", "words")
+    __slots__ = ("_clauses", "_mean", "_source", "_vectors", "end", "row", "start", "stems", "text", "words")
 
-    def __init__(self, start: int, end: int, words: list[Word], vectors: Vectors) -> None:
+    def __init__(self, start: int, end: int, words: list[Word], vectors: Vectors, text: str = "") -> None:
+        self.text = text
+        self.row = _row(text) if text.startswith("|") else None
+        self._clauses: tuple[list[Word], ...] | None = None
         self.start = start
         self.end = end
         self.words = words
@@ -40,6 +46,14 @@ class Line:
     def look_up(self) -> None:
         """Look the vectors up now, as a slice of work of its own."""
         assert self.mean is not None
+
+    @property
+    def clauses(self) -> tuple[list[Word], ...]:
+        """Its words by clause, as commas and conjunctions cut it."""
+        if self._clauses is None:
+            parts = [words(part, proper=self._source.proper) for part in CLAUSES.split(self.text)]
+            self._clauses = tuple(part for part in parts if part) if self.row is None else (self.words,)
+        return self._clauses
 
     @property
     def vectors(self) -> Matrix:
@@ -67,7 +81,15 @@ class Text:
     text: str
     lines: tuple[Line, ...]
     stems: frozenset[str]
+    raw: frozenset[str]
+    """Digits of its quantities, whatever their units."""
 
+
+CLAUSES = re.compile(
+    r"[,;:()–—|]\s|\s(?=except\b|not (?:by|in|on|at|to|for|from|with)\b)"
+    r"|\b(?:and|but|because|which|who|whose|while|with|although|though|und|aber|weil|et|mais|y|pero)\b"
+)
+"""What clauses are cut at; a conjunction belongs to neither side."""
 
 _LONGEST = 800
 """Characters of a sentence that are read at once."""
@@ -82,14 +104,15 @@ def prepare(text: str, vectors: Vectors) -> Steps:
     for piece in pieces(text):
         found = words(piece.text, proper=vectors.proper)
         if found:
-            lines.append(Line(piece.start, piece.end, found, vectors))
+            lines.append(Line(piece.start, piece.end, found, vectors, piece.text))
         yield
-    return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)))
+    raw = frozenset(word.raw for line in lines for word in line.words if word.raw)
+    return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)), raw)
 
 
 def pieces(text: str) -> Iterator[Sentence]:
     """The sentences of a text; one that goes on and on, a table or a log, is cut at white space."""
-    for sentence in iter_sentences(text):
+    for sentence in _rows(iter_sentences(text)):
         start = sentence.start
         while sentence.end - start > _LONGEST:
             piece = text[start : start + _LONGEST]
@@ -99,6 +122,26 @@ def pieces(text: str) -> Iterator[Sentence]:
             yield Sentence(kept, start, start + len(kept))
             start += length
         yield Sentence(text[start : sentence.end], start, sentence.end)
+
+
+def _rows(found: Iterator[Sentence]) -> Iterator[Sentence]:
+    """Sentences, and each row of a table by itself."""
+    for sentence in found:
+        if "\n|" not in f"\n{sentence.text}":
+            yield sentence
+            continue
+        start = sentence.start
+        for line in sentence.text.splitlines(keepends=True):
+            bare = line.strip()
+            if any(map(str.isalnum, bare)):
+                begin = start + line.index(bare)
+                yield Sentence(bare, begin, begin + len(bare))
+            start += len(line)
+
+
+def _row(text: str) -> frozenset[str]:
+    """The stems of a row's first cell."""
+    return frozenset(word.stem for word in words(text.strip("| ").partition("|")[0]))
 
 
 class Memory:

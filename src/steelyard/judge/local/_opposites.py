@@ -1,23 +1,28 @@
-"""Words that turn a sentence round: negations and pairs of opposites, English."""
+"""Words that turn a sentence round: negations, and pairs of opposites."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 from steelyard.judge.local._text import Word, stem
 
 _NOT_ONLY = frozenset({"only", "just", "merely", "simply"})
-_REACH = 5
-"""Words after a negation that it may reach."""
-_TELLING = 3.5
+TELLING = 3.5
 """Weight from which a word can be what is negated; articles, pronouns and auxiliaries are below it."""
 
 _NEGATIONS = (
     "not no never none nobody nothing neither nor without cannot hardly fail failed fails deny denied denies"
-    " refuse refused lack lacks lacked unable"
-)
+    " refuse refused lack lacks lacked unable except"
+    # German, Dutch, French, Spanish, Italian, Portuguese, Swedish, Danish and Norwegian, Polish, Russian.
+    " nicht kein keine keinen keinem keiner keines nie niemals niemand nichts ohne weder"
+    " niet geen nooit niemand niets zonder|pas jamais rien personne aucun aucune sans"
+    " nunca jamás nada nadie ningún ninguna ninguno sin tampoco|non mai nessuno nessuna niente senza"
+    " não ninguém nenhum nenhuma sem|inte ingen inget inga aldrig utan ikke aldri aldrig ingen uten uden"
+    " nie żaden żadna nikt nic bez|не нет никогда никто ничего без"
+    # Arabic, and the characters of Chinese and Japanese.
+    " لا لم لن ليس ليست غير بدون|不 没 沒 未 无 無 非 勿"
+).replace("|", " ")
 _PAIRS = """
 increase decrease|rise fall|more less|more fewer|most least|high low|higher lower|highest lowest
 large small|larger smaller|largest smallest|big little|major minor|maximum minimum|early late
@@ -37,29 +42,14 @@ wide narrow|deep shallow|thick thin|same different|similar different
 """
 
 
-class Negated(NamedTuple):
-    """What a sentence says no to."""
-
-    heads: frozenset[str]
-    """The first telling word after each negation."""
-    reach: frozenset[str]
-    """Every telling word that a negation may reach."""
-
-
-def negated(words: Sequence[Word]) -> Negated:
-    """What a sentence says no to: a few words after each negation. "Not only" is not one."""
-    heads: set[str] = set()
-    reach: set[str] = set()
+def negates(words: Sequence[Word]) -> bool:
+    """Whether some words hold a negation. "Not only" is not one."""
     for place, word in enumerate(words):
-        if word.stem not in _negations():
-            continue
-        after = words[place + 1 : place + 1 + _REACH]
-        if after and after[0].surface.casefold() in _NOT_ONLY:
-            continue
-        telling = [other.stem for other in after if other.weight >= _TELLING]
-        heads.update(telling[:1])
-        reach.update(telling)
-    return Negated(frozenset(heads), frozenset(reach))
+        if word.stem in _negations():
+            after = words[place + 1 : place + 2]
+            if not (after and after[0].surface.casefold() in _NOT_ONLY):
+                return True
+    return False
 
 
 def opposites(stemmed: str) -> frozenset[str]:

@@ -7,17 +7,24 @@ next.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from steelyard.judge.local._material import Line, Text
-from steelyard.judge.local._opposites import negated, opposites
+from steelyard.judge.local._opposites import TELLING, negates, opposites
+from steelyard.judge.local._text import Word
+from steelyard.judge.local._turns import Turn, turns
 
-VERSION = "1"
+VERSION = "2"
 """Goes up when the same texts would get another score."""
 
 SPAN = 3
 """Sentences in a window."""
+ENOUGH = 0.72
+"""Score from which a claim is supported. Sentences of people's judgements (the development sets of
+docs/judges.md) are supported more often than not from about here."""
+_FORBIDDEN = 0.45
+"""Least probability of a claim whose words are there while something forbids a yes."""
 OVERLAP = 0.5
 """Share of a claim that a text must say before a difference counts as saying the opposite."""
 
@@ -65,7 +72,6 @@ class Penalties:
         return (
             0.15 * bool(self.missing_numbers)
             + 0.15 * bool(self.missing_names)
-            + 0.15 * self.negation_flip
             + 0.10 * bool(self.antonym_flip)
         )
 
@@ -93,11 +99,25 @@ class Finding:
 
     rival_number: bool = False
     """Whether the nearest sentence has another number where the claim's is missing."""
+    turns: tuple[Turn, ...] = ()
+    """What else turns the claim round."""
 
     @property
     def score(self) -> float:
         """Mean of the signals minus the penalties, in 0..1."""
         return min(1.0, max(0.0, self.signals.mean - self.penalties.total))
+
+    @property
+    def probability(self) -> float:
+        """The score on a scale where a yes begins at one half; below that where something forbids it."""
+        found = _on_scale(self.score)
+        return found if self.holds else min(found, _FORBIDDEN + (0.499 - _FORBIDDEN) * self.score)
+
+    @property
+    def loosely(self) -> float:
+        """As `probability`, for a claim whose words stand in another order by nature: a question's."""
+        found = self.signals
+        return _on_scale((found.window + found.everywhere + found.soft) / 3)
 
     @property
     def holds(self) -> bool:
@@ -108,12 +128,13 @@ class Finding:
         invented reads just like its source.
         """
         missing = self.penalties.missing_numbers or self.penalties.missing_names
-        return not missing and self.conflict < 0.5
+        return not missing and not self.turns and self.conflict < 0.5
 
     @property
     def conflict(self) -> float:
         """How much the window says the opposite: its likeness to the claim, where something is turned."""
-        turned = self.penalties.negation_flip or self.penalties.antonym_flip or self.rival_number
+        opposite = any(turn.opposite for turn in self.turns)
+        turned = self.penalties.negation_flip or self.penalties.antonym_flip or self.rival_number or opposite
         return self.signals.soft if turned and self.signals.window >= OVERLAP else 0.0
 
     @property
@@ -125,6 +146,7 @@ class Finding:
             wrong.append("one of claim and evidence is negated")
         if self.penalties.antonym_flip:
             wrong.append("{!r} against {!r}".format(*self.penalties.antonym_flip))
+        wrong += [turn.reason for turn in self.turns]
         return "; ".join(
             [f"{self.signals.window:.0%} of its words are found together, rare ones counting more", *wrong]
         )
@@ -134,6 +156,13 @@ class Finding:
         """Everything, for the evidence of a verdict."""
         rounded = {name: round(value, 3) for name, value in asdict(self.signals).items()}
         return {**asdict(self.penalties), "signals": rounded}
+
+
+def _on_scale(score: float) -> float:
+    """A score as a probability: straight from 0 to one half at `ENOUGH`, and on to 1."""
+    if score < ENOUGH:
+        return score / ENOUGH / 2
+    return 0.5 + (score - ENOUGH) / (1 - ENOUGH) / 2
 
 
 def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]:
@@ -170,7 +199,7 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
     )
     yield
     penalties = Penalties(
-        missing_numbers=_missing(claim, "number", known),
+        missing_numbers=_missing_numbers(claim, texts, known),
         missing_names=_missing_names(claim, texts, known),
         negation_flip=_negation_flip(claim, lines, weights),
         antonym_flip=_antonym_flip(claim, stems),
@@ -179,7 +208,14 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
         word.kind == "number" and word.stem not in claim.stems for line in lines for word in line.words
     )
     shown = _trim(window, claim, texts)
-    return Finding(signals=signals, penalties=penalties, window=shown, rival_number=rival)
+    yield
+    return Finding(
+        signals=signals,
+        penalties=penalties,
+        window=shown,
+        rival_number=rival,
+        turns=tuple(turns(claim, lines, known)),
+    )
 
 
 def _best(
@@ -294,6 +330,20 @@ def _missing(claim: Line, kind: str, known: frozenset[str]) -> tuple[str, ...]:
     )
 
 
+def _missing_numbers(claim: Line, texts: Sequence[Text], known: frozenset[str]) -> tuple[str, ...]:
+    """Numbers that the texts do not have; a bare number may be one of a quantity, and the other way round."""
+    raw = frozenset[str]().union(*(text.raw for text in texts))
+    return tuple(
+        dict.fromkeys(
+            word.surface
+            for word in claim.words
+            if word.kind == "number"
+            and word.stem not in known
+            and not (word.raw in known if word.raw else word.stem in raw)
+        )
+    )
+
+
 def _missing_names(claim: Line, texts: Sequence[Text], known: frozenset[str]) -> tuple[str, ...]:
     """Names that the texts do not have, neither in full nor as the initials of neighbouring names."""
     missing = _missing(claim, "name", known)
@@ -319,13 +369,31 @@ def _capitals(line: Line) -> list[list[str]]:
 
 
 def _negation_flip(claim: Line, lines: Sequence[Line], weights: dict[str, float]) -> bool:
-    """Whether just one of the claim and the sentence that says most of it negates a word they share."""
+    """Whether just one of a clause of the claim and what the evidence says of the same is negated.
+
+    What the evidence negates are the telling words of its negated clauses that no other clause of it has: in
+    "the mill was flooded, but the church was not" that is the church.
+    """
     total = sum(weights.values())
-    nearest = max(lines, key=lambda line: _share(weights, line.stems, total))
-    if _share(weights, nearest.stems, total) < OVERLAP:
+    if _share(weights, frozenset[str]().union(*(line.stems for line in lines)), total) < OVERLAP:
         return False
-    ours, theirs = negated(claim.words), negated(nearest.words)
-    return bool((ours.heads & nearest.stems) - theirs.reach or (theirs.heads & claim.stems) - ours.reach)
+    least = max(_share(weights, line.stems, total) for line in lines) / 2
+    parts = [part for line in lines if _share(weights, line.stems, total) >= least for part in line.clauses]
+    denied = _stems_of(part for part in parts if negates(part))
+    stated = _stems_of(part for part in parts if not negates(part))
+    for clause in claim.clauses:
+        words = _stems_of([clause])
+        if negates(clause):
+            if words & stated and not words & denied:
+                return True
+        elif words & (denied - stated):
+            return True
+    return False
+
+
+def _stems_of(clauses: Iterable[Sequence[Word]]) -> set[str]:
+    """The telling words of some clauses, negations aside."""
+    return {w.stem for part in clauses for w in part if w.weight >= TELLING and not negates([w])}
 
 
 def _antonym_flip(claim: Line, stems: frozenset[str]) -> tuple[str, str] | None:
