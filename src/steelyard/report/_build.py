@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from steelyard.report._people import people_of
 from steelyard.report._slices import slices_of
 from steelyard.report.figures import GroupFigure, MetricFigure, Point, ReportFigures, WorstTurns
+from steelyard.report.labels import Label
 from steelyard.report.period import bucket_width
 from steelyard.report.queries import Missing, ResultsReader, Scope, Sums, Totals
 from steelyard.stats import FEW, Moments, difference_of
@@ -19,7 +21,12 @@ _GROUPS = 12
 
 
 def build_figures(
-    reader: ResultsReader, scope: Scope | None = None, *, by: str | None = None, worst: int = _WORST
+    reader: ResultsReader,
+    scope: Scope | None = None,
+    *,
+    by: str | None = None,
+    worst: int = _WORST,
+    labels: Iterable[Label] = (),
 ) -> ReportFigures:
     """Ask a database for everything a report shows.
 
@@ -28,6 +35,7 @@ def build_figures(
         scope: Which results; all where None.
         by: What to cut groups by: `tag`, `judge`, `framework` or a metadata field such as `version`.
         worst: How many of the worst turns to show for each metric.
+        labels: What people say of turns: by them means are corrected.
 
     Raises:
         ConfigurationError: If the database cannot be read.
@@ -61,6 +69,7 @@ def build_figures(
         groups=groups,
         slices=slices_of(reader, scope, metrics),
         notes=tuple(notes),
+        people=people_of(reader, scope, labels),
     )
 
 

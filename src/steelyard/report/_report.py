@@ -15,7 +15,7 @@ from steelyard.report.figures import ReportFigures
 from steelyard.report.html import render_html
 from steelyard.report.period import moment
 from steelyard.report.queries import Scope
-from steelyard.report.stores import open_results
+from steelyard.report.stores import open_labels, open_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,4 +105,4 @@ def report(
     now = time.time()
     scope = Scope(since=moment(since, now=now), until=moment(until, now=now), metric=metric, tag=tag)
     with closing(open_results(db)) as reader:
-        return Report(build_figures(reader, scope, by=by))
+        return Report(build_figures(reader, scope, by=by, labels=open_labels(db)))

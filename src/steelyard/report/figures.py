@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from steelyard.calibration import Assessment
 from steelyard.report.queries import Funnel, Made, Missing, Totals
 from steelyard.scores import Direction, Evaluation
 from steelyard.stats import Difference, Estimate
@@ -123,3 +124,5 @@ class ReportFigures:
     """Parts of the traffic that stand out."""
     notes: tuple[str, ...]
     """What a reader must know before believing a figure."""
+    people: tuple[Assessment, ...] = ()
+    """What people's labels say of the scores, by metric and judge; empty where there are none."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MissingDependency
 from steelyard.report._funnel import rest_of, words
+from steelyard.report._people import people_lines
 from steelyard.report._text import one_line, visible
 from steelyard.report._turn_view import TurnView, turn_view
 from steelyard.report.figures import MetricFigure, ReportFigures
@@ -98,7 +99,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        amount=_amount, signed=_signed, when=_when, safe_text=visible, line=one_line, words=words
+        amount=_amount,
+        signed=_signed,
+        when=_when,
+        safe_text=visible,
+        line=one_line,
+        words=words,
+        people_lines=people_lines,
     )
     return environment
 

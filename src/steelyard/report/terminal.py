@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.report._funnel import rest_of, words
+from steelyard.report._people import people_lines
 from steelyard.report._text import one_line
 from steelyard.report._turn_view import turn_view
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
@@ -37,6 +38,7 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
         console.print(_metrics(figures.metrics))
         console.print(Text(_LEGEND, style="dim"))
     _section(console, f"By {figures.by}", _groups(figures))
+    _section(console, "By people's labels", _people(figures))
     _section(console, "What stands out", _slices(figures))
     _section(console, "What became of every turn", _funnel(figures))
     _section(console, "Scores without a value", _missing(figures))
@@ -98,6 +100,14 @@ def _groups(figures: ReportFigures) -> list[Text]:
             told = "" if found.clear else ", cannot be told from 0"
             text.append(f"  {found.value:+.2f} ({found.low:+.2f} to {found.high:+.2f}{told})")
         rows.append(text)
+    return rows
+
+
+def _people(figures: ReportFigures) -> list[Text]:
+    rows = []
+    for found in figures.people:
+        first, *others = people_lines(found)
+        rows += [Text(first), *(Text(f"  {line}", style="dim") for line in others)]
     return rows
 
 
