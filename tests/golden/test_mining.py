@@ -16,10 +16,10 @@ from steelyard.golden import GoldenSet
 from steelyard.golden.mining import Population, Review, apply_labels, mine, production_mean
 from steelyard.golden.mining._turns import read_turns
 from steelyard.record import Context, Record
+from steelyard.report import Label, open_labels
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
 from steelyard.stats import inclusion_probabilities, systematic_sample, weighted_mean
-from steelyard.view import Label, LabelStore
 
 FAILURES = (
     "refund for a broken kettle",
@@ -238,7 +238,7 @@ def test_labels_of_the_live_view_review_their_cases(
     golden = mine(db, n=5).golden
     golden.save(path)
     labels = [Label(record_id=case.id, value="bad", who="Ada", labelled_at=1.0) for case in golden.cases[:2]]
-    LabelStore(str(db)).put(labels)
+    open_labels(str(db)).put(labels)
     done = steelyard("golden", "review", path, "--labels", db)
     assert done.status == 0 and "2 cases labelled in the view; 3 left" in done.out
     assert [case.metadata.get("label") for case in GoldenSet.load(path)].count("bad") == 2

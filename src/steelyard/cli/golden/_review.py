@@ -105,9 +105,9 @@ def _user() -> str:
 
 def _from_view(console: Console, path: Path, db: str) -> int:
     """Take what people said in the live view as the review of the cases of these turns."""
-    from steelyard.view import LabelStore
+    from steelyard.report import open_labels
 
-    said = [(label.record_id, label.value, label.who) for label in LabelStore(db) if label.claim is None]
+    said = [(label.record_id, label.value, label.who) for label in open_labels(db) if label.claim is None]
     golden, found = apply_labels(GoldenSet.load(path), said)
     golden.save(path)
     console.print(f"{counted(found, 'case')} labelled in the view; {len(golden.unreviewed)} left to review")
