@@ -55,6 +55,8 @@ class App:
     """What a recorder cannot know of this shape: it may be wrong there, but only with a note."""
     rootless: bool = False
     """Whether plain Python calls the parts one by one, so that no run of the framework is around them."""
+    parts: tuple[Truth, ...] = ()
+    """Turns that parts of it are by themselves, for a recorder that cannot know what they belong to."""
 
 
 REGISTRY: list[App] = []
@@ -94,6 +96,7 @@ def script(
     ways: tuple[str, ...] = (INVOKE,),
     allowed_notes: Mapping[str, tuple[Field, ...]] | None = None,
     rootless: bool = False,
+    parts: tuple[Truth, ...] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function that runs its turns itself; it takes a config, and the way where it has several."""
 
@@ -104,7 +107,7 @@ def script(
             result = function(config, way) if takes_way else function(config)
             return asyncio.run(result) if inspect.iscoroutine(result) else result
 
-        _add(function, framework, run, truths, ways, allowed_notes, rootless=rootless)
+        _add(function, framework, run, truths, ways, allowed_notes, rootless=rootless, parts=parts)
         return function
 
     return register
@@ -119,6 +122,7 @@ def _add(
     allowed_notes: Mapping[str, tuple[Field, ...]] | None,
     *,
     rootless: bool = False,
+    parts: tuple[Truth, ...] = (),
 ) -> None:
     REGISTRY.append(
         App(
@@ -131,6 +135,7 @@ def _add(
             ways=ways,
             allowed_notes=allowed_notes or {},
             rootless=rootless,
+            parts=parts,
         )
     )
 

@@ -31,6 +31,7 @@ HIDDEN: Any = {**ROOTLESS, "block": ("contexts",)}
 """And where no retriever runs and no document passes by, a block cannot know the contexts either."""
 
 FOLLOW_UP = "And with a dog?"
+DOG = "12 euros for a grown-up and 3 for a dog."
 THREAD = (
     Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
     Truth(question=FOLLOW_UP, contexts=(FARES,), answer=PRICE_ANSWER, standalone=PRICE),
@@ -116,7 +117,10 @@ def class_that_also_searches_the_web(config: Any) -> str:
 @script(
     Truth(question=PRICE, contexts=(FARES, FERRY), answer=PRICE_ANSWER, relayed=True),
     rootless=True,
-    allowed_notes=ROOTLESS,
+    parts=(
+        Truth(question="What does a dog pay?", contexts=(FARES,), answer=DOG),
+        Truth(question="When does it leave?", contexts=(FERRY,), answer=DOG),
+    ),
 )
 def loop_over_sub_questions(config: Any) -> str:
     """Decomposition as a loop of a notebook: each pair of question and answer is a chain run of its own."""
@@ -124,7 +128,7 @@ def loop_over_sub_questions(config: Any) -> str:
     small = {
         "context": search | joined,
         "question": RunnablePassthrough(),
-    } | answering("12 euros for a grown-up and 3 for a dog.")
+    } | answering(DOG)
     pairs = [small.invoke(part, config) for part in ("What does a dog pay?", "When does it leave?")]
     last = prompt("Pairs: {pairs}\nQuestion: {question}")
     return answering(PRICE_ANSWER, last).invoke({"pairs": "\n".join(pairs), "question": PRICE}, config)

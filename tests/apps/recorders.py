@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from apps.app import App, Field, Truth
@@ -70,7 +71,7 @@ def _run_langchain(app: App, way: str, recorder: str, receiver: Receiver) -> Any
     if recorder == "handler":
         handler = CallbackHandler(receiver)
         shown = app.run({"callbacks": [handler]}, way)
-        _diagnose(handler.stats(), receiver)
+        _diagnose(handler.stats, receiver)
         return shown
     if recorder == BLOCK:
         with record(receiver, question=app.truths[0].question) as turn:
@@ -81,12 +82,13 @@ def _run_langchain(app: App, way: str, recorder: str, receiver: Receiver) -> Any
         return app.run({}, way)
     finally:
         detach()
-        _diagnose(handler.stats(), receiver)
+        _diagnose(handler.stats, receiver)
 
 
-def _diagnose(stats: dict[str, int], receiver: Receiver) -> None:
-    if stats["without_root"]:
-        receiver.diagnoses.append(f"{stats['without_root']} runs outside of any chain are not recorded")
+def _diagnose(stats: Callable[[], dict[str, int]], receiver: Receiver) -> None:
+    receiver.records()  # what is no turn is counted when it is built
+    if stats()["without_root"]:
+        receiver.diagnoses.append(f"{stats()['without_root']} runs outside of any chain are not recorded")
 
 
 def check_shown(app: App, shown: Any) -> None:
@@ -120,6 +122,22 @@ def wrong(app: App, recorder: str, records: Sequence[Record], diagnoses: Sequenc
         fields = differences(truth, record)
         if fields and not (record.notes and allowed.issuperset(fields)):
             found.append(_about(f"wrong {', '.join(sorted(fields))}", [record], diagnoses))
+    return found
+
+
+def silent(app: App, sign: str, records: Sequence[Record], diagnoses: Sequence[str] = ()) -> list[str]:
+    """What is wrong with the records of a run and is not said by a sign: a note, or a diagnosis' cause."""
+    truths = (*app.truths, *app.parts)
+    wrong = [record for record in records if not any(not differences(truth, record) for truth in truths)]
+    found = [
+        _about(f"wrong without the note {sign!r}", [record], ())
+        for record in wrong
+        if not any(note.startswith(sign) for note in record.notes)
+    ]
+    missing = len(app.truths) - len(records) if not app.parts else len(app.parts) + 1 - len(records)
+    told = sum(f"  {sign}: " in diagnosis for diagnosis in diagnoses)
+    if missing > told:
+        found.append(_about(f"{missing} missing, {told} diagnosed as {sign!r}", records, diagnoses))
     return found
 
 
@@ -170,8 +188,12 @@ def _same_text(truth: Truth, given: str) -> bool:
     return all(mark not in given or any(mark in text for text in truth.contexts) for mark in MARKS.values())
 
 
+_LABEL = re.compile(r"Source [0-9]+:\n")
+
+
 def _plain(text: str) -> str:
-    return " ".join(text.split())
+    """A text's words; the number that an engine puts before a passage is not the passage's."""
+    return " ".join(_LABEL.sub("", text).split())
 
 
 def _about(what: str, records: Sequence[Record], diagnoses: Sequence[str]) -> str:

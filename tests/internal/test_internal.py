@@ -176,6 +176,18 @@ async def test_a_call_that_wants_to_exit_does_not_end_the_loop(kind: type[BaseEx
     executor.shutdown()
 
 
+def test_the_threads_of_an_executor_that_is_forgotten_end() -> None:
+    executor = DaemonExecutor(3, name="forgotten")
+    executor.submit(int).result(5)
+    threads = [one for one in threading.enumerate() if one.name.startswith("forgotten")]
+    assert len(threads) == 3
+    del executor
+    gc.collect()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads)
+
+
 def test_a_loop_thread_runs_until_it_is_joined() -> None:
     began, ended = threading.Event(), threading.Event()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from online.helpers import FAITHFUL, TestDraft, check_law, kind_judge, turn, yes
+from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge, turn, yes
 from steelyard.metrics import Faithfulness
 from steelyard.online import Monitor, Selection
 from steelyard.questions import Reply, Request
@@ -109,6 +109,44 @@ def test_a_judge_that_cancels_everything_is_noticed_and_healed(caplog: pytest.Lo
     assert stats.restarts == 1
     assert len(sink.evaluations) >= 8
     assert "it goes on" in caplog.text
+    monitor.close()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_turns_in_preparation_survive_a_restart_of_the_worker(masked: bool) -> None:
+    class Draft(TestDraft):
+        def build(self) -> Record | None:
+            # This runs in the loop's own thread, on the way to the queue.
+            if not self.built:
+                for task in asyncio.all_tasks():
+                    task.cancel()
+            return super().build()
+
+    def mask(record: Record) -> Record:
+        time.sleep(0.01)
+        return record
+
+    sink, judge = MemorySink(), SlowJudge(yes, seconds=0.02)
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=judge, sinks=[sink], mask=mask if masked else None, concurrency=4
+    )
+    for number in range(300):
+        made = turn(f"{number}")
+        draft = Draft(made, id=made.id) if number == 150 else TestDraft(made, id=made.id)
+        monitor.submit(draft if number % 50 == 0 else made)
+        if number % 30 == 0:
+            time.sleep(0.03)
+    stats = finished(monitor, turns=300)
+    assert stats.restarts == 1
+    # Only what was being judged at that moment may end with it.
+    assert not stats.skipped and sum(stats.dead.values()) <= 4
+    assert len(sink.by_record) == stats.evaluated == 300 - sum(stats.dead.values())
+    # All places to judge in are free again: four turns at a time, as before.
+    judge.peak = 0
+    for number in range(40):
+        monitor.submit(turn(f"later {number}"))
+    finished(monitor, turns=340)
+    assert judge.peak == 4
     monitor.close()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +14,8 @@ import pytest
 from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Faithfulness
-from steelyard.online import Monitor, Selection
-from steelyard.record import Context, Record
+from steelyard.online import Monitor, Selection, SpoolSettings
+from steelyard.record import Context, Record, TraceRef
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink
@@ -336,3 +338,51 @@ def test_masks_that_hang_do_not_use_up_the_threads_of_later_ones() -> None:
     release.set()
     assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 3})
     monitor.close()
+
+
+def test_who_listens_hears_of_every_turn_that_is_not_judged(tmp_path: Path) -> None:
+    heard: dict[str, str] = {}
+
+    def listen(trace: TraceRef | None, reason: str) -> None:
+        assert trace is not None and trace.trace_id is not None and trace.trace_id not in heard
+        heard[trace.trace_id] = reason
+
+    class Dies(Faithfulness):
+        def missing(self, record: Record) -> Any:
+            raise ValueError
+
+    number = itertools.count()
+
+    def submit(monitor: Monitor, **changes: Any) -> str:
+        record = traced(next(number), **changes)
+        monitor.submit(record)
+        assert record.trace is not None and record.trace.trace_id is not None
+        return record.trace.trace_id
+
+    full = Monitor(metrics=[], sinks=[], max_queue=1, judge=kind_judge())
+    full._run._half_started = True  # so that nothing is taken out
+    full.on_decision(listen)
+    submit(full)
+    kept_out = submit(full)
+    assert heard == {kept_out: "queue_full"}
+    full.close(0)
+
+    dying = Monitor(metrics=[Dies()], sinks=[], judge=kind_judge())
+    dying.on_decision(listen)
+    dead = submit(dying)
+    assert dying.flush(5) == 0
+    assert heard.pop(dead) == "ValueError"
+    dying.close(0)
+
+    settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False, max_bytes=2000)
+    storing = Monitor(metrics=[], sinks=[], spool=settings)
+    storing.on_decision(listen)
+    stored, large = submit(storing), submit(storing, answer="x" * 4000)
+    twice = submit(storing, id="twice"), submit(storing, id="twice")
+    assert storing.flush(5) == 0
+    assert {name: heard[name] for name in (stored, large, twice[1])} == {
+        stored: "spooled",
+        large: "spool_full",
+        twice[1]: "duplicate",
+    }
+    storing.close(0)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def check(counts: QueueCounts) -> None:
 
 
 def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
-    spool = opened(tmp_path / "spool.db")
+    spool = opened(tmp_path / "spool.db", keep=0)
     assert spool.put([spooled("a"), spooled("b"), spooled("a")]) == ["new", "new", "known"]
     first, second = spool.lease_turns(5)
     assert [first.turn, second.turn] == [spooled("a"), spooled("b")]
@@ -79,7 +80,7 @@ def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
     check(counts)
     assert (counts.evaluated, counts.dead, counts.undelivered) == (1, {"metric_error": 1}, 0)
     assert spool.put([spooled("a")]) == ["known"]
-    spool.prune(keep=0)
+    spool.prune()
     assert spool.put([spooled("a")]) == ["new"]
 
 
@@ -122,6 +123,36 @@ def test_a_lost_lease_finishes_nothing(tmp_path: Path) -> None:
     assert spool.finish(slow, result(slow)) is None
     assert not spool.dead_letter(slow, "late") and not spool.postpone(slow, 1)
     assert spool.finish(quick, result(quick)) is not None
+    check(spool.counts())
+
+
+def test_processes_with_different_leases_do_not_take_each_others_turns(tmp_path: Path) -> None:
+    clock = Clock()
+    patient = opened(tmp_path / "spool.db", clock=clock, lease_seconds=600)
+    hasty = opened(tmp_path / "spool.db", clock=clock, lease_seconds=2)
+    patient.put([spooled("a"), spooled("b")])
+    [long] = patient.lease_turns(1)
+    [short] = hasty.lease_turns(2)
+    done = patient.finish(long, result(long))
+    assert done is not None
+    assert hasty.lease_results(5) == []
+    clock.now += 3
+    [taken] = patient.lease_turns(5)
+    assert taken.turn == short.turn
+    assert hasty.lease_turns(5) == [] and hasty.lease_results(5) == []
+    clock.now += 601
+    assert hasty.lease_turns(5) and hasty.lease_results(5)
+
+
+def test_ids_of_finished_turns_are_forgotten_while_it_runs(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db", keep=50)
+    for number in range(60):
+        spool.put([spooled(f"{number}-{part}") for part in range(50)])
+        for leased in spool.lease_turns(50):
+            spool.dead_letter(leased, "late")
+    with closing(sqlite3.connect(tmp_path / "spool.db")) as file:
+        (rows,) = file.execute("SELECT COUNT(*) FROM turns").fetchone()
+    assert rows < 1100
     check(spool.counts())
 
 

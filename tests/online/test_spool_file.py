@@ -18,6 +18,7 @@ from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online.queue._turns import Leased, Selected
 from steelyard.record import Context
 from steelyard.scores import Evaluation
+from steelyard.sinks import JSONLSink, SQLiteSink
 from steelyard.testing import MemorySink
 
 pytestmark = pytest.mark.faults
@@ -160,3 +161,14 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_spool_and_results_in_one_file_are_refused(tmp_path: Path, there: bool) -> None:
+    path = tmp_path / "steelyard.db"
+    if there:
+        Spool(path).close()
+    for sink in (SQLiteSink(path), JSONLSink(path)):
+        with pytest.raises(ConfigurationError, match="cannot share one file"):
+            Monitor(metrics=[], sinks=[sink], spool=tmp_path / "." / "steelyard.db")
+    assert path.exists() == there

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from report.parts import NOON, results, turn
-from steelyard.view import LabelStore
+from steelyard.view import open_labels
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 SERVE = """
@@ -105,7 +105,7 @@ def test_pages_draw_fit_and_take_labels(
     assert view.locator("mark.lit").all_text_contents() == ["Paris is the capital of France."]
     picture(view, f"turn-{scheme}")
     assert view.evaluate("document.documentElement.scrollWidth") <= width
-    assert [(one.value, one.claim) for one in LabelStore(str(db))] == [("bad", None), ("not_supported", 0)]
+    assert [(one.value, one.claim) for one in open_labels(str(db))] == [("bad", None), ("not_supported", 0)]
     assert errors == []
 
 

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from report.parts import results, turn
 from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError
-from steelyard.view import Label, LabelStore
+from steelyard.view import Label, open_labels
 
 
 def test_labels_go_from_one_results_file_to_another(tmp_path: Path) -> None:
     here, there = (str(results(tmp_path / name, [turn(1, 0.5)])) for name in ("a.db", "b.db"))
-    LabelStore(here).put([Label(record_id="r1", value="bad", who="Ann", labelled_at=5.0, note="=1+1")])
+    open_labels(here).put([Label(record_id="r1", value="bad", who="Ann", labelled_at=5.0, note="=1+1")])
     file = str(tmp_path / "labels.csv")
     run = CliRunner()
     assert run.invoke(build(), ["labels", "export", file, "--db", here]).exit_code == 0
@@ -23,7 +23,7 @@ def test_labels_go_from_one_results_file_to_another(tmp_path: Path) -> None:
         opened.write("nonsense\n")
     done = run.invoke(build(), ["labels", "import", file, "--db", there])
     assert done.exit_code == 1 and "stored 1 of 1" in done.stdout
-    assert list(LabelStore(there)) == list(LabelStore(here))
+    assert list(open_labels(there)) == list(open_labels(here))
 
 
 def test_an_open_address_without_a_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

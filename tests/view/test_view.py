@@ -18,12 +18,10 @@ from report.parts import NOON, results, turn
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.view import (
     Label,
-    LabelStore,
-    TurnFilter,
     app,
     export_labels,
     import_labels,
-    list_turns,
+    open_labels,
 )
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202eevil"
@@ -62,31 +60,6 @@ async def csrf(http: httpx.AsyncClient) -> dict[str, str]:
 
 def label(**changes: object) -> dict[str, object]:
     return {"record_id": "r1", "value": "good", "who": "Ann", "metric": None, "claim": None, **changes}
-
-
-@pytest.mark.parametrize(
-    ("wanted", "ids"),
-    [
-        (TurnFilter(), ["r9", "r8", "r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"]),
-        (TurnFilter(status="not_passed"), ["r4", "r3", "r2", "r1", "r0"]),
-        (TurnFilter(status="failed"), ["r9"]),
-        (TurnFilter(version="v1", status="passed"), ["r7", "r5"]),
-        (TurnFilter(route="/other"), []),
-        (TurnFilter(tag="web", text="OWNED"), ["r9"]),
-        (TurnFilter(text="%"), []),
-        (TurnFilter(metric="faithfulness", judge="nobody"), []),
-    ],
-)
-def test_filters_find_their_turns(db: str, wanted: TurnFilter, ids: list[str]) -> None:
-    assert [row.record_id for row in list_turns(db, wanted)] == ids
-
-
-def test_pages_by_key_meet_without_a_gap_when_turns_are_added(db: str) -> None:
-    first = list_turns(db, TurnFilter(), limit=4)
-    results(Path(db), [turn(20, 0.5, at=NOON + 100)])
-    second = list_turns(db, TurnFilter(), before=first[-1].key, limit=4)
-    assert [row.record_id for row in second] == ["r5", "r4", "r3", "r2"]
-    assert [row.record_id for row in list_turns(db, TurnFilter(), after=first[0].key)] == ["r20"]
 
 
 async def test_every_page_is_served_with_a_policy_and_hostile_text_stays_text(db: str) -> None:
@@ -132,7 +105,7 @@ async def test_a_label_is_stored_with_who_and_when_and_can_be_taken_back(db: str
         claim = label(metric="faithfulness", claim=1, value="not_supported", note="no source")
         for body in (label(), label(value="bad"), claim):
             assert (await http.post("/api/labels", json=body, headers=headers)).status_code == 200
-        stored = LabelStore(db).of("r1")
+        stored = open_labels(db).of("r1")
         assert [(one.value, one.who, one.claim) for one in stored] == [
             ("bad", "Ann", None),
             ("not_supported", "Ann", 1),
@@ -140,7 +113,7 @@ async def test_a_label_is_stored_with_who_and_when_and_can_be_taken_back(db: str
         assert stored[0].labelled_at > NOON
         assert "no source" in (await http.get("/turn?id=r1")).text
         await http.post("/api/labels", json=label(value="none"), headers=headers)
-        assert [one.claim for one in LabelStore(db).of("r1")] == [1]
+        assert [one.claim for one in open_labels(db).of("r1")] == [1]
     assert mode(db) == before == 0o600
 
 
@@ -171,7 +144,7 @@ async def test_a_label_is_refused_from_elsewhere_and_when_it_is_not_one(db: str)
     async with client(db, read_only=True) as http:
         answer = await http.post("/api/labels", json=label(), headers=await csrf(http))
         assert answer.status_code == 403
-    assert list(LabelStore(db)) == []
+    assert list(open_labels(db)) == []
 
 
 async def test_a_database_that_goes_and_comes_back_is_said_and_shown(db: str, tmp_path: Path) -> None:
@@ -221,7 +194,7 @@ def test_a_line_that_is_no_label_is_told_and_the_others_stay() -> None:
 
 
 def test_an_older_word_does_not_replace_a_later_one(db: str) -> None:
-    store = LabelStore(db)
+    store = open_labels(db)
     later = Label(record_id="r1", value="bad", who="Ann", labelled_at=2.0)
     assert store.put([later]) == 1
     assert store.put([Label(record_id="r1", value="good", who="Ann", labelled_at=1.0)]) == 0

@@ -10,7 +10,7 @@ from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
-from langchain_core.tools import create_retriever_tool, tool
+from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langchain_parts import (
     BERLIN,
     PARIS,
@@ -97,12 +97,55 @@ def test_text_of_a_named_tool_is_context(receiver: Receiver) -> None:
     assert texts(receiver.record.contexts) == [PARIS.page_content, SEINE.page_content]
 
 
-def test_text_of_an_unnamed_tool_is_not(receiver: Receiver, config: Any) -> None:
+def test_text_of_a_tool_that_searches_by_its_name_counts_with_a_note(receiver: Receiver, config: Any) -> None:
     create_agent(searching(), [search]).invoke(user(), config)
+    assert texts(receiver.record.contexts) == [PARIS.page_content, SEINE.page_content]
+    (note,) = receiver.record.notes
+    assert note == "contexts: the text of tool 'search' counts, as its name says that it searches"
+
+
+def test_text_of_any_other_tool_is_not_context(receiver: Receiver, config: Any) -> None:
+    @tool
+    def gazetteer(query: str) -> str:
+        """Knows places."""
+        return PARIS.page_content
+
+    create_agent(says(calls("gazetteer", query="capital"), ANSWER), [gazetteer]).invoke(user(), config)
     assert receiver.record.contexts == ()
     assert receiver.record.notes == (
-        "tool 'search' returned text; name it in tool_contexts if that is context",
+        "tool 'gazetteer' returned text; name it in tool_contexts if that is context",
     )
+
+
+def test_where_tools_are_named_no_other_counts_by_its_name(receiver: Receiver) -> None:
+    handler = CallbackHandler(receiver, tool_contexts=["gazetteer"])
+    create_agent(searching(), [search]).invoke(user(), using(handler))
+    assert receiver.record.contexts == ()
+
+
+def test_a_searching_tool_that_asks_a_model_returns_a_reply_and_not_a_passage(
+    receiver: Receiver, config: Any
+) -> None:
+    @tool
+    def search_expert(query: str) -> str:
+        """Asks an expert."""
+        return str(says("The expert says that it is Paris.").invoke(query).content)
+
+    agent = create_agent(says(calls("search_expert", query="capital"), ANSWER), [search_expert])
+    agent.invoke(user(), config)
+    assert receiver.record.contexts == ()
+
+
+def test_an_error_of_a_searching_tool_is_not_a_passage(receiver: Receiver, config: Any) -> None:
+    @tool
+    def search_index(query: str) -> str:
+        """Searches."""
+        raise ToolException("The index cannot be reached at the moment.")
+
+    search_index.handle_tool_error = True
+    agent = create_agent(says(calls("search_index", query="capital"), ANSWER), [search_index])
+    agent.invoke(user(), config)
+    assert receiver.record.contexts == ()
 
 
 def test_tools_in_parallel(receiver: Receiver, config: Any) -> None:

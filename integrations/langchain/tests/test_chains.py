@@ -353,10 +353,10 @@ def test_a_model_called_past_the_framework(receiver: Receiver, config: Any) -> N
     assert record.notes == ("no model run was seen in this turn",)
 
 
-def test_a_model_or_retriever_on_its_own_is_no_turn(receiver: Receiver, config: Any) -> None:
+def test_a_model_or_retriever_on_its_own_is_not_a_turn(receiver: Receiver, config: Any) -> None:
     Shelf().invoke(QUESTION, config)
     says("Hello.").invoke(QUESTION, config)
-    assert receiver.drafts == []
+    assert receiver.records == []
 
 
 def test_retriever_error(receiver: Receiver, config: Any) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, TypedDict
 
-import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
@@ -13,7 +11,7 @@ from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, ca
 from langgraph.graph import END, START, StateGraph
 
 from steelyard.record import Record
-from steelyard_langchain import CallbackHandler, attach, detach
+from steelyard_langchain import attach, detach
 
 GRADER = ChatPromptTemplate.from_template(
     "You are a grader. Is it relevant, yes or no?\n{document}\n{question}"
@@ -43,18 +41,6 @@ def test_a_chain_that_writes_a_query_and_returns_documents_is_not_a_turn(
     imagined = ChatPromptTemplate.from_template("Write a passage on {question}") | says("Rome is old.")
     (imagined | (lambda message: str(message.content)) | Shelf()).invoke({"question": QUESTION}, config)
     assert (len(receiver.drafts), receiver.records) == (1, [])
-
-
-def test_calls_outside_of_a_chain_are_counted_and_said_once(
-    receiver: Receiver, caplog: pytest.LogCaptureFixture
-) -> None:
-    handler = CallbackHandler(receiver)
-    with caplog.at_level(logging.INFO, "steelyard.langchain"):
-        for _ in range(2):
-            says("Paris.").invoke(QUESTION, {"callbacks": [handler]})
-    assert (receiver.records, handler.stats()["without_root"]) == ([], 2)
-    (line,) = caplog.messages
-    assert "with record(...)" in line
 
 
 def test_a_summary_under_a_telling_name_is_not_a_passage(receiver: Receiver, config: Any) -> None:

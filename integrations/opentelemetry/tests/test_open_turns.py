@@ -19,9 +19,9 @@ from steelyard_opentelemetry.spans._parsed import ParsedSpan
 KNOWN = "openinference.instrumentation.langchain"
 
 
-def table(**more: int) -> OpenTurns:
+def table(*, patient: bool = False, **more: int) -> OpenTurns:
     limits = {"max_traces": 100, "max_spans": 1000, **more}
-    return OpenTurns(quiet=1.0, ttl=60.0, read=TurnExtractor().candidates, **limits)
+    return OpenTurns(quiet=1.0, ttl=60.0, read=TurnExtractor().candidates, patient=patient, **limits)
 
 
 def begin(traces: OpenTurns, found: Span, now: float) -> None:

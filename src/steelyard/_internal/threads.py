@@ -14,6 +14,7 @@ import itertools
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
@@ -81,6 +82,8 @@ class DaemonExecutor(ThreadPoolExecutor):
             self._jobs.put(None)
             raise
         self._pid = os.getpid()
+        # Threads hold the queue alone: an executor that is forgotten rather than shut down lets them go too.
+        weakref.finalize(self, _let_go, self._jobs, self._workers + self._spares).atexit = False
 
     def submit(
         self, fn: Callable[_Args, _Result], /, *args: _Args.args, **kwargs: _Args.kwargs
@@ -136,8 +139,7 @@ class DaemonExecutor(ThreadPoolExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the threads end after what is queued; a later call starts others. Never waits: one may hang."""
         if self._pid == os.getpid():
-            for _ in range(self._workers + self._replaced):
-                self._jobs.put(None)
+            _let_go(self._jobs, self._workers + self._replaced)
         self._pid = 0
 
     def _given_up(self, future: Future[_Result]) -> None:
@@ -163,6 +165,11 @@ class DaemonExecutor(ThreadPoolExecutor):
         number = next(self._numbers)
         name = f"{self._name}-{number}" if number else self._name
         threading.Thread(target=_work, args=(self._jobs,), name=name, daemon=True).start()
+
+
+def _let_go(jobs: _Jobs, threads: int) -> None:
+    for _ in range(threads):
+        jobs.put(None)
 
 
 def _work(jobs: _Jobs) -> None:

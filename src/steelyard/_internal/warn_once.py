@@ -45,3 +45,7 @@ class WarnOnce:
         self._known[kind] = None
         self._logger.log(level, message, *args, exc_info=exc_info)
         return True
+
+    def over(self, kind: Hashable) -> bool:
+        """A problem has passed, and is logged again when it comes back; says whether it had been logged."""
+        return self._known.pop(kind, self) is None

@@ -19,9 +19,9 @@ from steelyard.cli._words import printable
 from steelyard.errors import SteelyardError
 
 _COMMANDS = (
-    *("demo", "score", "records", "report", "serve", "labels"),
+    *("demo", "score", "records", "report", "serve", "label", "labels", "calibrate"),
+    *("alarms", "dashboards", "golden", "test", "compare", "collect", "backfill"),
     *("run", "doctor", "judge", "config", "worker", "prune"),
-    *("golden", "test", "compare"),
 )
 _USAGE = 2
 _INTERRUPTED = 130

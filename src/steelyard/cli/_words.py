@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard.scores import Score, Verdict
-
-_BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
+from steelyard.scores import BAD_WHEN_TRUE, Score, Verdict
 
 
 def worst_verdict(score: Score) -> Verdict | None:
@@ -24,13 +22,13 @@ def worst_verdict(score: Score) -> Verdict | None:
 
 
 def _is_against(verdict: Verdict) -> bool:
-    return isinstance(verdict.value, bool) and verdict.value == (verdict.kind in _BAD_WHEN_TRUE)
+    return isinstance(verdict.value, bool) and verdict.value == (verdict.kind in BAD_WHEN_TRUE)
 
 
 def _probability_of_good(verdict: Verdict) -> float:
     if verdict.probability is None:
         return 0.5
-    return 1 - verdict.probability if verdict.kind in _BAD_WHEN_TRUE else verdict.probability
+    return 1 - verdict.probability if verdict.kind in BAD_WHEN_TRUE else verdict.probability
 
 
 def printable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from steelyard.online._default import default_monitor
 from steelyard.online._stats import Stats
+from steelyard.online.canaries._options import Canaries, CanaryReading, CanaryState
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._settings import Settings
 from steelyard.online.config._settings import load as load_settings
@@ -20,6 +21,9 @@ from steelyard.online.selection._suspicion import Suspicion
 
 __all__ = [
     "Budget",
+    "Canaries",
+    "CanaryReading",
+    "CanaryState",
     "Decision",
     "Monitor",
     "MonitorOptions",

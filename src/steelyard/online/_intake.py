@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Mapping
 
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
@@ -14,6 +15,7 @@ from steelyard.online._prepare import Preparer
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
+from steelyard.online.queue._ledger import FinalState
 from steelyard.online.queue._protocol import QueueFailed, Stored, TurnQueue
 from steelyard.online.queue._turns import Closed, Queued, Selected
 from steelyard.online.selection._budget import BudgetControl
@@ -23,6 +25,11 @@ _log = logging.getLogger("steelyard.online")
 _LOOK = 0.02
 _LINGER = 5.0
 _BATCH = 256
+_REFUSED: Mapping[Stored, tuple[FinalState, str]] = {
+    "known": ("skipped", "duplicate"),
+    "full": ("skipped", "spool_full"),
+    "broken": ("dead", "unstorable"),
+}
 
 
 class Intake:
@@ -60,6 +67,7 @@ class Intake:
             feedback=feedback,
             keep=options.spool is None,
         )
+        self._elsewhere = options.spool is not None and not options.spool.evaluate
         # Turns wait for their masks side by side, so that one slow call holds up no other turn.
         self._lanes = 1 if options.mask is None else options.concurrency
         self._turnstile = asyncio.Lock()
@@ -89,14 +97,24 @@ class Intake:
         while True:
             async with self._turnstile:
                 queue, places = await self._room()
-                batch = await self._next(places)
-                queue.give_back(places - len(batch))
+                batch: list[Queued] = []
+                try:
+                    batch = await self._next(places)
+                finally:
+                    queue.give_back(places - len(batch))
+            unsettled = {id(item): item for item in batch}
+            picked: list[Selected] = []
             try:
-                turns = await self._prepare_all(batch)
-                selected = [turn for turn in turns if isinstance(turn, Selected)]
-                if selected:
-                    await self._put(selected)
+                await self._prepare_all(batch, unsettled, picked)
+                if picked:
+                    await self._put(picked)
+                unsettled.clear()
+                picked.clear()
             finally:
+                # Cancelled, at the end of the program or to begin anew: the turns come again.
+                for turn in picked:
+                    self._preparer.undo(turn.record.id)
+                self._inbox.put_back([*unsettled.values()])
                 queue.give_back(len(batch))
 
     async def _room(self) -> tuple[TurnQueue, int]:
@@ -117,27 +135,32 @@ class Intake:
                 await self._news.wait()
         return taken
 
-    async def _prepare_all(self, batch: list[Queued]) -> list[Selected | Closed]:
-        if self._lanes == 1:
-            return [await self._prepare(item) for item in batch]
-        return await asyncio.gather(*map(self._prepare, batch))
+    async def _prepare_all(
+        self, batch: list[Queued], unsettled: dict[int, Queued], picked: list[Selected]
+    ) -> None:
+        if self._lanes > 1:
+            await asyncio.gather(*(self._prepare(item, unsettled, picked) for item in batch))
+            return
+        for item in batch:
+            await self._prepare(item, unsettled, picked)
 
-    async def _prepare(self, item: Queued) -> Selected | Closed:
+    async def _prepare(self, item: Queued, unsettled: dict[int, Queued], picked: list[Selected]) -> None:
         """Prepare a turn; where it ends here, that is entered into the ledger."""
         turn: Selected | Closed
         try:
             with unrecorded():
                 turn = await self._preparer.prepare(item)
         except BaseException as error:
-            turn = Closed("dead", type(error).__name__)
             if _is_asked_to_end(error):
-                self._inbox.close_turn(turn)
                 raise
+            turn = Closed("dead", type(error).__name__)
             self._warn(turn.reason, "a turn could not be prepared for evaluation: %s", error_place(error))
-        if isinstance(turn, Closed):
-            self._inbox.close_turn(turn)
-            self._inbox.decided(item.turn, turn.reason)
-        return turn
+        if isinstance(turn, Selected):
+            picked.append(turn)
+            return
+        del unsettled[id(item)]
+        self._inbox.close_turn(turn)
+        self._inbox.decided(item.turn, turn.reason)
 
     async def _put(self, turns: list[Selected]) -> None:
         queue = self._queue if self._queue.works else self._fallback
@@ -152,17 +175,17 @@ class Intake:
         """Enter what became of turns into the ledger and the budget."""
         for turn, outcome in zip(turns, stored, strict=True):
             if outcome != "new":
+                state, reason = _REFUSED[outcome]
                 self._budget.release(turn.record.id)
-                self._inbox.decided(turn.record, outcome)
+                self._inbox.settle(state, reason)
+                self._inbox.decided(turn.record, reason)
             elif durable:
                 # Another process may judge it, and nobody here would hear what it cost.
                 self._budget.hand_over(turn.record.id)
-        settle = self._inbox.settle
+                if self._elsewhere:
+                    self._inbox.decided(turn.record, "spooled")
         if durable:
-            settle("spooled", count=stored.count("new"))
-        settle("skipped", "duplicate", count=stored.count("known"))
-        settle("skipped", "spool_full", count=stored.count("full"))
-        settle("dead", "unstorable", count=stored.count("broken"))
+            self._inbox.settle("spooled", count=stored.count("new"))
 
 
 def _is_asked_to_end(error: BaseException) -> bool:

@@ -84,7 +84,11 @@ class Preparer:
             return Closed("skipped", reason)
         # Before the mask, which takes its time: an equal turn may come meanwhile.
         self._latest[record.id] = None
-        masked = await self._masker.apply(record)
+        try:
+            masked = await self._masker.apply(record)
+        except BaseException:
+            self.undo(record.id)
+            raise
         if masked is None:
             self._budget.release(record.id)
             return Closed("skipped", "mask_failed")
@@ -93,6 +97,11 @@ class Preparer:
         if metadata is not masked.metadata:
             masked = masked.replace(metadata=metadata)
         return Selected(masked, position, rate, requeue)
+
+    def undo(self, record_id: str) -> None:
+        """A picked turn does not get into the queue now, and may come again."""
+        self._budget.release(record_id)
+        self._latest.pop(record_id, None)
 
     def _worth_keeping(
         self, item: Queued, record: Record, position: float, decision: Decision

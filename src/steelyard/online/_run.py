@@ -75,6 +75,13 @@ class Run:
         if self._thread is None:
             self._start()
 
+    def ask_canaries(self, count: int) -> None:
+        """Have canaries asked now, in the background loop."""
+        self.start()
+        if self._thread is not None and self.worker.canaries is not None:
+            self.worker.canaries.expect(count)
+            self._thread.call(self.worker.canaries.wake)
+
     def stop(self) -> None:
         """Take no more turns, and let the threads end; does not wait for them."""
         self.inbox.closed = True

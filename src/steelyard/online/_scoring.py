@@ -25,7 +25,7 @@ async def score(
         return Evaluation(
             record_id=record.id, scores=(), record=record, trace=record.trace, evaluated_at=time.time()
         )
-    return await evaluate_one(
+    evaluation = await evaluate_one(
         record,
         metrics,
         judge=judge,
@@ -34,6 +34,7 @@ async def score(
         deadline=time.monotonic() + options.deadline,
         inclusion=inclusion,
     )
+    return evaluation if options.calibration is None else options.calibration.apply(evaluation)
 
 
 def worth_waiting(evaluation: Evaluation) -> bool:

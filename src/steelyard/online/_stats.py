@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from steelyard.judge.middleware import Cache, CircuitBreaker, CircuitState, layers
+from steelyard.online.canaries._options import CanaryReading
 from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.queue._protocol import QueueCounts
 from steelyard.questions import Judge
@@ -54,6 +55,8 @@ class Stats:
     """By judge: what its breaker does with the next request; the worst state where one name has several."""
     cache_hits: int
     """Replies that came out of the judges' caches instead of from a judge."""
+    canaries: CanaryReading | None = None
+    """What probes with a known answer say of the judge; None where none are asked."""
 
 
 def breakers_of(judges: Iterable[Judge]) -> dict[str, CircuitState]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
+from collections import defaultdict
 from functools import partial
 
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._intake import Intake
 from steelyard.online._scoring import score, worth_waiting
+from steelyard.online.canaries._watch import canaries_of
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._feedback import Feedback
@@ -42,9 +45,17 @@ class Worker:
     ) -> None:
         self._options = options
         self._delivery = delivery
-        self._budget = BudgetControl(turns_per_minute=options.throttle or None, budget=options.budget)
+        self._budget = BudgetControl(
+            turns_per_minute=options.throttle or None,
+            budget=options.budget,
+            shared=options.spool is not None,
+        )
+        self._inbox = inbox
         self._memory = MemoryQueue(inbox, capacity=options.concurrency)
         self._warn = WarnOnce(_log)
+        # Sinks may settle results after the worker has begun anew.
+        self._settled: defaultdict[TurnQueue, asyncio.Queue[Undelivered]] = defaultdict(asyncio.Queue)
+        self.canaries = canaries_of(options)
         self.spool = SQLiteQueue(options.spool) if options.spool else None
         self.intake = Intake(
             options,
@@ -85,6 +96,8 @@ class Worker:
                     group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())
                     group.create_task(self._delivery.watch())
+                    if self.canaries is not None:
+                        group.create_task(self.canaries.run())
             finally:
                 await self._close()
 
@@ -92,9 +105,12 @@ class Worker:
         """Serve a queue that may fail; open it again after a while, until it works."""
         pause = _FIRST_PAUSE
         while True:
+            began = time.monotonic()
             if queue.works:
-                pause = _FIRST_PAUSE
                 await self._serve(queue)
+            # One that opens and fails at its first write, as on a full disk, is not tried ever faster.
+            if time.monotonic() - began > _LONGEST_PAUSE:
+                pause = _FIRST_PAUSE
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
             with contextlib.suppress(QueueFailed):
@@ -109,7 +125,7 @@ class Worker:
                 if elsewhere:
                     await queue.failed()
                 async with asyncio.TaskGroup() as group:
-                    settled: asyncio.Queue[Undelivered] = asyncio.Queue()
+                    settled = self._settled[queue]
                     helping = [_renew(queue, held), _confirm(queue, held, settled)]
                     helpers = [group.create_task(one) for one in helping]
                     await self._judge(queue, held, settled)
@@ -178,18 +194,21 @@ class Worker:
         kind = type(error).__name__
         self._warn(kind, "a turn could not be evaluated: %s", error_place(error))
         if isinstance(leased, Leased):
-            self._budget.release(leased.turn.record.id)
-            await queue.dead_letter(leased, kind)
+            await self._budget.give_up(queue, leased)
+            if await queue.dead_letter(leased, kind):
+                self._inbox.decided(leased.turn.record, kind)
 
     async def _evaluate(self, queue: TurnQueue, leased: Leased) -> Undelivered | None:
         """Judge a leased turn; its result, unless the turn goes back into the queue."""
         turn = leased.turn
-        if (wait := self._budget.ask(turn.record.id)) and await queue.postpone(leased, wait):
+        if (wait := await self._budget.ask(queue, leased)) and await queue.postpone(leased, wait):
             return None
         evaluation = await score(
             self._options, turn.record, sampling_position=turn.sampling_position, rate=turn.rate
         )
-        self._budget.correct(turn.record.id, evaluation.usage)
+        await self._budget.settle(queue, leased, evaluation.usage)
+        if self.canaries is not None:
+            self.canaries.turn_judged()
         if worth_waiting(evaluation) and leased.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
             if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):

@@ -17,11 +17,21 @@ from pathlib import Path
 from steelyard._internal.lifecycle import on_fork
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
+from steelyard.calibration import Calibration
+from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
 from steelyard.online._run import Run
 from steelyard.online._stats import Stats, breakers_of, cache_hits_of
-from steelyard.online.config._defaults import choose_budget, choose_parts, choose_selection, choose_spool
+from steelyard.online.canaries._options import Canaries
+from steelyard.online.config._defaults import (
+    choose_budget,
+    choose_calibration,
+    choose_canaries,
+    choose_parts,
+    choose_selection,
+    choose_spool,
+)
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._plain import PlainOptions
 from steelyard.online.config._settings import load
@@ -83,6 +93,8 @@ class Monitor:
         throttle: float | None = None,
         budget: Budget | None = None,
         spool: str | Path | SpoolSettings | None = None,
+        calibration: str | Path | Calibration | None = None,
+        canaries: Canaries | float | None = None,
     ) -> None:
         """Check the options; nothing is started yet.
 
@@ -113,6 +125,10 @@ class Monitor:
             throttle: Turns judged per minute at most; 0 for no limit.
             budget: What judging may use up per hour and day.
             spool: A file that keeps picked turns until they are judged and delivered, whatever crashes.
+            calibration: What people's labels say of the judge's scores, or the file of it that
+                `steelyard calibrate` wrote: scores carry calibrated values beside their own.
+            canaries: Probes with a known answer, asked beside turns to notice when the judge changes:
+                `Canaries`, or their share, such as .02. None are asked by default.
 
         Raises:
             ConfigurationError: If an option cannot mean what was given.
@@ -130,6 +146,8 @@ class Monitor:
             mask=mask,
             budget=choose_budget(settings) if budget is None else budget,
             spool=choose_spool(settings, spool),
+            calibration=choose_calibration(settings, calibration),
+            canaries=choose_canaries(settings, canaries),
             **plain,
         )
         """The options in force: those given in code, those of settings, and defaults."""
@@ -239,7 +257,20 @@ class Monitor:
             spool=run.worker.spool.counts() if run.worker.spool else None,
             breakers=breakers_of(self._judges()),
             cache_hits=cache_hits_of(self._judges()),
+            canaries=run.worker.canaries.reading if run.worker.canaries else None,
         )
+
+    def ask_canaries(self, count: int = 100) -> None:
+        """Ask so many canaries now, in the background, e.g. when scores have fallen: was it the judge?
+
+        `stats().canaries.cause_of_fall` says so once `stats().canaries.waiting` is 0.
+
+        Raises:
+            ConfigurationError: If this Monitor has no canaries.
+        """
+        if self.options.canaries is None:
+            raise ConfigurationError("this Monitor asks no canaries; give it canaries=.02")
+        self._run.ask_canaries(count)
 
     def on_evaluation(self, callback: Callback) -> Callable[[], None]:
         """Have every finished Evaluation passed to a function, in a background thread of its own.
@@ -255,8 +286,8 @@ class Monitor:
         """Have a function hear of every turn that is decided not to be judged, at once.
 
         It is called with the turn's trace and the reason, in the thread that decided, which may be the
-        application's: it must only take note, and not call this Monitor. Turns that do not fit into the queue
-        are not told.
+        application's: it must only take note, and not call this Monitor. The reason is one of those of
+        `Stats.skipped` or `Stats.dead`, or `spooled` where another process judges the turn.
 
         Returns:
             A function that ends it.

@@ -7,6 +7,7 @@ answer length, are measured in the same way: what does not beat them has not rea
 """
 
 from steelyard.probing._advice import advice
+from steelyard.probing._asking import Asked, Given, ask
 from steelyard.probing._baselines import LengthJudge, OverlapJudge, baselines
 from steelyard.probing._check import CheckRun, check_judge
 from steelyard.probing._figures import Accuracy, Bin, Calibration, Change, JudgeCheck
@@ -14,16 +15,19 @@ from steelyard.probing._probes import Probe, ProbeSet, load_probes
 
 __all__ = [
     "Accuracy",
+    "Asked",
     "Bin",
     "Calibration",
     "Change",
     "CheckRun",
+    "Given",
     "JudgeCheck",
     "LengthJudge",
     "OverlapJudge",
     "Probe",
     "ProbeSet",
     "advice",
+    "ask",
     "baselines",
     "check_judge",
     "load_probes",

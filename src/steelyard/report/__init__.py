@@ -10,17 +10,28 @@ HTML file, in a terminal or in a notebook.
 from steelyard.report._build import build_figures
 from steelyard.report._reasons import reason_of
 from steelyard.report._report import Report, report
-from steelyard.report._sqlite import SQLiteResults
 from steelyard.report.html import render_html
-from steelyard.report.queries import ResultsReader, Scope
+from steelyard.report.labels import Label, LabelStore, LabelValue
+from steelyard.report.queries import MonitorRun, ResultsReader, Scope
+from steelyard.report.stores import SQLiteLabels, SQLiteResults, open_labels, open_results
 from steelyard.report.terminal import print_figures
+from steelyard.report.turns import TurnFilter, TurnRow
 
 __all__ = [
+    "Label",
+    "LabelStore",
+    "LabelValue",
+    "MonitorRun",
     "Report",
     "ResultsReader",
+    "SQLiteLabels",
     "SQLiteResults",
     "Scope",
+    "TurnFilter",
+    "TurnRow",
     "build_figures",
+    "open_labels",
+    "open_results",
     "print_figures",
     "reason_of",
     "render_html",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard.report._text import one_line
-from steelyard.report.queries import Funnel
+from steelyard.report.queries import Funnel, MonitorRun
 
 _PLAIN = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
 
@@ -43,6 +43,16 @@ def funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
         spooled=sums["spooled"],
         abandoned=sums["abandoned"],
     )
+
+
+def run_of(
+    run: str, host: str, pid: int, started_at: float, updated_at: float, counts: str
+) -> MonitorRun | None:
+    """One Monitor from its row; None if its counts cannot be read."""
+    found = funnel_of([(started_at, updated_at, counts)])
+    if found is None:
+        return None
+    return MonitorRun(run=run, host=host, pid=pid, started_at=started_at, updated_at=updated_at, counts=found)
 
 
 def _most_frequent(counts: Counter[str]) -> dict[str, int]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.report._build import build_figures
-from steelyard.report._sqlite import SQLiteResults
 from steelyard.report.figures import ReportFigures
 from steelyard.report.html import render_html
 from steelyard.report.period import moment
 from steelyard.report.queries import Scope
+from steelyard.report.stores import open_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,10 +89,10 @@ def report(
     tag: str | None = None,
     by: str | None = None,
 ) -> Report:
-    """Look at the results in a file that `SQLiteSink` wrote.
+    """Look at stored results.
 
     Args:
-        db: The file.
+        db: The path of a file that `SQLiteSink` wrote, or the address of another database.
         since: Only turns evaluated since then: `7d`, `24h`, or a date.
         until: Only turns evaluated before then.
         metric: Only this metric.
@@ -100,9 +100,9 @@ def report(
         by: Compare groups by `tag`, `judge`, `framework` or a metadata field such as `version`.
 
     Raises:
-        ConfigurationError: If the file cannot be read, or a time is not one.
+        ConfigurationError: If it cannot be read, or a time is not one.
     """
     now = time.time()
     scope = Scope(since=moment(since, now=now), until=moment(until, now=now), metric=metric, tag=tag)
-    with closing(SQLiteResults(db)) as reader:
+    with closing(open_results(db)) as reader:
         return Report(build_figures(reader, scope, by=by))

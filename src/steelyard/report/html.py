@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import MissingDependency
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._text import one_line, visible
-from steelyard.report._turns import TurnView, turn_view
+from steelyard.report._turn_view import TurnView, turn_view
 from steelyard.report.figures import MetricFigure, ReportFigures
 
 if TYPE_CHECKING:

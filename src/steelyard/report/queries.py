@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Direction, Evaluation, Outcome
 from steelyard.stats import Moments
 
@@ -137,6 +138,24 @@ class Funnel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MonitorRun:
+    """One Monitor from its start on, as it last stored its counts."""
+
+    run: str
+    """Names it."""
+    host: str
+    """The machine it runs on."""
+    pid: int
+    """Its process."""
+    started_at: float
+    """When it began, as Unix time."""
+    updated_at: float
+    """When counts were last stored."""
+    counts: Funnel
+    """What it did with every turn."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
     """One way in which scores were made."""
 
@@ -209,6 +228,47 @@ class ResultsReader(Protocol):
 
     def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
         """The latest scores of a metric, in order of time."""
+        ...
+
+    def runs(self, *, limit: int) -> list[MonitorRun]:
+        """The Monitors that stored their counts, the one that did so last first."""
+        ...
+
+    def evaluation(self, record_id: str) -> Evaluation | None:
+        """One turn with all its scores; None where there is none of this id.
+
+        Raises:
+            InvalidRecord: If what is stored is not an Evaluation.
+        """
+        ...
+
+    def turns(
+        self,
+        wanted: TurnFilter,
+        *,
+        before: tuple[float, str] | None = None,
+        after: tuple[float, str] | None = None,
+        limit: int = 50,
+    ) -> list[TurnRow]:
+        """A page of turns, newest first by time of evaluation, then by id.
+
+        Args:
+            wanted: Which turns.
+            before: Only turns older than the one with this key (`TurnRow.key`).
+            after: Only turns newer than the one with this key; the oldest of these are given.
+            limit: At most so many.
+        """
+        ...
+
+    def position(self) -> int:
+        """Where writing has got to: greater after every write, 0 where nothing was written yet."""
+        ...
+
+    def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
+        """What was written after a position, in order of writing, each with its own position.
+
+        A turn that was judged again comes again, at its new position only. Unreadable ones are left out.
+        """
         ...
 
     def close(self) -> None:

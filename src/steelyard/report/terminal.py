@@ -12,7 +12,7 @@ from rich.text import Text
 
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._text import one_line
-from steelyard.report._turns import turn_view
+from steelyard.report._turn_view import turn_view
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate

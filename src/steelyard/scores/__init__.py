@@ -11,6 +11,7 @@ from steelyard.scores._json import (
     score_to_dict,
 )
 from steelyard.scores._scores import (
+    BAD_WHEN_TRUE,
     Direction,
     Evaluation,
     Evidence,
@@ -22,6 +23,7 @@ from steelyard.scores._scores import (
 )
 
 __all__ = [
+    "BAD_WHEN_TRUE",
     "EVALUATION_SCHEMA",
     "Direction",
     "Evaluation",

@@ -26,7 +26,7 @@ def clean_score(score: Score) -> Score:
     if status == "scored" and value is None:
         status = "failed"
     lost = status is not score.status
-    chance = number(score.inclusion_probability)
+    chance, calibrated = number(score.inclusion_probability), number(score.calibrated_value)
     return replace(
         score,
         metric=text_of(score.metric),
@@ -42,6 +42,8 @@ def clean_score(score: Score) -> Score:
         threshold=number(score.threshold),
         direction=_word(score.direction, Direction, "higher"),
         inclusion_probability=chance if chance is not None and 0 < chance <= 1 else 1.0,
+        calibrated_value=calibrated if calibrated is not None and 0 <= calibrated <= 1 else None,
+        calibration=_optional(score.calibration),
         provenance=score.provenance if isinstance(score.provenance, Provenance) else None,
         id=text_of(score.id),
     )

@@ -13,6 +13,8 @@ from typing import Any, Literal
 from steelyard.record import Record, TraceRef
 
 Direction = Literal["higher", "lower"]
+BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
+"""Kinds of verdict whose yes speaks against the answer."""
 Outcome = Literal["scored", "not_applicable", "failed"]
 
 
@@ -145,6 +147,11 @@ class Score:
     """The probability with which this turn was picked for this metric, in (0, 1]."""
     provenance: Provenance | None = None
     """How the number was made."""
+    calibrated_value: float | None = None
+    """The probability, in 0..1, that people would call the turn good by this metric, whichever way is better;
+    None where no calibration was made for this metric and judge."""
+    calibration: str | None = None
+    """Version of the calibration that it comes from."""
     id: str = ""
     """Result id: the same record, metric, options, judge and wording give the same id, so sinks upsert."""
 

@@ -19,7 +19,7 @@ from steelyard.sinks.jsonl import JSONLSink
 from steelyard.sinks.sqlite import Pruned, SQLiteSink, prune
 
 if TYPE_CHECKING:
-    from steelyard.sinks.monitoring import observe_monitor
+    from steelyard.sinks.monitoring import observe_alarms, observe_monitor
     from steelyard.sinks.opentelemetry import OpenTelemetrySink
     from steelyard.sinks.vendors.datadog import DatadogSink
     from steelyard.sinks.vendors.langfuse import LangfuseSink
@@ -46,6 +46,7 @@ __all__ = [
     "Sink",
     "connect_readonly",
     "evaluation_of",
+    "observe_alarms",
     "observe_monitor",
     "prune",
     "read_evaluations",
@@ -63,6 +64,7 @@ __getattr__, __dir__ = lazy_exports(
         "MLflowSink": "steelyard.sinks.vendors.mlflow",
         "OpenTelemetrySink": "steelyard.sinks.opentelemetry",
         "PhoenixSink": "steelyard.sinks.vendors.phoenix",
+        "observe_alarms": "steelyard.sinks.monitoring",
         "observe_monitor": "steelyard.sinks.monitoring",
     },
     extras={"opentelemetry": ("opentelemetry-api", "opentelemetry")},

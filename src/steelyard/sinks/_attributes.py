@@ -42,6 +42,8 @@ JUDGE: Final = "steelyard.judge.name"
 EMBEDDER: Final = "steelyard.embedder.name"
 PROMPT_VERSION: Final = "steelyard.judge.prompt_version"
 CALIBRATED: Final = "steelyard.judge.calibrated"
+CALIBRATED_VALUE: Final = "steelyard.evaluation.calibrated_value"
+CALIBRATION: Final = "steelyard.evaluation.calibration"
 INPUT_TOKENS: Final = "steelyard.judge.input_tokens"
 """Not `gen_ai.usage.*`: tools that take those names add them to what the application itself used."""
 OUTPUT_TOKENS: Final = "steelyard.judge.output_tokens"
@@ -58,6 +60,8 @@ OUTCOMES: Final = "steelyard.evaluation.outcomes"
 WEIGHTED_SUM: Final = "steelyard.evaluation.weighted_sum"
 NEGATIVE_SUM: Final = "steelyard.evaluation.weighted_sum.negative"
 WEIGHT: Final = "steelyard.evaluation.weight"
+MOMENTS: Final = "steelyard.evaluation.weight_moments"
+PASSED_WEIGHT: Final = "steelyard.evaluation.passed_weight"
 TOKENS: Final = "steelyard.judge.tokens"
 REQUESTS: Final = "steelyard.judge.request.count"
 DECISIONS: Final = "steelyard.turns.decisions"
@@ -66,7 +70,12 @@ PENDING: Final = "steelyard.turns.pending"
 SINK_RESULTS: Final = "steelyard.sink.results"
 CACHE_HITS: Final = "steelyard.judge.cache.hits"
 BREAKER: Final = "steelyard.judge.breaker.open"
+BUDGET_LIMIT: Final = "steelyard.budget.limit"
+ALARM_FALLEN: Final = "steelyard.alarm.fallen"
 
+MOMENT: Final = "steelyard.moment"
+BUDGET: Final = "steelyard.budget.name"
+ALARM: Final = "steelyard.alarm.name"
 TOKEN_TYPE: Final = "steelyard.token.type"
 DECISION: Final = "steelyard.decision"
 OUTCOME: Final = "steelyard.outcome"
@@ -81,9 +90,11 @@ STABILITY: Final[Mapping[str, Stability]] = {
         (
             *(STATUS, CAUSE, PASSED, THRESHOLD, DIRECTION, OPTIONS, RESULT_ID, STANDARD_ERROR, INCLUSION),
             *(VERDICTS, VERDICTS_MISSING, METRIC_VERSION, JUDGE, EMBEDDER, PROMPT_VERSION, CALIBRATED),
+            *(CALIBRATED_VALUE, CALIBRATION),
             *(INPUT_TOKENS, OUTPUT_TOKENS, JUDGE_REQUESTS, JUDGE_SECONDS, JUDGE_COST, RECORD_ID),
             *(OUTCOMES, WEIGHTED_SUM, NEGATIVE_SUM, WEIGHT, TOKENS, REQUESTS, DECISIONS, TURNS, PENDING),
             *(SINK_RESULTS, CACHE_HITS, BREAKER, TOKEN_TYPE, DECISION, OUTCOME, SINK),
+            *(MOMENTS, PASSED_WEIGHT, BUDGET_LIMIT, ALARM_FALLEN, MOMENT, BUDGET, ALARM),
         ),
         "steelyard",
     ),

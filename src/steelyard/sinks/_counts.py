@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, runtime_checkable
 
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.scores import Evaluation, Score
 
 State = Literal["written", "refused", "left_out", "lost"]
@@ -73,7 +74,7 @@ class ScoreLedger:
         self._sink = sink
         self._counts: Counter[tuple[State, str]] = Counter()
         self._states: OrderedDict[Key, tuple[State, str]] = OrderedDict()
-        self._warned = False
+        self._warn = WarnOnce(_log)
 
     @property
     def counts(self) -> ScoreCounts:
@@ -112,11 +113,11 @@ class ScoreLedger:
         """Log, once, that every Score so far was left out or refused, and what to do about it."""
         counts = self.counts
         reasons = Counter({**counts.left_out}) + Counter(counts.refused)
-        if self._warned or counts.written or not reasons.total() >= at_least:
+        if counts.written or not reasons.total() >= at_least:
             return
-        self._warned = True
         reason = reasons.most_common(1)[0][0]
-        _log.warning(
+        self._warn(
+            "nothing arrives",
             "the sink %r has written none of %d scores (%s); %s",
             self._sink,
             reasons.total(),

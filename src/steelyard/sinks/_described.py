@@ -33,6 +33,8 @@ def event_attributes(score: Score, *, explanations: bool = True) -> dict[str, Va
         names.RESULT_ID: score.id or None,
         names.STANDARD_ERROR: score.standard_error,
         names.INCLUSION: score.inclusion_probability,
+        names.CALIBRATED_VALUE: score.calibrated_value,
+        names.CALIBRATION: score.calibration,
         names.VERDICTS: len(score.verdicts),
         names.VERDICTS_MISSING: sum(verdict.value is None for verdict in score.verdicts),
         **made_how(score),

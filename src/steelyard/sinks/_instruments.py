@@ -52,6 +52,14 @@ class Instruments:
             "The part of the weighted sum that comes from negative values, as magnitude.",
         )
         self._weight = meter.create_counter(names.WEIGHT, "1", "Sum of 1 / inclusion probability.")
+        self._moments = meter.create_counter(
+            names.MOMENTS,
+            "1",
+            "Sum of weight^2 * value^k, k = 0, 1, 2: the variance of the unbiased mean. Of values from 0 on.",
+        )
+        self._passed = meter.create_counter(
+            names.PASSED_WEIGHT, "1", "Sum of 1 / inclusion probability, by whether the threshold is met."
+        )
         self._tokens = meter.create_counter(names.TOKENS, "{token}", "Tokens used for judging, by type.")
         self._requests = meter.create_counter(names.REQUESTS, "{request}", "Requests sent to judges.")
 
@@ -83,7 +91,12 @@ class Instruments:
         self._score.record(score.value, result, context=context)
         weight = 1 / score.inclusion_probability
         self._weight.add(weight, labels, context=context)
+        if score.passed is not None:
+            self._passed.add(weight, {**labels, names.PASSED: score.passed}, context=context)
         if score.value >= 0:
             self._sum.add(score.value * weight, labels, context=context)
+            for power in range(3):
+                moment = weight * weight * score.value**power
+                self._moments.add(moment, {**labels, names.MOMENT: str(power)}, context=context)
         else:
             self._negative.add(-score.value * weight, labels, context=context)

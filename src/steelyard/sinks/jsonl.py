@@ -50,6 +50,11 @@ class JSONLSink:
         self._ledger = ScoreLedger(self.name)
 
     @property
+    def path(self) -> Path | None:
+        """The file; None where results go to a stream."""
+        return self._target if isinstance(self._target, Path) else None
+
+    @property
     def counts(self) -> ScoreCounts:
         """What became of the Scores this sink was given."""
         return self._ledger.counts

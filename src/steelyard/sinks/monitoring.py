@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
@@ -14,7 +15,7 @@ from steelyard import __version__ as VERSION
 from steelyard.sinks import _attributes as names
 from steelyard.sinks._sink import Monitored
 
-__all__ = ["observe_monitor"]
+__all__ = ["Alarming", "observe_alarms", "observe_monitor"]
 
 _Read = Callable[[Any], Iterable[Observation]]
 
@@ -33,11 +34,31 @@ def observe_monitor(monitor: Monitored, *, meter_provider: metrics.MeterProvider
     _gauges(meter_provider or metrics.get_meter_provider()).add(monitor)
 
 
+class Alarming(Protocol):
+    """Something that knows which alarms have gone off."""
+
+    @property
+    def fallen(self) -> Mapping[tuple[str, str], bool]:
+        """By the alarm's name and its metric: whether scores have fallen."""
+        ...
+
+
+def observe_alarms(alarms: Alarming, *, meter_provider: metrics.MeterProvider | None = None) -> None:
+    """Report which alarms have gone off as a metric, for as long as `alarms` lives.
+
+    Args:
+        alarms: What knows it.
+        meter_provider: Where to report to; the global one by default, also where it is set later.
+    """
+    _gauges(meter_provider or metrics.get_meter_provider()).alarms.add(alarms)
+
+
 class _Gauges:
     """The instruments of one provider: a second set of the same names would never be read."""
 
     def __init__(self, meter: metrics.Meter) -> None:
         self._monitors: WeakValueDictionary[int, Monitored] = WeakValueDictionary()
+        self.alarms: WeakSet[Alarming] = WeakSet()
         gauge, counter, read = meter.create_observable_gauge, meter.create_observable_counter, self._reading
         gauge(names.QUEUE_SIZE, [read(_queued)], "{turn}", "Turns waiting in memory.")
         gauge(names.PENDING, [read(_pending)], "{turn}", "Turns accepted and not finished.")
@@ -45,10 +66,35 @@ class _Gauges:
         counter(names.TURNS, [read(_outcomes)], "{turn}", "Accepted turns by what became of them.")
         counter(names.SINK_RESULTS, [read(_sinks)], "{evaluation}", "Evaluations by sink, written or lost.")
         counter(names.CACHE_HITS, [read(_cache_hits)], "{reply}", "Replies that came from the judge cache.")
-        gauge(names.BREAKER, [read(_breakers)], "1", "How many breakers keep questions from the judge.")
+        gauge(names.BUDGET_LIMIT, [self._limits], "{limit}", "What judging may use up, by limit.")
+        gauge(names.ALARM_FALLEN, [self._fallen], "{alarm}", "1 while an alarm says that scores have fallen.")
+        gauge(names.BREAKER, [read(_breakers)], "{breaker}", "Breakers that keep questions from the judge.")
 
     def add(self, monitor: Monitored) -> None:
         self._monitors[id(monitor)] = monitor
+
+    def _fallen(self, _: CallbackOptions) -> Iterable[Observation]:
+        """Each alarm of this process; of two that share a file and a name, the one that has gone off."""
+        found: dict[tuple[str, str], bool] = {}
+        for alarms in list(self.alarms):
+            for key, fallen in alarms.fallen.items():
+                found[key] = fallen or found.get(key, False)
+        return [
+            Observation(int(fallen), {names.ALARM: alarm, names.NAME: metric})
+            for (alarm, metric), fallen in found.items()
+        ]
+
+    def _limits(self, _: CallbackOptions) -> Iterable[Observation]:
+        """Each limit, of the Monitor with the highest: limits of several do not add up."""
+        limits: dict[str, float] = {}
+        for alive in self._monitors.valuerefs():
+            budget = getattr(getattr(alive(), "options", None), "budget", None)
+            if is_dataclass(budget):
+                for item in fields(budget):
+                    limit = getattr(budget, item.name)
+                    if isinstance(limit, int | float):
+                        limits[item.name] = max(limits.get(item.name, 0.0), float(limit))
+        return [Observation(limit, {names.BUDGET: name}) for name, limit in limits.items()]
 
     def _reading(self, read: _Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def callback(_: CallbackOptions) -> Iterable[Observation]:

@@ -13,6 +13,7 @@ here turn such samples into figures with intervals; they need numpy alone and re
 from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
 from steelyard.stats._difference import Difference, difference_of, paired_difference, unpaired_difference
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
+from steelyard.stats._flips import FlipAlarm
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
 from steelyard.stats._labels import auroc, cohen_kappa, corrected_mean
 from steelyard.stats._mean import FEW, Estimate, Moments, pass_rate, turns_needed, weighted_mean
@@ -27,6 +28,7 @@ __all__ = [
     "Difference",
     "Estimate",
     "FallAlarm",
+    "FlipAlarm",
     "GateTest",
     "MetricSummary",
     "Moments",

@@ -121,6 +121,23 @@ class FallAlarm:
         self._stakes = [0.0] * len(_BETS)
 
     @property
+    def stakes(self) -> tuple[float, ...]:
+        """What has become of the bets so far; with `n`, all that `resume` needs."""
+        return tuple(self._stakes)
+
+    def resume(self, n: int, stakes: Sequence[float]) -> None:
+        """Go on where another alarm with the same options stopped, in an earlier process say.
+
+        Raises:
+            ValueError: If these cannot be what such an alarm had.
+        """
+        known = all(math.isfinite(stake) and stake >= 0 for stake in stakes)
+        if n < 0 or len(stakes) != len(_BETS) or not known:
+            raise ValueError("this is not the state of a fall alarm")
+        self.n = n
+        self._stakes = [float(stake) for stake in stakes]
+
+    @property
     def evidence(self) -> float:
         """What a starting stake of 1 has become; at `1 / alpha` the alarm goes off."""
         return sum(self._stakes) / len(_BETS) + _kept(self.n)

@@ -4,19 +4,17 @@
 >>> application = app("steelyard.db")  # doctest: +SKIP
 """
 
+from steelyard.report import Label, LabelValue, open_labels
+from steelyard.report import SQLiteLabels as LabelStore
 from steelyard.view._app import app
 from steelyard.view._exchange import export_labels, import_labels
-from steelyard.view._labels import Label, LabelStore, LabelValue
-from steelyard.view._listing import TurnFilter, TurnRow, list_turns
 
 __all__ = [
     "Label",
     "LabelStore",
     "LabelValue",
-    "TurnFilter",
-    "TurnRow",
     "app",
     "export_labels",
     "import_labels",
-    "list_turns",
+    "open_labels",
 ]

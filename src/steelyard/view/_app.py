@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from steelyard.errors import ConfigurationError, MissingDependency
-from steelyard.sinks import connect_readonly
+from steelyard.report import open_results
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -25,7 +26,8 @@ def app(
     """An ASGI application that shows a results database, to be served or mounted.
 
     Args:
-        db: A file that `SQLiteSink` wrote; applications may go on writing to it.
+        db: The path of a file that `SQLiteSink` wrote, or the address of another database; applications may
+            go on writing to it.
         token: Whoever opens a page must give this, 16 characters at least. None: whoever can reach the
             server sees everything, so serve it on 127.0.0.1 only, or behind a check of your own.
         read_only: Take no labels.
@@ -33,7 +35,7 @@ def app(
             itself, and any name where a token is needed.
 
     Raises:
-        ConfigurationError: If the file is not there or not a results database, or the token is too short.
+        ConfigurationError: If there are no results there, or the token is too short.
         MissingDependency: If Starlette or Jinja2 is not installed.
     """
     try:
@@ -43,11 +45,14 @@ def app(
         if (error.name or "").partition(".")[0] not in ("starlette", "jinja2"):
             raise
         raise MissingDependency("starlette and jinja2", extra="serve") from None
-    path = os.path.abspath(os.fspath(db))
-    connect_readonly(path).close()
+    address = os.fspath(db)
+    if "://" not in address:
+        address = os.path.abspath(address)  # the process may change its folder
+    with closing(open_results(address)) as results:
+        name = results.name
     if hosts is None:
         hosts = () if token else _LOOPBACK
     elif not hosts:
         raise ConfigurationError("hosts must name at least one host, or be left out")
-    pages = Pages(path, read_only=read_only, asks_token=token is not None)
+    pages = Pages(address, name=name, read_only=read_only, asks_token=token is not None)
     return Guard(pages.application(), token=token, hosts=hosts, csrf=pages.csrf)

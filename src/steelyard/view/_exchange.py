@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from typing import Any, Literal, TextIO
 
 from steelyard.errors import InvalidRecord
-from steelyard.view._labels import Label
+from steelyard.report import Label
 
 _FIELDS = tuple(field.name for field in fields(Label))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")

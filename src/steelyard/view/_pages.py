@@ -14,7 +14,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from steelyard._internal.text import printable
-from steelyard.report import Scope, SQLiteResults, build_figures
+from steelyard.report import Scope, build_figures, open_results
 from steelyard.report.figures import MetricFigure, ReportFigures
 
 STATIC: Final = {
@@ -72,9 +72,9 @@ class FigureCache:
     page at most a twentieth of the time. Thread-safe; pages are made in threads.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, address: str) -> None:
         """Name the database."""
-        self._path = path
+        self._address = address
         self._lock = threading.Lock()
         self._made: OrderedDict[Scope, tuple[ReportFigures, float, float]] = OrderedDict()
         self._working: set[Scope] = set()
@@ -111,7 +111,7 @@ class FigureCache:
 
     def _make(self, scope: Scope) -> ReportFigures:
         start = time.monotonic()
-        with closing(SQLiteResults(self._path)) as reader:
+        with closing(open_results(self._address)) as reader:
             figures = build_figures(reader, scope, worst=0)
         with self._lock:
             now = time.monotonic()

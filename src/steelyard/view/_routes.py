@@ -19,13 +19,11 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.report import Scope
+from steelyard.report import Label, ResultsReader, Scope, TurnFilter, TurnRow, open_labels, open_results
 from steelyard.report.period import moment
+from steelyard.report.turns import STATUSES
 from steelyard.scores import Evaluation
-from steelyard.sinks import connect_readonly, evaluation_of
 from steelyard.view._guard import read_body
-from steelyard.view._labels import Label, LabelStore
-from steelyard.view._listing import STATUSES, TurnFilter, TurnRow, list_turns
 from steelyard.view._pages import STATIC, FigureCache, chart_of, environment, static_file
 from steelyard.view._turn import turn_page
 
@@ -50,12 +48,13 @@ def _told(page: Callable[[Pages, Request], Response]) -> Callable[[Pages, Reques
 class Pages:
     """All pages over one database."""
 
-    def __init__(self, path: str, *, read_only: bool, asks_token: bool) -> None:
+    def __init__(self, address: str, *, name: str, read_only: bool, asks_token: bool) -> None:
         """Name the database."""
         self.csrf = secrets.token_urlsafe(32)
-        self._path, self._read_only, self._asks_token = path, read_only, asks_token
-        self._figures = FigureCache(path)
-        self._labels = LabelStore(path)
+        self._address, self._name = address, name
+        self._read_only, self._asks_token = read_only, asks_token
+        self._figures = FigureCache(address)
+        self._labels = open_labels(address)
 
     def application(self) -> Starlette:
         """The routes. A page that reads the database runs in a thread; the loop never waits for a disk."""
@@ -74,7 +73,7 @@ class Pages:
 
     def render(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         """A page of a template."""
-        shared = {"root": request.scope.get("root_path", ""), "db": self._path, "csrf": self.csrf}
+        shared = {"root": request.scope.get("root_path", ""), "db": self._name, "csrf": self.csrf}
         page = environment().get_template(template)
         return HTMLResponse(page.render(**shared, read_only=self._read_only, **values), status_code=status)
 
@@ -102,7 +101,8 @@ class Pages:
         """The list of turns, newest first."""
         wanted = _filter(request)
         key = _key(request, "before")
-        rows = list_turns(self._path, wanted, before=key, limit=_PAGE + 1)
+        with self._open() as results:
+            rows = results.turns(wanted, before=key, limit=_PAGE + 1)
         asked = {name: value for name, value in asdict(wanted).items() if value}
         shown = rows[:_PAGE]
         older = _link(asked, shown[-1]) if len(rows) > _PAGE else ""
@@ -123,7 +123,8 @@ class Pages:
     def new_turns(self, request: Request) -> Response:
         """The turns after a key, as rows of the list."""
         key = _key(request, "time") or (0.0, "")
-        rows = list_turns(self._path, _filter(request), after=key, limit=_PAGE)
+        with self._open() as results:
+            rows = results.turns(_filter(request), after=key, limit=_PAGE)
         newest = rows[0].key if rows else key
         page = environment().get_template("rows.html")
         html = page.render(rows=rows, root=request.scope.get("root_path", ""))
@@ -142,7 +143,8 @@ class Pages:
     def trace(self, request: Request) -> Response:
         """The turn of a trace, or the list where it has several."""
         wanted = TurnFilter(trace=request.path_params["trace_id"][:_LONGEST_FILTER])
-        rows = list_turns(self._path, wanted, limit=2)
+        with self._open() as results:
+            rows = results.turns(wanted, limit=2)
         root = request.scope.get("root_path", "")
         if not rows:
             return self.say(request, "There is no evaluated turn of this trace.", 404)
@@ -201,8 +203,11 @@ class Pages:
         return Response(static_file(name), media_type=STATIC[name][1], headers=headers)
 
     def _evaluation(self, record_id: str) -> Evaluation | None:
-        with closing(connect_readonly(self._path)) as connection:
-            return evaluation_of(connection, record_id)
+        with self._open() as results:
+            return results.evaluation(record_id)
+
+    def _open(self) -> closing[ResultsReader]:
+        return closing(open_results(self._address))
 
 
 def _filter(request: Request) -> TurnFilter:

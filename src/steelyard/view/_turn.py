@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard._internal.text import printable
-from steelyard.report import reason_of
+from steelyard.report import Label, reason_of
 from steelyard.scores import Evaluation, Score, Verdict
-from steelyard.view._labels import Label
 
 _ANSWER = 20_000
 _CONTEXT = 6_000

@@ -19,19 +19,11 @@ from apps.otel import (
     vercel,
 )
 from apps.otel.feeding import Told, as_otlp, through_processor
-from apps.otel.known_failures import KNOWN_FAILURES
 from apps.otel.shapes import Gap, Shape, Turn
 from steelyard_opentelemetry import Span, read_otlp, read_spans
 
 FAMILIES = (vercel, spring, haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai)
 SHAPES = [found for family in FAMILIES for found in family.SHAPES]
-
-
-def case(found: Shape) -> object:
-    """A shape; one that is known to fail has to fail."""
-    reason = KNOWN_FAILURES.get(found.name)
-    marks = [pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)] if reason else []
-    return pytest.param(found, id=found.name, marks=marks)
 
 
 def read_as_spans(spans: Sequence[Span]) -> Told:
@@ -53,7 +45,7 @@ WAYS: dict[str, Callable[[Sequence[Span]], Told]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("found", [case(found) for found in SHAPES])
+@pytest.mark.parametrize("found", SHAPES, ids=lambda found: found.name)
 def test_a_shape_gives_its_turns_or_names_the_switch(found: Shape, way: str) -> None:
     told = WAYS[way](found.spans())
     if isinstance(found.truth, Gap):
@@ -78,7 +70,3 @@ def test_a_shape_gives_its_turns_or_names_the_switch(found: Shape, way: str) -> 
 def test_every_shape_names_its_pattern_once() -> None:
     assert [found.name for found in SHAPES if not found.pattern] == []
     assert [name for name, count in Counter(found.name for found in SHAPES).items() if count > 1] == []
-
-
-def test_known_failures_name_shapes() -> None:
-    assert set(KNOWN_FAILURES) <= {found.name for found in SHAPES}

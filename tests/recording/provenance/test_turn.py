@@ -17,6 +17,10 @@ GRADER = "You are a grader assessing the relevance of a document. Give a binary 
         (GRADER, '{"binary_score": "no"}', "grading"),
         ("Route the question to a datasource.", '{"datasource": "websearch"}', "routing"),
         ("Rerank the passages.", "[2] > [1]", "ranking"),
+        ("Given the query 'x', is retrieval necessary? Output only 'Yes' or 'No'.", "Yes", "grading"),
+        ("Classify the query as one of: Factual, Analytical, or Opinion.\nQuery: x", "Factual", "routing"),
+        ("Rewrite this for the web: When does it leave?", "ferry Sunday news", "query_writing"),
+        ("Generate 2 sub-questions for: x", "1. opening hours\n2. price of entry", "query_writing"),
         ("Rewrite the question for a vector store.", "What is a steelyard made of?", "query_writing"),
         ("Write three different versions of it.", "What is it?\nWhat for?\nHow old is it?", "query_writing"),
     ],
@@ -35,6 +39,8 @@ def test_helpers_calls_are_not_turns(prompt: str, reply: str, reason: str) -> No
         ("How many?", "42"),
         (GRADER, "The document speaks of steelyards, and the question asks about them."),
         ("What did the teacher grade?", "He graded the essays of his class, and found most of them good."),
+        ("Classify the animal in the text: The wolf sleeps.", "A mammal"),
+        ("Write an article on search. Keywords: scales.", "Scales have weighed goods for long."),
         ("Rewrite this letter.", "Dear Sir, your steelyard has arrived."),
         ("Ask me something.", "What would you like to know?"),
     ],
@@ -50,6 +56,6 @@ def test_what_retrieved_is_a_turn_and_so_is_what_called_no_model() -> None:
 
 
 def test_a_known_query_is_not_a_turn_where_the_prompt_asked_for_one() -> None:
-    call = ModelCall(prompts=("Give a search query.",), reply="steelyard counterweight")
+    call = ModelCall(prompts=("Decompose the question.",), reply="steelyard counterweight")
     assert judge_turn([call], answer=call.reply, queries=["Steelyard counterweight"]).is_turn is False
     assert judge_turn([call], answer=call.reply).is_turn

@@ -6,10 +6,10 @@ Records, every turn that could still be selected is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from steelyard.record import Record, Status, Timings, text_of, to_json_value
+from steelyard.record import Record, Status, text_of
 from steelyard.recording import TurnDraft, with_given
 from steelyard.recording.provenance import (
     Asked,
@@ -35,19 +35,11 @@ from steelyard_langchain._extract import (
     text_in,
 )
 from steelyard_langchain._options import Options
+from steelyard_langchain._separate import SEPARATE, asked_in_call, is_answer, reads_tools, since_the_question
 from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
+from steelyard_langchain._view import View, id_of, metadata_of, tags_of, timings_of
 from steelyard_langchain._weight import weigh, without_media
 
-_NOISE_TAGS = (
-    "seq:step:",
-    "graph:step:",
-    "map:key:",
-    "langsmith:",
-    "retry:attempt:",
-    "condition:",
-    "branch:",
-)
-_NOISE_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint", "__", "LANGSMITH_", "LANGCHAIN_", "revision_id")
 _PER_RUN = 500
 _UNFINISHED = ("error", "cancelled", "interrupted")
 
@@ -55,13 +47,21 @@ _UNFINISHED = ("error", "cancelled", "interrupted")
 class LangChainDraft(TurnDraft):
     """A closed turn whose Record is built when the Monitor asks for it."""
 
-    __slots__ = ("_chain", "_options", "_size", "turn")
+    __slots__ = ("_chain", "_options", "_size", "_unused", "turn")
 
-    def __init__(self, turn: Turn, options: Options, *, chain: Chain | None = None) -> None:
-        super().__init__(_id_of(turn, chain), turn.trace, on_record=options.on_record)
+    def __init__(
+        self,
+        turn: Turn,
+        options: Options,
+        *,
+        chain: Chain | None = None,
+        unused: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__(id_of(turn, chain), turn.trace, on_record=options.on_record)
         self.turn = turn
         self._options = options
         self._chain = chain
+        self._unused = unused
         self._size: int | None = None
 
     @property
@@ -79,7 +79,10 @@ class LangChainDraft(TurnDraft):
 
     def read(self) -> Record | None:
         """The Record; None where the run was not a RAG turn."""
-        return build(self.turn, self._options, chain=self._chain)
+        record = build(self.turn, self._options, chain=self._chain)
+        if record is None and self._unused is not None:
+            self._unused()
+        return record
 
 
 def _weigh(turn: Turn) -> int:
@@ -91,11 +94,6 @@ def _weigh(turn: Turn) -> int:
     return weight.size + _PER_RUN * (len(turn.parents) + 1)
 
 
-def _id_of(turn: Turn, chain: Chain | None) -> str:
-    root = turn.trace.run_id or str(turn.root)
-    return root if chain is None else f"{root}/{chain.key:032x}"
-
-
 def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record | None:
     """Build the Record of a turn, or of one chain within it.
 
@@ -103,6 +101,8 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         The Record, or None where nothing was answered out of anything: a chain without a model, a formatter.
     """
     view = View(turn, chain)
+    if turn.loose and turn.key in turn.models:
+        return _separate(view, options)
     calls = calls_of(view.models)
     replies = {call.reply.strip() for call in calls if call.reply.strip()}
     asked = _asked(view, options, replies)
@@ -114,6 +114,32 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     if not _is_turn(view, found, calls, answer, status, options):
         return None
     origin = _origin(view, found, calls, answer, asked.question)
+    return _record(view, options, asked, answer, found, origin, status)
+
+
+def _separate(view: View, options: Options) -> Record | None:
+    """The Record of a model call that nothing holds together with what was retrieved before it."""
+    calls = calls_of([since_the_question(view.models[0])])
+    answer = calls[0].reply
+    found = find_contexts(view, options, "", [answer])
+    origin = decide(found, calls, answer=answer, question="")
+    asked = asked_in_call(view, origin)
+    if not is_answer(view, calls[0], origin, asked):
+        return None
+    found.notes += [SEPARATE, *map(sentence, asked.notes), *(found.unnamed[:1] if reads_tools(view) else ())]
+    return _record(view, options, asked, answer, found, origin, view.status)
+
+
+def _record(
+    view: View,
+    options: Options,
+    asked: Asked,
+    answer: str,
+    found: Found,
+    origin: Provenance,
+    status: Status,
+) -> Record:
+    turn = view.turn
     return with_given(
         Record(
             id=view.id,
@@ -128,42 +154,13 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
             status=status,
             error=_error(view.error) if status == "error" else None,
             trace=turn.trace,
-            timings=_timings(view),
-            tags=_tags(turn),
-            metadata=_metadata(turn, options),
+            timings=timings_of(view),
+            tags=tags_of(turn),
+            metadata=metadata_of(turn, options),
             notes=_notes(view, found, origin, asked.question, answer, status),
         ),
         turn.given,
     )
-
-
-class View:
-    """A turn, or the part of it that is below one chain."""
-
-    def __init__(self, turn: Turn, chain: Chain | None) -> None:
-        self.turn = turn
-        self.chain = chain
-        whole = chain is None
-        self.history = turn.history if whole else []
-        self.name = turn.name if chain is None else chain.name
-        self.inputs = turn.inputs if chain is None else chain.inputs
-        self.outputs = turn.outputs if chain is None else chain.outputs
-        self.error = turn.error if chain is None else chain.error
-        self.started = turn.started if chain is None else chain.started
-        self.ended = turn.ended if chain is None else chain.ended
-        self.status: Status = turn.status if chain is None else ("error" if chain.error else "ok")
-        self.id = _id_of(turn, chain)
-        self.retrievals = [r for r in turn.retrievals.values() if whole or self._below(r.key)]
-        self.tools = [t for t in turn.tools.values() if whole or self._below(t.key)]
-        self.results = turn.results if whole else [self.outputs]
-        self.models = [
-            model
-            for model in turn.models.values()
-            if (whole or self._below(model.key)) and outermost(turn, model.key)
-        ]
-
-    def _below(self, key: int) -> bool:
-        return self.chain is None or within(self.turn, key, self.chain.key)
 
 
 def _is_turn(
@@ -267,41 +264,6 @@ def _reference(view: View, options: Options) -> str | None:
 
 def _error(error: BaseException | None) -> str | None:
     return None if error is None else f"{type(error).__name__}: {text_of(error)}"
-
-
-def _timings(view: View) -> Timings:
-    turn = view.turn
-    retrieval = [r.ended - r.started for r in view.retrievals if r.ended and outermost(turn, r.key)]
-    generation = [m.ended - m.started for m in view.models if m.ended]
-    return Timings(
-        started_at=turn.started_at + (view.started - turn.started),
-        total=None if view.ended is None else view.ended - view.started,
-        retrieval=sum(retrieval) if retrieval else None,
-        generation=sum(generation) if generation else None,
-    )
-
-
-def _tags(turn: Turn) -> tuple[str, ...]:
-    return tuple(text_of(tag) for tag in turn.tags or () if not str(tag).startswith(_NOISE_TAGS))
-
-
-def _metadata(turn: Turn, options: Options) -> dict[str, Any]:
-    own = {
-        name: value
-        for name, value in dict(turn.metadata or {}).items()
-        if not str(name).startswith(_NOISE_METADATA)
-    }
-    added = options.metadata
-    if callable(added):
-        added = added(turn.metadata or {})
-    kept: dict[str, Any] = {**own, **dict(added or {})}
-    if turn.name:
-        kept.setdefault("run_name", turn.name)
-    if turn.feedback is not None:
-        kept["feedback"] = turn.feedback
-    if all(type(value) is str for value in kept.values()):
-        return kept
-    return dict(to_json_value(kept))
 
 
 def _notes(

@@ -36,6 +36,18 @@ def _reply(model: Model) -> Any:
     return model.reply if hasattr(model.reply, "content") else None
 
 
+def answer_message(response: Any) -> Any:
+    """The message or text that a model run answered with; None where it only calls tools."""
+    generations: Any = getattr(response, "generations", None) or ()
+    for batch in generations:
+        for generation in batch:
+            message = getattr(generation, "message", None)
+            if message is None:
+                return getattr(generation, "text", "") or None
+            return message if message.content and not getattr(message, "tool_calls", None) else None
+    return None
+
+
 def reply_text(model: Model) -> str:
     """What a model run replied, as text; empty while it runs, and for tool calls."""
     reply = _reply(model)

@@ -7,29 +7,38 @@ the answer holds it, unless nothing was retrieved at all.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
-from steelyard.recording.provenance import ModelCall, Provenance, passages_of, sentence, trace_provenance
+from steelyard.recording.provenance import (
+    ModelCall,
+    Provenance,
+    context_block,
+    is_search,
+    passages_of,
+    sentence,
+    trace_provenance,
+)
 from steelyard_langchain._extract import (
     contexts_of,
     documents_in,
     is_document,
     last_human,
+    message_text,
     messages_in,
     pick,
     role_of,
 )
 from steelyard_langchain._made import named_passages
 from steelyard_langchain._options import Options
-from steelyard_langchain._prompt import passages_under_headings
-from steelyard_langchain._turn import Retrieval, Tool, Turn, above, outermost
+from steelyard_langchain._turn import Earlier, Retrieval, Tool, Turn, above, outermost
 
 _LEAST_WORDS = 4
-"""A shorter entry of a tool's list is a value, not a passage."""
+"""A shorter entry of a tool's list, or of a prompt, is a value and not a passage."""
 
 
 @dataclass(slots=True)
@@ -43,6 +52,10 @@ class Found:
     doubtful: list[Context] = field(default_factory=list)
     """What counts only where a prompt holds it: texts under names, and documents that may be an earlier
     turn's, kept in a thread's state."""
+    nearby: list[list[Context]] = field(default_factory=list)
+    """What ran before the turn in its task or thread has found, by run; it counts where a prompt holds it."""
+    unnamed: list[str] = field(default_factory=list)
+    """Notes on what ran there and returned plain text."""
     source: ContextsSource = "retrieved"
     explicit: bool = False
     """Whether the user said where they stand; then nothing is decided by the prompt."""
@@ -82,6 +95,7 @@ def find_contexts(view: Seen, options: Options, asked: str, replies: Sequence[st
     for turn in view.history:
         _from_runs(found, turn, list(turn.retrievals.values()), list(turn.tools.values()), options, asked)
     _from_runs(found, view.turn, view.retrievals, view.tools, options, asked)
+    _from_nearby(found, view.turn, options, asked)
     _from_steps(found, view, replies)
     return found
 
@@ -99,11 +113,13 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
             source=found.source,
         )
 
-    every = traced([*found.contexts, *found.made, *found.doubtful])
+    every = traced([*found.contexts, *found.made, *itertools.chain(*found.nearby), *found.doubtful])
     if every.contexts_source != "in_prompt":
         return traced(found.contexts or found.made) if every.contexts else _cut_out(every, calls)
     # What a step made and the prompt does not hold was not retrieved: a copy, a draft, a part.
-    texts = {one.text for one in (*found.contexts, *every.contexts)}
+    shown = {one.text for one in every.contexts}
+    used = (group for group in found.nearby if not shown.isdisjoint(one.text for one in group))
+    texts = shown | {one.text for one in (*found.contexts, *itertools.chain(*used))}
     retrieved = tuple(one for one in every.retrieved if one.text in texts)
     return replace(
         every,
@@ -114,8 +130,9 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
 
 def _cut_out(origin: Provenance, calls: Sequence[ModelCall]) -> Provenance:
     """What the answer's own prompt tells, where nothing else has any passage."""
-    prompts = [text for at in origin.calls.made for text in calls[at].prompts]
-    passages = passages_under_headings(prompts)
+    prompts = dict.fromkeys(text for at in origin.calls.made for text in calls[at].prompts)
+    blocks = (passages_of(context_block(prompt)) for prompt in prompts)
+    passages = [one for found in blocks for one in found if len(one.text.split()) >= _LEAST_WORDS]
     if not passages:
         return origin
     return replace(
@@ -147,7 +164,7 @@ def _listed(value: Any) -> Iterable[Any]:
 
 def _from_runs(
     found: Found,
-    turn: Turn,
+    turn: Turn | Earlier,
     retrievals: list[Retrieval],
     tools: list[Tool],
     options: Options,
@@ -160,7 +177,7 @@ def _from_runs(
     asking: list[Retrieval | Tool] = [*outer, *(tool for tool in tools if tool.key not in retrieving)]
     for run in sorted(asking, key=lambda run: run.started) if len(asking) > 1 else asking:
         contexts = (
-            _from_tool(found, run, options, hop)
+            _from_tool(found, turn, run, options, hop)
             if isinstance(run, Tool)
             else _from_retriever(found, run, asked, hop)
         )
@@ -182,6 +199,19 @@ def _from_runs(
     )
 
 
+def _from_nearby(found: Found, turn: Turn, options: Options, asked: str) -> None:
+    """What was retrieved before the turn in the same task or thread, and not within it; latest first."""
+    known = {context.text for context in found.contexts}
+    for earlier in reversed(turn.nearby):
+        before = Found()
+        runs, tools = list(earlier.retrievals.values()), list(earlier.tools.values())
+        _from_runs(before, earlier, runs, tools, options, asked)
+        if fresh := [context for context in before.contexts if context.text not in known]:
+            found.nearby.append(fresh)
+            known.update(context.text for context in fresh)
+        found.unnamed += before.notes
+
+
 def _from_retriever(found: Found, run: Retrieval, asked: str, hop: int) -> list[Context]:
     query = text_of(run.query)
     documents = run.documents or ()
@@ -191,18 +221,40 @@ def _from_retriever(found: Found, run: Retrieval, asked: str, hop: int) -> list[
     return contexts
 
 
-def _from_tool(found: Found, tool: Tool, options: Options, hop: int) -> list[Context]:
+def _from_tool(found: Found, turn: Turn | Earlier, tool: Tool, options: Options, hop: int) -> list[Context]:
     output = tool.output
     documents = documents_in(getattr(output, "artifact", None)) or documents_in(output)
     if documents:
         return contexts_of(documents, query=_query_of(tool), hop=hop)
     named = tool.name in options.tool_contexts
     passages = passages_of(_returned(output)) if named else _listed_by(output)
-    if not passages and not named and output is not None and not options.tool_contexts and tool.name:
+    if not passages and not named and not options.tool_contexts and tool.name and output is not None:
         note = f"tool {tool.name!r} returned text; name it in tool_contexts if that is context"
+        if is_search(tool.name) and not _asks_a_model(turn, tool) and (passages := _telling(output)):
+            note = f"contexts: the text of tool {tool.name!r} counts, as its name says that it searches"
         if note not in found.notes:
             found.notes.append(note)
     return [replace(one, query=_query_of(tool), hop=hop) for one in passages]
+
+
+def _asks_a_model(turn: Turn | Earlier, tool: Tool) -> bool:
+    """Whether a model ran inside of a tool: what it returns then is a reply, not a passage."""
+    models = turn.models if isinstance(turn, Turn) else ()
+    return any(tool.key in above(turn, key) for key in models)
+
+
+def _telling(output: Any) -> tuple[Context, ...]:
+    """The passages in a search's plain text, unless it is an error or too short for one."""
+    text = _returned(output)
+    if getattr(output, "status", None) == "error" or not isinstance(text, (str, list)):
+        return ()
+    text = text if isinstance(text, str) else message_text(output)
+    if len(text.split()) < _LEAST_WORDS:
+        return ()
+    found = passages_of(text)
+    # Rows of a table rather than passages: the text as a whole tells more than its cells.
+    is_table = len(found) > 1 and not any(len(one.text.split()) >= _LEAST_WORDS for one in found)
+    return (Context(text=text.strip()),) if is_table else found
 
 
 def _returned(output: Any) -> Any:
@@ -250,7 +302,7 @@ def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
         found.made += left
     if not found.contexts and not found.made:
         _from_messages(found, view)
-    texts = [context.text for context in (*found.contexts, *found.made, *found.doubtful)]
+    texts = [*known, *(context.text for context in itertools.chain(*found.nearby))]
     given = named_passages([view.inputs], texts, replies)
     if not found.contexts and not found.made:
         found.made += given.passages

@@ -21,6 +21,7 @@ from steelyard.record import Status
 from steelyard.recording import TurnTarget, current_trace, is_unrecorded
 from steelyard_langchain._block import Block, current_block
 from steelyard_langchain._build import LangChainDraft
+from steelyard_langchain._loose import LooseRuns
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Turn, inner_turns
 
@@ -53,6 +54,7 @@ class OpenTurns:
         self._open: OrderedDict[int, Turn] = OrderedDict()
         self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
         self._warn_once = WarnOnce(_log)
+        self._loose = LooseRuns()
         self._interrupted: BoundedDict[str, Turn] = BoundedDict(max_items=_CARRIED)
         self._counts: dict[str, int] = {
             "expired": 0,
@@ -98,6 +100,8 @@ class OpenTurns:
             tags=about.get("tags"),
             metadata=metadata,
         )
+        turn.nearby = self._loose.nearby()
+        self._loose.expect(turn)
         if self._interrupted and metadata and not isinstance(inputs, (str, dict, list)):
             turn.before = self._interrupted.pop(str(metadata.get("thread_id")), None)
         self.runs[turn.key] = turn
@@ -119,10 +123,16 @@ class OpenTurns:
         self._forget(turn.started)
         self._open[turn.key] = turn
 
-    def join(self, run_id: UUID, parent_run_id: UUID | None) -> Turn | None:
-        """The turn that a new run belongs to. Models, retrievers and tools on their own are not a turn."""
+    def join(self, run_id: UUID, parent_run_id: UUID | None, *, finds: bool = True) -> Turn | None:
+        """The turn that a new run belongs to: a model, retriever or tool on its own begins a loose one.
+
+        Args:
+            run_id: The run.
+            parent_run_id: The run that it is below.
+            finds: Whether it may find what a later call uses.
+        """
         if parent_run_id is None:
-            return self._join_block(run_id)
+            return self._join_block(run_id, finds=finds)
         turn = self.runs.get(parent_run_id.int)
         if turn is None:
             return None
@@ -136,20 +146,40 @@ class OpenTurns:
             return None
         return turn
 
-    def _join_block(self, run_id: UUID) -> Turn | None:
+    def _join_block(self, run_id: UUID, *, finds: bool) -> Turn | None:
         if is_unrecorded():
             return None
         block = current_block()
         if block is not None:
             return block.adopt(self.runs, run_id)
-        self.count("without_root")
-        self._warn_once(
-            "without_root",
-            "a model, retriever or tool ran outside of any chain and is not recorded; "
-            "put such calls into a block: with record(...)",
-            level=logging.INFO,
-        )
-        return None
+        turn = Turn(run_id, current_trace(run_id=str(run_id), framework="langchain"))
+        turn.loose = True
+        turn.nearby = self._loose.nearby()
+        if finds:
+            self._loose.expect(turn)
+        self.runs[turn.key] = turn
+        self.open(turn)
+        return turn
+
+    def end_loose(self, turn: Turn, outputs: Any = None) -> None:
+        """A model, retriever or tool ends that no chain is around.
+
+        A retriever's or a tool's result waits for what uses it. A model's reply is a turn if it used such a
+        result, which is decided when the Record is built.
+        """
+        turn.outputs = outputs
+        if not turn.located:
+            turn.locate()
+        self._close(turn, None)
+        own = turn.models.get(turn.key)
+        if own is None:
+            if turn.earlier is not None:
+                turn.earlier.ready = True
+            if turn.models:
+                self._hand_over(turn)
+        elif outputs is not None:
+            turn.inputs = {"messages": _messages(own.prompt)}
+            self._submit(LangChainDraft(turn, self._options, unused=self._outside))
 
     def end(self, turn: Turn, outputs: Any, error: BaseException | None, inputs: Any) -> None:
         """A root ends: close its turn, and hand it over if there is anything in it."""
@@ -161,6 +191,11 @@ class OpenTurns:
         self._close(turn, error)
         if turn.status == "interrupted" and turn.metadata:
             self._carry(turn, turn.metadata.get("thread_id"))
+        if turn.earlier is not None:
+            if turn.retrievals and not turn.models and error is None:
+                turn.earlier.ready = True  # a chain that only searches: what it found may be used next
+            else:
+                turn.earlier.forget()
         if turn.models or turn.retrievals or turn.tools or turn.results or turn.before:
             self._hand_over(turn)
         else:
@@ -176,6 +211,17 @@ class OpenTurns:
             for key in list(turn.parents):
                 runs.pop(key, None)
         self._hand_over(turn)
+
+    def _outside(self) -> None:
+        """A model call outside of any chain turned out to use nothing that was found before it."""
+        self.count("without_root")
+        self._warn_once("without_root", _WITHOUT_ROOT, level=logging.INFO)
+
+    def drop_loose(self, turn: Turn) -> None:
+        """A retriever or tool fails that no chain is around."""
+        if turn.earlier is not None:
+            turn.earlier.forget()
+        self._drop(turn)
 
     def _close(self, turn: Turn, error: BaseException | None) -> None:
         turn.ended = time.perf_counter()
@@ -223,6 +269,18 @@ class OpenTurns:
                 if now - turn.started <= self._ttl:
                     break
                 self._interrupted.pop(thread_id, None)
+
+
+_WITHOUT_ROOT = (
+    "a model ran outside of any chain, and its prompt holds nothing that was retrieved before it in the same "
+    "task or thread; it is not recorded; put such calls into a block: with record(...)"
+)
+
+
+def _messages(prompt: Any) -> list[Any]:
+    """A model run's prompt as one list: its only batch of messages, or its texts."""
+    batches = list(prompt or ())
+    return list(batches[0]) if batches and isinstance(batches[0], (list, tuple)) else batches
 
 
 def _status(turn: Turn, error: BaseException | None) -> Status:

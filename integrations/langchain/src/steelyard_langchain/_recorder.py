@@ -19,6 +19,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._block import Block
+from steelyard_langchain._calls import answer_message
 from steelyard_langchain._feedback import remember
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
@@ -214,6 +215,8 @@ class CallbackHandler(BaseCallbackHandler):
                 retrieval = turn.retrievals[run_id.int]
                 retrieval.ended = time.perf_counter()
                 retrieval.documents = tuple(documents)
+                if turn.loose and turn.key == run_id.int:
+                    self._turns.end_loose(turn, documents)
         except Exception:  # noqa: BLE001
             self._unreadable("on_retriever_end")
 
@@ -230,7 +233,7 @@ class CallbackHandler(BaseCallbackHandler):
     ) -> None:
         """Remember what the model is sent."""
         try:
-            turn = self._turns.join(run_id, parent_run_id)
+            turn = self._turns.join(run_id, parent_run_id, finds=False)
             if turn is not None:
                 turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages)
         except Exception:  # noqa: BLE001
@@ -258,6 +261,8 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None and (model := turn.models.get(run_id.int)) is not None:
                 model.ended = time.perf_counter()
                 model.reply = response
+                if turn.loose and turn.key == run_id.int:
+                    self._turns.end_loose(turn, answer_message(response))
         except Exception:  # noqa: BLE001
             self._unreadable("on_llm_end")
 
@@ -268,6 +273,8 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None and (model := turn.models.get(run_id.int)) is not None:
                 model.ended = time.perf_counter()
                 model.failed = not isinstance(error, STOPS)
+                if turn.loose and turn.key == run_id.int:
+                    self._turns.end_loose(turn)
         except Exception:  # noqa: BLE001
             self._unreadable("on_llm_error")
 
@@ -298,6 +305,9 @@ class CallbackHandler(BaseCallbackHandler):
             turn = self._runs.get(run_id.int)
             if turn is not None and (tool := turn.tools.get(run_id.int)) is not None:
                 tool.output = output
+                if turn.loose and turn.key == run_id.int:
+                    turn.inputs = tool.inputs
+                    self._turns.end_loose(turn, output)
         except Exception:  # noqa: BLE001
             self._unreadable("on_tool_end")
 
@@ -307,8 +317,19 @@ class CallbackHandler(BaseCallbackHandler):
             turn = self._runs.get(run_id.int)
             if turn is not None and type(error).__name__ in INTERRUPTS:
                 turn.interrupted = True
+            if turn is not None and turn.loose and turn.key == run_id.int:
+                self._turns.drop_loose(turn)
         except Exception:  # noqa: BLE001
             self._unreadable("on_tool_error")
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Forget a retrieval outside of any chain; a chain's own error tells of any other."""
+        try:
+            turn = self._runs.get(run_id.int)
+            if turn is not None and turn.loose and turn.key == run_id.int:
+                self._turns.drop_loose(turn)
+        except Exception:  # noqa: BLE001
+            self._unreadable("on_retriever_error")
 
     def _unreadable(self, event: str) -> None:
         self._turns.count("unreadable_event")

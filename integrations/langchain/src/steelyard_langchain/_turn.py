@@ -73,6 +73,23 @@ class Chain:
         self.ended: float | None = None
 
 
+class Earlier:
+    """Retrievals and tools that ran before a turn in the same task or thread."""
+
+    __slots__ = ("parents", "ready", "retrievals", "tools")
+
+    def __init__(self, turn: Turn) -> None:
+        self.parents = turn.parents
+        self.retrievals = turn.retrievals
+        self.tools = turn.tools
+        self.ready = False
+        """Whether its run has ended and found something that no answer was made of yet."""
+
+    def forget(self) -> None:
+        """Let go of what was found: an answer was made of it, or the run failed."""
+        self.ready, self.parents, self.retrievals, self.tools = False, {}, {}, {}
+
+
 class Turn:
     """What was seen of one run tree so far."""
 
@@ -80,6 +97,7 @@ class Turn:
         "before",
         "chains",
         "closed",
+        "earlier",
         "ended",
         "error",
         "feedback",
@@ -89,9 +107,11 @@ class Turn:
         "key",
         "last_model",
         "located",
+        "loose",
         "metadata",
         "models",
         "name",
+        "nearby",
         "outputs",
         "parents",
         "results",
@@ -147,6 +167,12 @@ class Turn:
         self.feedback: Any = None
         self.given: Mapping[str, Any] | None = None
         """Record fields that a `record` block was given; they win over what was seen."""
+        self.loose = False
+        """Whether its root is a model, retriever or tool that ran outside of any chain."""
+        self.earlier: Earlier | None = None
+        """What calls after it in its task or thread will see of it."""
+        self.nearby: tuple[Earlier, ...] = ()
+        """What was retrieved before it in the same task or thread, outside of any run that answered."""
 
     @property
     def history(self) -> list[Turn]:
@@ -170,6 +196,9 @@ class Turn:
             kept += (tool.inputs, tool.output)
         for chain in (self.chains or {}).values():
             kept += (chain.inputs, chain.outputs)
+        for earlier in self.nearby:
+            kept += [retrieval.documents for retrieval in earlier.retrievals.values()]
+            kept += [tool.output for tool in earlier.tools.values()]
         return kept if self.before is None else [*kept, *self.before.kept()]
 
     def let_go(self, lighter: Callable[[Any], Any]) -> None:
@@ -184,7 +213,7 @@ class Turn:
             chain.inputs, chain.outputs = lighter(chain.inputs), lighter(chain.outputs)
 
 
-def above(turn: Turn, key: int) -> list[int]:
+def above(turn: Turn | Earlier, key: int) -> list[int]:
     """The runs that a run is below, nearest first."""
     found: list[int] = []
     while (key := turn.parents.get(key, -1)) != -1 and len(found) < 1000:
@@ -197,7 +226,7 @@ def within(turn: Turn, key: int, top: int) -> bool:
     return key == top or top in above(turn, key)
 
 
-def outermost(turn: Turn, key: int) -> bool:
+def outermost(turn: Turn | Earlier, key: int) -> bool:
     """Whether no retriever run is above a run."""
     retrievals = turn.retrievals
     if not retrievals or (len(retrievals) == 1 and key in retrievals):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.record import Context, Stage, text_of, to_json_value
-from steelyard.recording.provenance import passages_of
+from steelyard.recording.provenance import is_search, passages_of
 from steelyard_llamaindex._extract import contexts_of, get, nodes_of, question_of, result_of
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Step, Turn, is_inside
@@ -34,6 +34,7 @@ class TurnContexts:
         hops: Its retrievals, each with the nodes that came out at the end of it.
         retrievals: Its outermost retrieval steps.
         unnamed_tools: Tools that returned text which is not known to be evidence.
+        searching_tools: Tools whose text counts since their names say that they search.
     """
 
     def __init__(self, turn: Turn, options: Options) -> None:
@@ -45,6 +46,7 @@ class TurnContexts:
         loose = [_Hop(question_of(step.asked), nodes_of(step.result), False) for step in reversed(turn.loose)]
         self.hops = loose or self._hops(turn.root) or self._tool_results()
         self.unnamed_tools: list[str] = []
+        self.searching_tools: dict[str, None] = {}
 
     def passages(self, question: str) -> tuple[list[Context], list[str]]:
         """The passages the answer rests on, retrieval by retrieval, and notes on what has no text."""
@@ -102,10 +104,18 @@ class TurnContexts:
             return passages_of(to_json_value(raw)) if is_listed else [Context(text=text)] if text else ()
         if is_listed:
             return [one for one in passages_of(to_json_value(raw)) if len(one.text.split()) >= _PASSAGE]
-        is_text = len(text.split()) >= _PASSAGE and get(output, "is_error") is not True
-        if is_text and name not in self.unnamed_tools:
+        if len(text.split()) < _PASSAGE or get(output, "is_error") is True:
+            return ()
+        if is_search(name) and not self._options.tool_contexts and not self._asks_a_model(step):
+            self.searching_tools.setdefault(name)
+            return passages_of(text)
+        if name not in self.unnamed_tools:
             self.unnamed_tools.append(name)
         return ()
+
+    def _asks_a_model(self, tool: Step) -> bool:
+        """Whether a model or a retriever ran inside of a tool: what it returns then is not a passage."""
+        return any(s.kind in ("llm", "retrieve") and _is_below(s, tool) for s in self._turn.steps)
 
     def everything(self, question: str) -> list[Context]:
         """What the retrievers returned; nothing where all of it is in the hops already."""
@@ -130,6 +140,14 @@ class TurnContexts:
                     nodes, query=None, hop=0, with_metadata=self._options.node_text == "llm"
                 )
                 yield Stage(name=step.name, query=query, contexts=tuple(contexts))
+
+
+def _is_below(step: Step | None, other: Step) -> bool:
+    while step is not None:
+        step = step.parent
+        if step is other:
+            return True
+    return False
 
 
 def _named(hops: Sequence[_Hop], nodes: Iterable[Any]) -> list[_Hop]:

@@ -81,6 +81,10 @@ class Evidence:
         notes = [*self._notes, *map(sentence, self.asked.notes)]
         if self._answered:
             notes += self.sources.notes
+            notes += (
+                f"contexts: the text of tool {name!r} counts, as its name says that it searches"
+                for name in self._hops.searching_tools
+            )
             if not self.sources.contexts and self._hops.unnamed_tools:
                 named = ", ".join(map(repr, self._hops.unnamed_tools))
                 notes.append(f"tools returned text that counts only if named in tool_contexts: {named}")

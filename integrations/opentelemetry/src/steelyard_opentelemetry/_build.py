@@ -84,6 +84,13 @@ def _traced(turn: Turn, found: Found) -> Provenance:
 def _new(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
     """The passages from other places that are neither told already nor written by a model of this turn."""
     written = [text for call in turn.calls for text in call.replies]
+    windows = [window for _, parsed in turn.seen("retrieval", "rerank") for window in parsed.windows]
+    if windows and not found.given:
+        return (*unique(windows), *_beside(turn, found, main, written))
+    return _beside(turn, found, main, written)
+
+
+def _beside(turn: Turn, found: Found, main: Sequence[Context], written: Sequence[str]) -> tuple[Context, ...]:
     return without_overlap(found.beside, [*(context.text for context in main), *written, *turn.queries])
 
 

@@ -34,6 +34,11 @@ class Candidates:
         """Whether there is at least one turn from its question to its answer."""
         return any(turn.answer and is_judgeable(turn, find_contexts(turn)) for turn in self.whole)
 
+    @property
+    def is_part_of_turn(self) -> bool:
+        """Whether there is a retrieval, a model call or a step of a turn, so that the rest may follow."""
+        return any(node.parsed is not None for turn in (*self.whole, *self.pieces) for node in turn.nodes)
+
 
 def candidates_in(spans: Iterable[Span]) -> Candidates:
     """Read the spans of one trace."""

@@ -15,12 +15,11 @@ from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage
 from steelyard.recording import unique
-from steelyard.recording.provenance import passages_of, sentence
+from steelyard.recording.provenance import context_block, is_search, passages_of, sentence
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, decode, result_in
-from steelyard_opentelemetry.spans._prompt import context_block
 from steelyard_opentelemetry.spans._tree import Node
 
 _VARIABLE = re.compile(
@@ -28,10 +27,6 @@ _VARIABLE = re.compile(
     re.IGNORECASE,
 )
 _RUNNABLE = re.compile(r"\s{0,8}\w{1,40}=\w{0,40}Runnable\w{0,40}\(")
-_RETRIEVING = re.compile(
-    r"search|retriev|lookup|look_up|knowledge|information|docs?\b|document|wiki|\brag\b|query_engine|find_",
-    re.IGNORECASE,
-)
 _FIELDS = ("context", "contexts", "documents", "docs", "passages", "chunks", "web_results", "search_results")
 _SCORES = ("score", "relevance_score", "similarity", "similarity_score", "distance", "_score")
 _AROUND = ("output", "tool_output", "raw_output", "messages", "kwargs")
@@ -217,7 +212,7 @@ def _results(turn: Turn, told: Sequence[Context], *, beside: bool = False) -> Fo
         if beside and inside:
             continue
         documents: Sequence[Context] = () if inside else _listed(parsed.result)
-        if not documents and (inside or _RETRIEVING.search(parsed.tool)):
+        if not documents and (inside or is_search(parsed.tool)):
             count = sum(len(retrieval.documents) for retrieval in inside)
             known = [document for retrieval in inside for document in retrieval.documents]
             text = result_in(parsed.result)

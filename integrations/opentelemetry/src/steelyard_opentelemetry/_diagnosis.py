@@ -55,8 +55,8 @@ ADVICE: dict[Cause, str] = {
     ),
     "no_question": "no question is in the trace; set steelyard.question on a span of the turn",
     "no_retrieval": (
-        "this is not a RAG turn; where something was retrieved, instrument the retriever or set "
-        "steelyard.contexts on a span of the turn"
+        "where nothing was retrieved, this is not a RAG turn; where something was, the spans do not tell it: "
+        "instrument the retriever or set steelyard.contexts on a span of the turn"
     ),
     "no_llm_spans": (
         "no span of a known dialect: install openinference-instrumentation-langchain, -llama-index or "
@@ -80,7 +80,7 @@ _WHAT: dict[Cause, str] = {
     "unlinked": "what was retrieved stands apart from any model call",
     "helper_call": "this is a step of a turn, not a turn",
     "no_question": "there is no question",
-    "no_retrieval": "nothing was retrieved",
+    "no_retrieval": "no retrieval was seen",
     "no_llm_spans": "there is no LLM work in it",
     "orphan": "these spans hold nothing of a turn, and what they belonged to is not there",
 }

@@ -102,6 +102,10 @@ class TurnExtractor:
         """How many pieces still wait for what they belong to."""
         return len(self._retrieval_parts) + len(self._calls)
 
+    def holds(self, trace_id: str) -> bool:
+        """Whether a piece of a trace still waits for what it belongs to."""
+        return self._retrieval_parts.holds(trace_id) or self._calls.holds(trace_id)
+
     def read(self, spans: Iterable[Span]) -> Extraction:
         """The turns in the spans of some complete traces."""
         return self.extract([self.candidates(group) for group in _by_trace(spans)])

@@ -34,6 +34,10 @@ class WaitingPieces:
     def __len__(self) -> int:
         return len(self._pieces)
 
+    def holds(self, trace_id: str) -> bool:
+        """Whether a piece of a trace waits."""
+        return ("trace", trace_id) in self._by_key
+
     @property
     def oldest(self) -> Turn | None:
         """The piece that has waited longest."""

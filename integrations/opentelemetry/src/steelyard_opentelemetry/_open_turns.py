@@ -48,6 +48,7 @@ class _Trace:
     ended: dict[str, Span] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
     look: float = 0.0
+    kept_until: float = 0.0
     read: dict[str, tuple[list[str], Candidates]] = field(default_factory=dict)
 
 
@@ -61,6 +62,8 @@ class OpenTurns:
         max_spans: How many ended spans are kept, over all traces; beyond, traces are evicted likewise.
         read: Reads some spans of one trace. What it returns is kept while they are unchanged, and handed on:
             nothing is read twice.
+        patient: Keep a trace that holds parts of a turn and no whole one for `ttl` seconds, although nothing
+            in it is open: for those who are not told which spans are open.
     """
 
     def __init__(
@@ -71,10 +74,12 @@ class OpenTurns:
         max_traces: int,
         max_spans: int,
         read: Callable[[list[Span]], Candidates],
+        patient: bool = False,
     ) -> None:
         self._quiet, self._ttl = quiet, ttl
         self._max_traces, self._max_spans = max_traces, max_spans
         self._read = read
+        self._patient = patient
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         self.spans = 0
         """Ended spans in the table."""
@@ -87,6 +92,14 @@ class OpenTurns:
 
     def __len__(self) -> int:
         return len(self._traces)
+
+    def __contains__(self, trace_id: object) -> bool:
+        return trace_id in self._traces
+
+    def knows(self, trace_id: str, span_id: str) -> bool:
+        """Whether a span is in the table, open or ended."""
+        trace = self._traces.get(trace_id)
+        return trace is not None and (span_id in trace.ended or span_id in trace.open)
 
     def start(self, span: Started, now: float) -> None:
         """Note that a span has begun."""
@@ -104,6 +117,7 @@ class OpenTurns:
         trace.ended[span.span_id] = span
         trace.arrived[span.span_id] = now
         trace.look = min(trace.look, now + self._quiet)
+        trace.kept_until = 0.0
         self.spans += 1
         self._touch(trace, span.parent_id, now)
         while self.spans > self._max_spans and len(self._traces) > 1:
@@ -121,6 +135,8 @@ class OpenTurns:
         for trace_id, trace in list(self._traces.items()):
             self._give_up(trace, now)
             if not trace.open and now - trace.touched >= quiet:
+                if self._waits(trace, now):
+                    continue
                 if trace.ended:
                     found.append(self._take(trace_id, trace, list(trace.ended)))
                 else:
@@ -128,6 +144,16 @@ class OpenTurns:
             elif trace.ended and (force or now >= trace.look):
                 found.extend(self._ready(trace_id, trace, now, quiet))
         return found
+
+    def _waits(self, trace: _Trace, now: float) -> bool:
+        """Whether a trace whose spans have all ended may still get what its turn lacks."""
+        if not self._patient or not trace.ended:
+            return False
+        if not trace.kept_until:
+            found = self._candidates(trace, list(trace.ended))
+            lacks = not found.is_complete and found.is_part_of_turn
+            trace.kept_until = trace.touched + self._ttl if lacks else now
+        return now < trace.kept_until
 
     def rest(self) -> list[Candidates]:
         """Take out everything, complete or not."""

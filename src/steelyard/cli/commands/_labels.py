@@ -8,17 +8,17 @@ from typing import Annotated, Literal
 import typer
 
 app = typer.Typer(help="Take labels out of a results file, or put them into one.", no_args_is_help=True)
-_Database = Annotated[str, typer.Option("--db", metavar="FILE", help="The results file.")]
+_Database = Annotated[str, typer.Option("--db", metavar="FILE", help="A results file or address.")]
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="A file ending in .csv or .jsonl.")]
 
 
 @app.command("export")
 def export(file: _File, db: _Database = "steelyard.db") -> None:
     """Write all labels to a CSV or JSONL file."""
-    from steelyard.view import LabelStore, export_labels
+    from steelyard.view import export_labels, open_labels
 
     form = _form(file)
-    labels = list(LabelStore(db))
+    labels = list(open_labels(db))
     with file.open("w", encoding="utf-8", newline="") as opened:
         count = export_labels(labels, opened, form=form)
     typer.echo(f"wrote {count} labels to {file}")
@@ -30,12 +30,12 @@ def import_(file: _File, db: _Database = "steelyard.db") -> None:
 
     Exit status 1 if a line holds no label; the others are stored.
     """
-    from steelyard.view import LabelStore, import_labels
+    from steelyard.view import import_labels, open_labels
 
     problems: list[str] = []
     with file.open(encoding="utf-8", errors="replace", newline="") as opened:
         labels = list(import_labels(opened, form=_form(file), problems=problems))
-    stored = LabelStore(db).put(labels)
+    stored = open_labels(db).put(labels)
     typer.echo(f"stored {stored} of {len(labels)} labels")
     for problem in problems[:20]:
         typer.echo(problem, err=True)

@@ -8,7 +8,9 @@ import typer
 
 
 def report(
-    db: Annotated[str, typer.Option("--db", metavar="FILE", help="The results file.")] = "steelyard.db",
+    db: Annotated[
+        str, typer.Option("--db", metavar="FILE", help="A results file or address.")
+    ] = "steelyard.db",
     since: Annotated[
         str, typer.Option(metavar="TIME", help="Only turns judged since then: 24h, 7d, 2026-11-01.")
     ] = "",

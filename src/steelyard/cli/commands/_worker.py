@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from steelyard.online import Monitor
 
 _LOOK = 0.2
+_BRIEFLY = 2.0
+_PATIENCE = 60.0
 
 
 def worker(
@@ -30,6 +32,9 @@ def worker(
 
     In the application: `Monitor(spool=SpoolSettings(path=FILE, evaluate=False))`. Metrics, judge and sinks
     are those of `steelyard config`, seen from here.
+
+    A spool that fails (a full disk, say) is tried again until it works. The exit status is 1 where it did not
+    work at the end; with --once the worker gives up after a minute.
     """
     from steelyard.judge import LocalJudge
     from steelyard.online import Monitor, SpoolSettings, load_settings
@@ -44,10 +49,17 @@ def worker(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     monitor.start()
+    _wait_until_open(monitor)
     typer.echo(f"judging what comes into {spool}", err=True)
+    seen = time.monotonic()
     while not stopped.wait(_LOOK) and not (once and _empty(monitor)):
-        pass
-    _leave(monitor)
+        if monitor.stats().spool is not None:
+            seen = time.monotonic()
+        elif once and time.monotonic() - seen > _PATIENCE:
+            break
+    if not _leave(monitor):
+        typer.echo(f"the spool {spool} cannot be used; what is in it waits for the next worker", err=True)
+        raise typer.Exit(1)
 
 
 def _try(spool: Path) -> None:
@@ -60,12 +72,19 @@ def _try(spool: Path) -> None:
         raise ConfigurationError(f"the spool {str(spool)!r} cannot be used: {error}") from None
 
 
+def _wait_until_open(monitor: Monitor) -> None:
+    started = time.monotonic()
+    while monitor.stats().spool is None and time.monotonic() - started < _BRIEFLY:
+        time.sleep(0.02)
+
+
 def _empty(monitor: Monitor) -> bool:
     counts = monitor.stats().spool
     return counts is not None and counts.pending == counts.undelivered == 0
 
 
-def _leave(monitor: Monitor) -> None:
+def _leave(monitor: Monitor) -> bool:
+    """Stop; says whether the spool worked until then."""
     started = time.monotonic()
     before = monitor.stats()
     monitor.close(0)
@@ -75,3 +94,4 @@ def _leave(monitor: Monitor) -> None:
         f" ({time.monotonic() - started:.1f} s to stop)",
         err=True,
     )
+    return before.spool is not None

@@ -17,7 +17,7 @@ from steelyard.judge.middleware._limit import Limit
 from steelyard.judge.middleware._wrapper import Wrapper, layers
 
 if TYPE_CHECKING:
-    from steelyard.judge.middleware._cache import Cache
+    from steelyard.judge.middleware._cache import Cache, uncached
     from steelyard.judge.middleware._rate import RateLimit
     from steelyard.judge.middleware._retry import Retry, RetryPolicy
 
@@ -32,6 +32,7 @@ __all__ = [
     "Retry",
     "Wrapper",
     "layers",
+    "uncached",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -41,5 +42,6 @@ __getattr__, __dir__ = lazy_exports(
         "RetryPolicy": "steelyard.judge.middleware._retry",
         "RateLimit": "steelyard.judge.middleware._rate",
         "Retry": "steelyard.judge.middleware._retry",
+        "uncached": "steelyard.judge.middleware._cache",
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import os
 import sqlite3
@@ -76,6 +77,23 @@ class Cache(Wrapper):
         """Close the judge and the file; both open again if they are used again."""
         self._store.close()
         await self.judge.aclose()
+
+
+def uncached(judge: Judge) -> Judge:
+    """The same judge without its caches, for questions whose point is that they are asked anew.
+
+    What is inside a cache is shared with the judge given; what is around it is a copy.
+    """
+    if not isinstance(judge, Wrapper):
+        return judge
+    inner = uncached(judge.judge)
+    if isinstance(judge, Cache):
+        return inner
+    if inner is judge.judge:
+        return judge
+    outer = copy.copy(judge)
+    outer.judge = inner
+    return outer
 
 
 class _Store(Protocol):

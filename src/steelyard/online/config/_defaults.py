@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from steelyard.alarms import AlarmSink, alarms_from
+from steelyard.calibration import Calibration
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, metrics_named
+from steelyard.online.canaries._options import Canaries, canaries_from
 from steelyard.online.config._settings import Settings
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
@@ -63,7 +66,7 @@ def choose_parts(
         metrics=tuple(metrics),
         judge=chosen,
         embedder=embedder,
-        sinks=tuple(_sinks(settings) if sinks is None else sinks),
+        sinks=_with_alarms(settings, _sinks(settings) if sinks is None else sinks),
     )
 
 
@@ -88,6 +91,13 @@ def _guarded(judge: Judge) -> Judge:
 
 def _sinks(settings: Settings) -> list[Sink]:
     return [sink for name in settings.sinks for sink in sink_from(name)]
+
+
+def _with_alarms(settings: Settings, sinks: Sequence[Sink]) -> tuple[Sink, ...]:
+    """The sinks, and the alarms of settings where code did not bring its own."""
+    if not settings.alarm or any(isinstance(sink, AlarmSink) for sink in sinks):
+        return tuple(sinks)
+    return (*sinks, AlarmSink(alarms_from(settings.alarm), file=settings.alarm_file))
 
 
 def choose_selection(settings: Settings, sample_rate: float | None, selection: Selection | None) -> Selection:
@@ -133,6 +143,31 @@ def choose_spool(settings: Settings, given: str | Path | SpoolSettings | None) -
         return given
     entries = dict(settings.spool) if given is None else {**settings.spool, "path": given}
     return _made(SpoolSettings, entries, "spool") if "path" in entries else None
+
+
+def choose_calibration(settings: Settings, given: str | Path | Calibration | None) -> Calibration | None:
+    """The calibration that code or settings name.
+
+    Raises:
+        ConfigurationError: If the file does not hold one.
+    """
+    if isinstance(given, Calibration):
+        return given
+    if given is not None and not isinstance(given, str | Path):
+        raise ConfigurationError(f"calibration must be a file or a Calibration, not {given!r}")
+    path = settings.calibration if given is None else given
+    return Calibration.load(path) if str(path) else None
+
+
+def choose_canaries(settings: Settings, given: Canaries | float | None) -> Canaries | None:
+    """The canaries that code brought, or those that settings describe.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    if given is not None:
+        return canaries_from(given)
+    return _made(Canaries, settings.canaries, "canaries") if settings.canaries else None
 
 
 def _made(kind: type[_Table], entries: Mapping[str, Any], name: str) -> _Table:

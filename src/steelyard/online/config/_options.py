@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from steelyard.calibration import Calibration
 from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
+from steelyard.online.canaries._options import Canaries
 from steelyard.online.config._plain import PlainOptions
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
@@ -37,6 +40,10 @@ class MonitorOptions(PlainOptions):
     """What judging may use up."""
     spool: SpoolSettings | None
     """Where picked turns are kept until they are judged and delivered."""
+    calibration: Calibration | None = None
+    """What the judge's scores mean, by people's labels."""
+    canaries: Canaries | None = None
+    """Probes with a known answer that are asked beside turns."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.
@@ -61,6 +68,8 @@ class MonitorOptions(PlainOptions):
             )
 
     def _check_kinds(self) -> None:
+        if self.canaries is not None and self.judge is None:
+            raise ConfigurationError("canaries watch the Monitor's judge, but every metric brings its own")
         for metric in self.metrics:
             if not isinstance(metric, Metric):
                 raise ConfigurationError(
@@ -73,3 +82,14 @@ class MonitorOptions(PlainOptions):
                 raise ConfigurationError(
                     f"a sink needs a name, write() and aclose(), unlike {sink!r}; see steelyard.sinks.Sink"
                 )
+            self._check_apart(sink)
+
+    def _check_apart(self, sink: Sink) -> None:
+        """Refuse a spool where a sink will make its file, be it there already or not."""
+        path = getattr(sink, "path", None)
+        if self.spool is None or not isinstance(path, str | os.PathLike):
+            return
+        if os.path.realpath(path) == os.path.realpath(self.spool.path):
+            raise ConfigurationError(
+                f"the spool and the sink {sink.name!r} cannot share one file; give one of them another path"
+            )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from steelyard.alarms import DEFAULT_FILE
 from steelyard.errors import ConfigurationError
 from steelyard.online.config._plain import PlainOptions
 
@@ -49,10 +50,19 @@ class Settings(PlainOptions):
     sinks: list[str] = field(default_factory=lambda: ["auto"])
     """`sqlite:FILE`, `jsonl:FILE`, `opentelemetry`, `phoenix`, `langfuse`, `mlflow`, `langsmith`, `datadog`;
     `auto` is steelyard.db and, where it is installed, OpenTelemetry."""
+    alarm: list[dict[str, Any]] = field(default_factory=list)
+    """Entries of `Alarm`, one `[[alarm]]` each."""
+    alarm_file: str = DEFAULT_FILE
+    """Keeps what alarms know and what has still to be told."""
     budget: dict[str, Any] = field(default_factory=dict)
     """Entries of `Budget`; `price` is a table with `input` and `output`, or the name of a model."""
     spool: dict[str, Any] = field(default_factory=dict)
     """Entries of `SpoolSettings`; no `path` means no spool."""
+    calibration: str = ""
+    """A file that `steelyard calibrate` wrote: scores then carry calibrated values beside their own."""
+    canaries: dict[str, Any] = field(default_factory=dict)
+    """Entries of `Canaries`: probes with a known answer that tell when the judge changes; none at all means
+    no canaries."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 
 from steelyard._internal.warn_once import WarnOnce
@@ -36,5 +37,8 @@ class Decisions:
         for callback in self._callbacks:
             try:
                 callback(turn.trace, reason)
-            except Exception as error:  # noqa: BLE001 - a user's function or draft may raise anything
+            except BaseException as error:
+                # In the main thread it may come out of a signal handler, and is the application's.
+                if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
+                    raise
                 self._warn("raised", "an on_decision callback raised %s", type(error).__name__)

@@ -14,10 +14,11 @@ by `with` on methods written in C, between which and the block Python lets no ha
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -51,6 +52,7 @@ class Inbox:
         self._try_lock = _without_waiting(self._lock)
         self._entries: deque[_Entry] = deque()
         self._items: deque[Queued] = deque()
+        self._refused: deque[Record | Draft] = deque()
         self._ledger = Ledger()
         self._bytes = 0
         self._asleep = True
@@ -73,6 +75,16 @@ class Inbox:
             self._bytes -= sum(item.size for item in taken)
         self._catch_up(rouse=rouse)
         return taken
+
+    def put_back(self, items: Sequence[Queued]) -> None:
+        """Turns were taken and have not got to an end: they come again, first and past the bounds."""
+        with self._lock:
+            rouse = self._enter()
+            if items and self._ledger.pending >= len(items):  # else they were given up meanwhile
+                self._asleep = False
+                self._bytes += sum(item.size for item in items)
+                self._items.extendleft(reversed(items))
+        self._catch_up(rouse=rouse)
 
     def sleep(self) -> bool:
         """Ask to be woken for the next turn; False where one has come in the meantime."""
@@ -155,6 +167,9 @@ class Inbox:
                         rouse |= self._enter()
             except RuntimeError:
                 break  # not held, so that there was nothing to let go of
+        while self._refused:
+            with contextlib.suppress(IndexError):  # another thread may have been quicker
+                self.decided(self._refused.popleft(), "queue_full")
         if rouse:
             self._wake()
 
@@ -167,6 +182,7 @@ class Inbox:
                 self._ledger.skip(entry)
             elif len(items) >= self._max_items or self._bytes + entry.size > self._max_bytes:
                 self._ledger.skip("queue_full")
+                self._refused.append(entry.turn)
             else:
                 # No handler gets in between these three lines: see the top.
                 self._ledger.accept()

@@ -20,7 +20,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,16 @@ from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, Stored
 from steelyard.online.queue._spool_schema import Durability, connect
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.online.selection import _shared_budget
+from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.record import record_from_dict, record_to_dict, text_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
 
 _log = logging.getLogger("steelyard.online")
 _MAX_WAIT = 3600.0
 _KEPT = 100_000
+_PRUNED_EVERY = 1000
+_LONGEST_LEASE = "longest_lease_ms"
 _ID = 1000
 
 
@@ -63,10 +67,13 @@ class Spool:
     Args:
         path: The file; made if it is not there.
         max_bytes: Size of what may be pending; more is refused.
-        lease_seconds: How long a lease holds without being renewed.
+        lease_seconds: How long a lease of this process holds without being renewed. The file remembers the
+            longest that any process has used, so that none takes over what another one still holds.
+        keep: Of how many finished turns the ids are kept, to recognise a duplicate.
         max_attempts: Leases without any outcome after which a turn is given up.
         durability: `normal` survives a crash of the process, `full` also one of the machine.
         clock: Monotonic seconds.
+        wall_clock: Seconds since 1970, for budgets, whose windows outlast the machine's start.
 
     Raises:
         sqlite3.Error: If the file cannot be used; any call may raise it.
@@ -82,17 +89,26 @@ class Spool:
         durability: Durability = "normal",
         busy_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+        keep: int = _KEPT,
     ) -> None:
         self.path = Path(path).absolute()
         self.lease_seconds = lease_seconds
         self._max_bytes = max_bytes
         self._max_attempts = max_attempts
         self._clock = clock
+        self._wall_clock = wall_clock
+        self._keep = keep
+        self._unpruned = 0
         self._lock = threading.Lock()
         self._db = connect(self.path, durability=durability, busy_seconds=busy_seconds)
         # Counting must not wait for a writer, which may itself wait for another process.
         self._reading = threading.Lock()
         self._reader = connect(self.path, durability=durability, busy_seconds=busy_seconds)
+        with self._transaction() as db:
+            mine = int(1000 * lease_seconds)
+            if mine > self._total(db, _LONGEST_LEASE):
+                self._set(db, _LONGEST_LEASE, mine)
 
     def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Put turns in, in one transaction; says for each what became of it."""
@@ -115,6 +131,9 @@ class Spool:
                 room -= len(line) * added
             self._add(db, "accepted", count=stored.count("new"))
             self._set(db, "bytes", self._max_bytes - room)
+            self._unpruned += stored.count("new")
+            if self._unpruned >= _PRUNED_EVERY:
+                self._prune(db)
         return stored
 
     def lease(self, most: int) -> list[Leased | Undelivered]:
@@ -205,7 +224,7 @@ class Spool:
             rows = db.execute(
                 "UPDATE results SET lease = ?, lease_until = ? WHERE seq IN (SELECT seq FROM results"
                 " WHERE lease_until <= ? OR lease_until > ? ORDER BY seq LIMIT ?) RETURNING seq, body",
-                (lease, now + self.lease_seconds, now, now + self.lease_seconds + 1, most),
+                (lease, now + self.lease_seconds, now, now + self._longest_lease(db), most),
             ).fetchall()
             results = []
             for seq, body in sorted(rows):
@@ -249,14 +268,20 @@ class Spool:
             bytes=plain.get("bytes", 0),
         )
 
-    def prune(self, *, keep: int = _KEPT) -> None:
-        """Forget the ids of all but the latest finished turns; until then a duplicate is recognised."""
+    def prune(self) -> None:
+        """Forget the ids of all but the latest finished turns; `put` does it every 1,000 turns."""
         with self._transaction() as db:
-            db.execute(
-                "DELETE FROM turns WHERE state IN ('evaluated', 'dead')"
-                " AND seq <= (SELECT COALESCE(MAX(seq), 0) FROM turns) - ?",
-                (keep,),
-            )
+            self._prune(db)
+
+    def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
+        """Set aside what a leased turn uses of a budget that all processes on the file share."""
+        with self._transaction() as db:
+            return _shared_budget.claim(db, leased, claims, owed, now=self._wall_clock())
+
+    def bill(self, leased: Leased, used: Mapping[str, float] | None) -> None:
+        """Enter what a turn has used; None where it was not judged."""
+        with self._transaction() as db:
+            _shared_budget.bill(db, leased, used, now=self._wall_clock())
 
     def close(self) -> None:
         """Close the file."""
@@ -276,12 +301,24 @@ class Spool:
                     self._db.execute("ROLLBACK")
                 raise
 
+    def _prune(self, db: sqlite3.Connection) -> None:
+        self._unpruned = 0
+        db.execute(
+            "DELETE FROM turns WHERE state IN ('evaluated', 'dead')"
+            " AND seq <= (SELECT COALESCE(MAX(seq), 0) FROM turns) - ?",
+            (self._keep,),
+        )
+
     def _expire(self, db: sqlite3.Connection, now: float) -> None:
         db.execute(
             "UPDATE turns SET state = 'waiting', lease = NULL"
             " WHERE state = 'leased' AND (lease_until <= ? OR lease_until > ?)",
-            (now, now + self.lease_seconds + 1),
+            (now, now + self._longest_lease(db)),
         )
+
+    def _longest_lease(self, db: sqlite3.Connection) -> float:
+        """Seconds; what ends later than that from now was leased before the machine was started."""
+        return self._total(db, _LONGEST_LEASE) / 1000 + 1
 
     def _read(self, db: sqlite3.Connection, seq: int, body: str) -> Selected | None:
         """A turn's body; one that cannot be read is dead."""

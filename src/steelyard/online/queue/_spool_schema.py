@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from steelyard.online.queue._spool_file import APPLICATION_ID, VERSION, claim
+from steelyard.online.selection import _shared_budget
 
 Durability = Literal["normal", "full"]
 """SQLite's `synchronous`: `normal` survives a crash of the process, `full` also one of the machine."""
@@ -54,7 +55,7 @@ def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlit
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {durability.upper()}")
         connection.execute("PRAGMA secure_delete = FAST")
-        connection.executescript(_TABLES)
+        connection.executescript(_TABLES + _shared_budget.TABLES)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     except BaseException:

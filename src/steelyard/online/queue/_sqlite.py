@@ -9,18 +9,20 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, DeadCause
 from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_file import check, identity_of
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.scores import Evaluation
 
 _log = logging.getLogger("steelyard.online")
@@ -47,7 +49,7 @@ class SQLiteQueue:
         self._news = asyncio.Event()
         self._failed = asyncio.Event()
         self._file: tuple[int, int] | None = None
-        self._said = False
+        self._warn = WarnOnce(_log)
 
     @property
     def works(self) -> bool:
@@ -84,9 +86,6 @@ class SQLiteQueue:
         try:
             self._spool = await asyncio.wrap_future(opening)
             self._failed.clear()
-            if self._said:
-                self._said = False
-                _log.warning("the spool %s works again", settings.path)
             self._file = identity_of(Path(settings.path))
         except (sqlite3.Error, OSError, ConfigurationError) as error:
             self._set_aside(error)
@@ -106,6 +105,8 @@ class SQLiteQueue:
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Store turns in one transaction."""
         stored = await self._call(Spool.put, turns)
+        if "new" in stored:
+            self._works_again()
         self._news.set()
         return stored
 
@@ -128,7 +129,9 @@ class SQLiteQueue:
 
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         """Store a result and end its turn, in one transaction; None where the lease was lost."""
-        return await self._call(Spool.finish, leased, evaluation)
+        done = await self._call(Spool.finish, leased, evaluation)
+        self._works_again()
+        return done
 
     async def postpone(self, leased: Leased, seconds: float) -> bool:
         """Give a turn back, due later; False where the lease was lost."""
@@ -145,6 +148,14 @@ class SQLiteQueue:
     async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give back what is held, so that another process need not wait for the leases to end."""
         await self._call(Spool.release, held)
+
+    async def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
+        """Set aside what a turn uses of a budget that all processes on the file share."""
+        return await self._call(Spool.claim, leased, claims, owed)
+
+    async def bill(self, leased: Leased, used: Mapping[str, float] | None) -> None:
+        """Enter what a turn has used."""
+        await self._call(Spool.bill, leased, used)
 
     def counts(self) -> QueueCounts | None:
         """The ledger over all processes; None where there is no file that works."""
@@ -201,9 +212,18 @@ class SQLiteQueue:
                 with contextlib.suppress(OSError):
                     os.replace(f"{path}{suffix}", f"{where}{suffix}")
         problem = str(error) if isinstance(error, ConfigurationError) else error_words(error)
-        if not self._said:
-            self._said = True
-            _log.error("the spool %s cannot be used: %s; turns are kept in memory meanwhile", where, problem)
+        self._warn(
+            "failed",
+            "the spool %s cannot be used: %s; turns are kept in memory meanwhile",
+            where,
+            problem,
+            level=logging.ERROR,
+        )
+
+    def _works_again(self) -> None:
+        """Something was written: a disk that is full lets a file be opened and read."""
+        if self._warn.over("failed"):
+            _log.warning("the spool %s works again", self._settings.path)
 
     def _is_ours(self, path: Path) -> bool:
         """Whether what stands there is a spool, however damaged: what is not ours is never renamed."""

@@ -9,6 +9,8 @@ off by name, which leaves a gap in coverage that the ledger shows.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +18,10 @@ from dataclasses import dataclass, fields
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.errors import ConfigurationError, SkipReason
+from steelyard.online.queue._protocol import QueueFailed, TurnQueue
+from steelyard.online.queue._turns import Leased
 from steelyard.online.selection._price import Price
+from steelyard.online.selection._shared_budget import UNKNOWN_PAUSE, Claim, SharesBudget, Standing
 from steelyard.scores import Usage
 
 _RESERVED = 100_000
@@ -71,10 +76,11 @@ class RateWindow:
         self.kind = kind
         self.limit = limit
         self.reason = reason
-        self._seconds = seconds
+        self.seconds = seconds
         self._started: float | None = None
         self._used = 0.0
         self._reserved = 0.0
+        self._elsewhere = 0.0
         self._arrivals = Arrivals(seconds / 4)
 
     def arrived(self, now: float) -> None:
@@ -84,22 +90,27 @@ class RateWindow:
 
     def roll(self, now: float) -> None:
         """Begin a new window if the last one is over."""
-        if self._started is None or now - self._started >= self._seconds:
-            self._started, self._used = now, 0.0
+        if self._started is None or now - self._started >= self.seconds:
+            self._started, self._used, self._elsewhere = now, 0.0, 0.0
+
+    def adopt(self, standing: Standing, now: float) -> None:
+        """What all processes together have used and set aside, as a file that they share tells it."""
+        self._started = now - standing.age
+        self._used, self._elsewhere = standing.used, standing.reserved
 
     @property
     def left(self) -> float:
         """What is neither used nor reserved."""
-        return self.limit - self._used - self._reserved
+        return self.limit - self._used - self._reserved - self._elsewhere
 
     def remaining(self, now: float) -> float:
         """Seconds until the next window."""
-        return 0.0 if self._started is None else max(0.0, self._started + self._seconds - now)
+        return 0.0 if self._started is None else max(0.0, self._started + self.seconds - now)
 
     def share(self, now: float, cost: float) -> float:
         """The share of what arrives that the rest of the window can carry, at this cost of one turn."""
         assert self._started is not None
-        remaining = max(0.0, self._started + self._seconds - now)
+        remaining = max(0.0, self._started + self.seconds - now)
         need = cost * self._arrivals.per_second(now) * remaining
         return 1.0 if need <= self.left else max(0.0, self.left / need)
 
@@ -138,16 +149,27 @@ class Arrivals:
 
 
 class BudgetControl:
-    """All limits of a Monitor together; used in the background thread only."""
+    """All limits of a Monitor together; used in the background thread only.
+
+    Args:
+        turns_per_minute: The throttle.
+        budget: What judging may use up.
+        shared: Whether there is a queue that counts for several processes. What is judged past it, because
+            it has failed, is entered there as soon as it works again.
+        clock: Monotonic seconds.
+    """
 
     def __init__(
         self,
         *,
         turns_per_minute: float | None = None,
         budget: Budget | None = None,
+        shared: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._budget = budget or Budget()
+        self._shared = shared
+        self._owed: dict[str, float] = {}
         self._windows: Sequence[RateWindow] = self._budget.windows()
         if turns_per_minute is not None:
             throttle = RateWindow("turns", turns_per_minute, 60.0, reason="throttled")
@@ -189,15 +211,21 @@ class BudgetControl:
         if amounts is not None:
             self._hand_back(amounts, {"turns": 1.0})
 
-    def ask(self, turn_id: str) -> float:
+    async def ask(self, queue: TurnQueue, leased: Leased) -> float:
         """Set aside what a turn out of a queue uses; or the seconds until there may be enough, more than 0.
 
-        The throttle is not asked: it limits what is put into the queue.
+        The throttle is not asked: it limits what is put into the queue. Where the queue counts for several
+        processes, all of them together keep within the budget.
+
+        Raises:
+            QueueFailed: If the queue that counts has failed.
         """
-        if turn_id in self._reserved:
+        turn_id, windows = leased.turn.record.id, self._lasting()
+        if turn_id in self._reserved or not windows:
             return 0.0
+        if isinstance(queue, SharesBudget):
+            return await self._ask_all(queue, leased, windows)
         now = self._clock()
-        windows = [window for window in self._windows if window.kind != "turns"]
         for window in windows:
             window.roll(now)
             if window.left < self._typical.get(window.kind, 1e-12):
@@ -205,9 +233,41 @@ class BudgetControl:
         amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in windows}
         for window in windows:
             window.reserve(amounts[window.kind])
-        if windows:
-            self._reserved[turn_id] = amounts
+        self._reserved[turn_id] = amounts
         return 0.0
+
+    async def _ask_all(self, queue: SharesBudget, leased: Leased, windows: Sequence[RateWindow]) -> float:
+        claims = [
+            Claim(window.kind, window.seconds, window.limit, self._typical.get(window.kind))
+            for window in windows
+        ]
+        while True:
+            owed, self._owed = self._owed, {}
+            try:
+                granted = await queue.claim(leased, claims, owed)
+            except QueueFailed:
+                self._owed = owed
+                raise
+            known = {(one.kind, one.seconds): one for one in granted.windows}
+            for window in windows:
+                window.adopt(known[window.kind, window.seconds], self._clock())
+            learned = {one.kind: one.typical for one in granted.windows if one.typical is not None}
+            self._typical.update(learned)
+            if not 0 < granted.wait <= UNKNOWN_PAUSE:
+                return granted.wait
+            await asyncio.sleep(granted.wait)
+
+    async def settle(self, queue: TurnQueue, leased: Leased, usage: Usage) -> None:
+        """A leased turn is through: enter what it used, where what it uses was set aside."""
+        turn_id = leased.turn.record.id
+        if turn_id not in self._reserved and isinstance(queue, SharesBudget) and self._lasting():
+            with contextlib.suppress(QueueFailed):
+                return await queue.bill(leased, self._budget.used(usage))
+            self._reserved[turn_id] = {}
+        if self._shared and turn_id in self._reserved:
+            for kind, amount in self._budget.used(usage).items():
+                self._owed[kind] = self._owed.get(kind, 0.0) + amount
+        self.correct(turn_id, usage)
 
     def correct(self, turn_id: str, usage: Usage) -> None:
         """The turn is through: hold what it used against what was set aside for it, if anything was."""
@@ -222,6 +282,16 @@ class BudgetControl:
                 before = self._typical.get(kind, amount)
                 self._typical[kind] = before + (amount - before) / 10
         self._hand_back(amounts, used)
+
+    async def give_up(self, queue: TurnQueue, leased: Leased) -> None:
+        """A leased turn cannot be judged: what was set aside for it is free again."""
+        self.release(leased.turn.record.id)
+        if isinstance(queue, SharesBudget) and self._lasting():
+            await queue.bill(leased, None)
+
+    def _lasting(self) -> list[RateWindow]:
+        """All limits but the throttle."""
+        return [window for window in self._windows if window.kind != "turns"]
 
     def release(self, turn_id: str) -> None:
         """The turn is not judged after all: nothing was used."""

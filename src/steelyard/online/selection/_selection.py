@@ -93,6 +93,15 @@ class Selection:
         sources = [source.ceiling for source in self._sources()]
         return max(sources if self.suspicion is None else [*sources, self.suspicion.rate])
 
+    @property
+    def floor(self) -> float | None:
+        """No picked turn has a lower inclusion probability, for any metric; None where `choose` decides."""
+        if self.choose is not None:
+            return None
+        rates = [rate for source in self._sources() if (rate := source.ceiling) > 0]
+        shares = [share for share in self.metric_rates.values() if share > 0]
+        return min(rates, default=1.0) * min(shares, default=1.0)
+
     def _sources(self) -> Iterator[RateSource]:
         """All that give a turn its rate, in the order in which they are asked."""
         if self.choose is not None:

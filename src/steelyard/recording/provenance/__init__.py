@@ -4,8 +4,10 @@ Pure functions without a framework, for all recorders:
 
 - `find_passages`: which passages stand in a prompt, whatever the prompt did to them;
 - `passages_of`: the passages in a tool's result or a block of a prompt;
+- `context_block`: the part of a prompt that holds passages, where nothing else tells of any;
 - `calls_behind`: which model calls made the answer;
 - `user_question`: what the user asked;
+- `is_search`: whether a tool's text is evidence, by its name;
 - `judge_turn`: whether a root is a turn of its own;
 - `trace_provenance`: the first and third together, as the context fields of a Record with notes.
 
@@ -28,6 +30,7 @@ from steelyard.recording.provenance._blocks import MOST_BLOCK, passages_of
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind, is_helper_reply
 from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
+from steelyard.recording.provenance._prompt import context_block
 from steelyard.recording.provenance._provenance import Provenance, trace_provenance
 from steelyard.recording.provenance._question import (
     Asked,
@@ -36,6 +39,7 @@ from steelyard.recording.provenance._question import (
     question_in_prompt,
     user_question,
 )
+from steelyard.recording.provenance._tools import is_search
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
 
 __all__ = [
@@ -52,9 +56,11 @@ __all__ = [
     "TurnReason",
     "TurnVerdict",
     "calls_behind",
+    "context_block",
     "find_passages",
     "has_history",
     "is_helper_reply",
+    "is_search",
     "judge_turn",
     "passages_of",
     "question_in",

@@ -16,7 +16,7 @@ TurnReason = Literal[
 
 _GRADING = re.compile(
     r"\b(?:grader|grading|grade|assess\w*|relevan(?:t|ce)|grounded|support(?:s|ed)|hallucinat\w*|binary|score|evaluat\w*|judge"
-    r"|yes or no|'yes'|\"yes\"|true or false)\b",
+    r"|yes or no|true or false)\b|['\"](?:yes|no|true|false|relevant)['\"]",
     re.IGNORECASE,
 )
 _ROUTING = re.compile(
@@ -24,6 +24,12 @@ _ROUTING = re.compile(
     re.IGNORECASE,
 )
 _RANKING = re.compile(r"\b(?:rerank\w*|rank(?:ing)?|order of relevance|most relevant)\b", re.IGNORECASE)
+_QUERY = re.compile(
+    r"\b(?:re-?writ\w*|rephras\w*|reformulat\w*|optimi[sz]\w*|improv\w*|enhanc\w*|generate|write|give)\b"
+    r"[^\n]{0,80}\b(?:quer(?:y|ies)|for the web|web search|for (?:better )?(?:retrieval|search)|keywords)\b"
+    r"|\bstep[- ]back\b|\bsearch terms\b|\bsub-?questions\b",
+    re.IGNORECASE,
+)
 _WRITING = re.compile(
     r"\b(?:re-?writ\w*|rephras\w*|reformulat\w*|standalone|stand-alone|condens\w*|search quer\w*"
     r"|sub-?questions?|different versions|multiple (?:search )?quer\w*|keywords|decompos\w*|paraphras\w*)\b",
@@ -31,6 +37,8 @@ _WRITING = re.compile(
 )
 _HEAD = 20_000
 _LONG = 60
+_TERMS = 12
+_LABEL = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +82,8 @@ def judge_turn(
         for pattern, reason in _KINDS:
             if pattern.search(prompt):
                 return TurnVerdict(is_turn=False, reason=reason)
+    elif _ROUTING.search(prompt) and all(_is_choice(reply, prompt) for reply in replies):
+        return TurnVerdict(is_turn=False, reason="routing")
     if _writes_queries(replies, prompt, queries):
         return TurnVerdict(is_turn=False, reason="query_writing")
     return TurnVerdict(is_turn=True, reason="answered")
@@ -96,6 +106,24 @@ def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str])
         row = words(reply)
         lines = [line.rstrip(' "*') for line in reply.split("\n") if line.strip()]
         asks = bool(lines) and all(line.endswith(("?", "\uff1f", "\u061f")) for line in lines)
-        if tuple(row) not in known and not (asks and len(row) <= _LONG * len(lines)):
+        # Words to search for are few, and not a sentence.
+        terms = bool(_QUERY.search(prompt)) and bool(lines) and all(map(_is_terms, lines))
+        if tuple(row) not in known and not terms and not (asks and len(row) <= _LONG * len(lines)):
             return False
     return True
+
+
+def _is_terms(line: str) -> bool:
+    return len(words(line)) <= _TERMS and not line.endswith((".", "!", ":", "\u3002"))
+
+
+def _is_choice(reply: str, prompt: str) -> bool:
+    """Whether a reply is one of the labels that a prompt offers, as in "Factual, Analytical, or Opinion"."""
+    row = words(reply)
+    if not row or len(row) > _LABEL:
+        return False
+    label = re.compile(
+        rf"(?<![^\s'\"(:,;|/-]){re.escape(reply.strip())}(?=['\"),.;:|/]|\s+(?:or|oder|ou|o)\b)",
+        re.IGNORECASE,
+    )
+    return label.search(prompt) is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard_opentelemetry.dialects._dialect import Dialect, indexed, is_on
-from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in
+from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in, windows_in
 from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
@@ -85,6 +85,7 @@ class OpenInference(Dialect):
                 kind=kind,
                 query=query,
                 documents=documents,
+                windows=windows_in(_entries(attributes, kind)),
                 answer=answer,
                 empty=not documents and is_empty(got),
             )
@@ -129,14 +130,16 @@ def _shown(attributes: Mapping[str, Any], key: str) -> Any:
 
 def _documents(attributes: Mapping[str, Any], kind: Kind, got: object) -> tuple[Context, ...]:
     """The flattened documents, with ids and scores from their metadata or from the output as a whole."""
-    prefix = _DOCUMENTS[kind]
-    entries = [
-        {key.removeprefix("document."): value for key, value in entry.items() if value != _REDACTED}
-        for _, entry in indexed(attributes, prefix)
-    ]
-    listed = tuple(found for entry in entries for found in retrieved_in([entry]))
+    listed = tuple(found for entry in _entries(attributes, kind) for found in retrieved_in([entry]))
     whole = documents_in(got)
     return merged(listed, whole) if any(document.text for document in listed) else whole or listed
+
+
+def _entries(attributes: Mapping[str, Any], kind: Kind) -> list[dict[str, Any]]:
+    return [
+        {key.removeprefix("document."): value for key, value in entry.items() if value != _REDACTED}
+        for _, entry in indexed(attributes, _DOCUMENTS[kind])
+    ]
 
 
 def _messages(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
-from steelyard_opentelemetry.spans._documents import documents_in, retrieved_in
+from steelyard_opentelemetry.spans._documents import documents_in, retrieved_in, windows_in
 from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
@@ -93,6 +93,7 @@ class OpenLLMetry(Dialect):
                 kind=kind,
                 query=question_in(given) if kind == "retrieval" else "",
                 documents=documents,
+                windows=windows_in(got),
                 empty=not documents and is_empty(got),
                 hidden=given is None and got is None,
                 broken=broken,

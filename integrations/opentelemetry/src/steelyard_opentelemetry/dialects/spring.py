@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.provenance import question_in_prompt
+from steelyard.recording.provenance import context_block, question_in_prompt
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import as_messages
-from steelyard_opentelemetry.spans._prompt import context_block
 from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["Spring"]

@@ -54,6 +54,25 @@ def retrieved_in(value: object) -> tuple[Context, ...]:
     return tuple(document for item in items if (document := _any(decode(item))))
 
 
+def windows_in(value: object) -> tuple[Context, ...]:
+    """The text around each document that its metadata holds, as of LlamaIndex's sentence windows.
+
+    A step after the retrieval puts it in the document's place, which no span tells; the prompt does.
+    """
+    found = decode(value)
+    items = found if isinstance(found, (list, tuple)) else ()
+    windows: list[Context] = []
+    for item in items:
+        outer = item if isinstance(item, Mapping) else {}
+        node = decode(outer.get("node"))
+        fields = node if isinstance(node, Mapping) else outer
+        metadata = decode(fields.get("metadata"))
+        text = metadata.get("window") if isinstance(metadata, Mapping) else None
+        if isinstance(text, str) and text.strip():
+            windows.append(_context(text.strip(), fields, score=outer.get("score")))
+    return tuple(windows)
+
+
 def merged(documents: Iterable[Context], known: Iterable[Context]) -> tuple[Context, ...]:
     """The documents, each with the id and score that another place knew for the same text."""
     by_text: dict[str, Context] = {}

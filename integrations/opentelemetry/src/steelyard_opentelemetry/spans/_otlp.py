@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard_opentelemetry.spans._logs import add_content, content_of_log
-from steelyard_opentelemetry.spans._span import Event, Span, is_own, service_of
+from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of
 
 _DEPTH = 40
 
@@ -110,7 +110,7 @@ def _spans(data: Mapping[str, Any], number: int, problems: list[str]) -> Iterato
 
 
 def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
-    trace_id, span_id = _id(item.get("traceId"), 16), _id(item.get("spanId"), 8)
+    trace_id, span_id = read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)
     if not trace_id or not span_id:
         return None
     status = item.get("status")
@@ -119,7 +119,7 @@ def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
     return Span(
         trace_id=trace_id,
         span_id=span_id,
-        parent_id=_id(item.get("parentSpanId"), 8) or None,
+        parent_id=read_id(item.get("parentSpanId"), 8) or None,
         name=str(item.get("name") or ""),
         scope=scope,
         service=service,
@@ -133,11 +133,13 @@ def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
             for event in _items(item.get("events"))
         ),
         links=tuple(
-            (_id(link.get("traceId"), 16), _id(link.get("spanId"), 8)) for link in _items(item.get("links"))
+            (read_id(link.get("traceId"), 16), read_id(link.get("spanId"), 8))
+            for link in _items(item.get("links"))
         ),
         dropped=_integer(item.get("droppedAttributesCount")) + _integer(item.get("droppedEventsCount")),
         # Exporters are given sampled spans only, and not all of them write that bit into `flags`.
         sampled=True,
+        remote_parent=is_remote(_integer(item.get("flags"))),
     )
 
 
@@ -149,7 +151,7 @@ def _logs(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, 
                 name = item.get("eventName") or attributes.get("event.name") or ""
                 content = content_of_log(str(name), attributes, _value(item.get("body"), _DEPTH))
                 if content:
-                    yield (_id(item.get("traceId"), 16), _id(item.get("spanId"), 8)), content
+                    yield (read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)), content
 
 
 def _attributes(value: object) -> dict[str, Any]:
@@ -182,7 +184,7 @@ def _integer(value: object) -> int:
         return 0
 
 
-def _id(value: object, size: int) -> str:
+def read_id(value: object, size: int) -> str:
     """An id as lower-case hex; OTLP/JSON says hex, some writers use the base64 of plain protobuf JSON."""
     if not isinstance(value, str) or not value:
         return ""

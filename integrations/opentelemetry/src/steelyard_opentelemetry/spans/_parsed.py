@@ -28,6 +28,8 @@ class ParsedSpan:
     """What a retrieval was asked."""
     documents: tuple[Context, ...] = ()
     """What a retrieval or a reranker returned; an empty text where only ids and scores are told."""
+    windows: tuple[Context, ...] = ()
+    """The text around them, where they carry it: a later step may have shown it instead."""
     messages: tuple[Message, ...] = ()
     """What a model was sent."""
     arguments: tuple[str, ...] = ()

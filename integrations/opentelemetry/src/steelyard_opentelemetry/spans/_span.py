@@ -56,11 +56,21 @@ class Span:
     """How many attributes and events the SDK had to drop."""
     sampled: bool = True
     """The W3C sampled flag."""
+    remote_parent: bool = False
+    """Whether the exporter says that the parent is a span of another process."""
 
     def text(self, key: str) -> str:
         """An attribute that is a text, else nothing."""
         value = self.attributes.get(key)
         return value if isinstance(value, str) else ""
+
+
+_HAS_REMOTE, _IS_REMOTE = 0x100, 0x200
+
+
+def is_remote(flags: int) -> bool:
+    """Whether the `flags` of an OTLP span say that its parent is in another process."""
+    return flags & _HAS_REMOTE != 0 and flags & _IS_REMOTE != 0
 
 
 def is_own(scope: str, trace_id: int | str = 0) -> bool:

@@ -1,0 +1,144 @@
+"""How many spans a second `steelyard collect` takes, and whether a kill loses any that it acknowledged.
+
+    python benchmarks/collect.py [TURNS] [ENDPOINTS]
+
+Each turn has 10 spans: 4 of a RAG chain with 3 passages of 600 characters, 6 of HTTP and database clients. They
+are sent as the Python exporter sends them, 512 spans a request in protobuf, over 4 connections to each endpoint;
+every turn lies in one request or in two. Turns are only stored (`--no-judge`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import urllib3
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+_BATCH = 512
+_CONNECTIONS = 4
+_BEGIN = 1_700_000_000_000_000_000
+_PASSAGES = [f"Passage {n} says that Paris is the capital of France. ".ljust(600, "x") for n in range(3)]
+_COMMAND = [sys.executable, "-c", "from steelyard.cli import main; main()", "collect", "--no-judge"]
+
+
+def requests(turns: int) -> list[bytes]:
+    """The turns as export requests."""
+    made, request, count = [], ExportTraceServiceRequest(), 0
+    for number in range(turns):
+        trace_id = os.urandom(16)
+        for place in range(10):
+            if count % _BATCH == 0 and count:
+                made.append(request.SerializeToString())
+                request = ExportTraceServiceRequest()
+            _span(request, trace_id, number, place)
+            count += 1
+    return [*made, request.SerializeToString()]
+
+
+def _span(request: ExportTraceServiceRequest, trace_id: bytes, number: int, place: int) -> None:
+    block = request.resource_spans.add()
+    scope = block.scope_spans.add()
+    scope.scope.name = "openinference.instrumentation.langchain" if place < 4 else "http"
+    span = scope.spans.add(trace_id=trace_id, span_id=(place + 1).to_bytes(8, "big"))
+    if place:
+        span.parent_span_id = (1).to_bytes(8, "big")
+    span.start_time_unix_nano = _BEGIN + place * 1_000_000
+    span.end_time_unix_nano = _BEGIN + (20 - place) * 1_000_000
+    question, answer = f"What is the capital of France, in case {number}?", "Paris is the capital of France."
+    prompt = f"Context: {' '.join(_PASSAGES)}\nQuestion: {question}"
+    kind, given, came = {
+        0: ("CHAIN", question, answer),
+        1: ("RETRIEVER", question, ""),
+        2: ("LLM", prompt, answer),
+        3: ("CHAIN", prompt, answer),
+    }.get(place, ("", "", ""))
+    found = {"openinference.span.kind": kind, "input.value": given, "output.value": came}
+    if place == 1:
+        found |= {f"retrieval.documents.{n}.document.content": text for n, text in enumerate(_PASSAGES)}
+    if place > 3:
+        found = {"http.request.method": "GET", "url.full": "http://store/items/1", "server.address": "store"}
+    for key, value in found.items():
+        if value:
+            span.attributes.add(key=key).value.string_value = value
+
+
+@contextlib.contextmanager
+def endpoint(folder: Path, name: str):  # type: ignore[no-untyped-def]
+    """One endpoint with a journal of its own."""
+    line = [*_COMMAND, "--port", "0", "--quiet", "2", "--journal", f"{name}.spans"]
+    with subprocess.Popen(line, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        yield process, int(said.partition("/v1/")[0].rpartition(":")[2])
+        process.terminate()
+
+
+def stored(folder: Path) -> int:
+    """How many turns lie in the spool."""
+    with contextlib.closing(sqlite3.connect(f"file:{folder / 'steelyard.spool'}?mode=ro", uri=True)) as db:
+        return int(db.execute("SELECT COUNT(*) FROM turns").fetchone()[0])
+
+
+def send(ports: list[int], bodies: list[bytes]) -> int:
+    """Send every request; returns how many were acknowledged."""
+    with ThreadPoolExecutor(_CONNECTIONS * len(ports)) as threads:
+        pools = [urllib3.HTTPConnectionPool("127.0.0.1", port, maxsize=_CONNECTIONS) for port in ports]
+        headers = {"content-type": "application/x-protobuf"}
+
+        def post(at: int) -> int:
+            try:
+                reply = pools[at % len(pools)].request(
+                    "POST", "/v1/traces", body=bodies[at], headers=headers, retries=False
+                )
+                return int(reply.status == 200)
+            except urllib3.exceptions.HTTPError:
+                return 0
+
+        return sum(threads.map(post, range(len(bodies))))
+
+
+def main() -> None:
+    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    bodies = requests(turns)
+    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
+        folder = Path(place)
+        running = [stack.enter_context(endpoint(folder, f"e{n}")) for n in range(count)]
+        started = time.perf_counter()
+        sent = send([port for _, port in running], bodies)
+        taken = time.perf_counter() - started
+        print(
+            f"{count} endpoint(s): {turns * 10:,} spans acknowledged in {taken:.1f} s: {turns * 10 / taken:,.0f}/s"
+        )
+        assert sent == len(bodies)
+        while count == 1 and stored(folder) < turns:
+            time.sleep(0.1)
+        if count == 1:
+            whole = time.perf_counter() - started
+            print(f"all {turns:,} turns in the spool after {whole:.1f} s: {turns * 10 / whole:,.0f} spans/s")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        with endpoint(folder, "e0") as (process, port):
+            assert send([port], bodies) == len(bodies)
+            os.kill(process.pid, signal.SIGKILL)
+        before = stored(folder)
+        with endpoint(folder, "e0"):
+            deadline = time.monotonic() + 300
+            while stored(folder) < turns and time.monotonic() < deadline:
+                time.sleep(0.2)
+        print(
+            f"killed right after the last 200: {before:,} turns were stored, after a restart {stored(folder):,} of {turns:,}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""A turn, or the part of it that is below one chain, as the Record is made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steelyard.record import Status, Timings, text_of, to_json_value
+from steelyard_langchain._options import Options
+from steelyard_langchain._turn import Chain, Turn, outermost, within
+
+_NOISE_TAGS = (
+    "seq:step:",
+    "graph:step:",
+    "map:key:",
+    "langsmith:",
+    "retry:attempt:",
+    "condition:",
+    "branch:",
+)
+_NOISE_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint", "__", "LANGSMITH_", "LANGCHAIN_", "revision_id")
+
+
+def id_of(turn: Turn, chain: Chain | None) -> str:
+    """The id of the Record of a turn, or of one chain within it."""
+    root = turn.trace.run_id or str(turn.root)
+    return root if chain is None else f"{root}/{chain.key:032x}"
+
+
+class View:
+    """A turn, or the part of it that is below one chain."""
+
+    def __init__(self, turn: Turn, chain: Chain | None) -> None:
+        self.turn = turn
+        self.chain = chain
+        whole = chain is None
+        self.history = turn.history if whole else []
+        self.name = turn.name if chain is None else chain.name
+        self.inputs = turn.inputs if chain is None else chain.inputs
+        self.outputs = turn.outputs if chain is None else chain.outputs
+        self.error = turn.error if chain is None else chain.error
+        self.started = turn.started if chain is None else chain.started
+        self.ended = turn.ended if chain is None else chain.ended
+        self.status: Status = turn.status if chain is None else ("error" if chain.error else "ok")
+        self.id = id_of(turn, chain)
+        self.retrievals = [r for r in turn.retrievals.values() if whole or self._below(r.key)]
+        self.tools = [t for t in turn.tools.values() if whole or self._below(t.key)]
+        self.results = turn.results if whole else [self.outputs]
+        self.models = [
+            model
+            for model in turn.models.values()
+            if (whole or self._below(model.key)) and outermost(turn, model.key)
+        ]
+
+    def _below(self, key: int) -> bool:
+        return self.chain is None or within(self.turn, key, self.chain.key)
+
+
+def timings_of(view: View) -> Timings:
+    """When it began, and how long searching and answering took."""
+    turn = view.turn
+    retrieval = [r.ended - r.started for r in view.retrievals if r.ended and outermost(turn, r.key)]
+    generation = [m.ended - m.started for m in view.models if m.ended]
+    return Timings(
+        started_at=turn.started_at + (view.started - turn.started),
+        total=None if view.ended is None else view.ended - view.started,
+        retrieval=sum(retrieval) if retrieval else None,
+        generation=sum(generation) if generation else None,
+    )
+
+
+def tags_of(turn: Turn) -> tuple[str, ...]:
+    """The user's own tags."""
+    return tuple(text_of(tag) for tag in turn.tags or () if not str(tag).startswith(_NOISE_TAGS))
+
+
+def metadata_of(turn: Turn, options: Options) -> dict[str, Any]:
+    """The user's own metadata, what the options add, and feedback that has come in."""
+    own = {
+        name: value
+        for name, value in dict(turn.metadata or {}).items()
+        if not str(name).startswith(_NOISE_METADATA)
+    }
+    added = options.metadata
+    if callable(added):
+        added = added(turn.metadata or {})
+    kept: dict[str, Any] = {**own, **dict(added or {})}
+    if turn.name:
+        kept.setdefault("run_name", turn.name)
+    if turn.feedback is not None:
+        kept["feedback"] = turn.feedback
+    if all(type(value) is str for value in kept.values()):
+        return kept
+    return dict(to_json_value(kept))

@@ -1,0 +1,238 @@
+"""Retrievers, tools and models that plain Python calls one after the other, with no chain around them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
+from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Broken, Receiver, Shelf, says, texts
+
+from steelyard_langchain import CallbackHandler, attach
+
+SEPARATE = "no run holds the search and this call together; `with record(...):` around both does"
+
+
+@pytest.fixture(autouse=True)
+def attached(receiver: Receiver) -> CallbackHandler:
+    return attach(receiver)
+
+
+@tool
+def search(query: str) -> list[str]:
+    """Search."""
+    return [PARIS.page_content, FRANCE.page_content]
+
+
+@tool(response_format="content_and_artifact")
+def look_up(query: str) -> Any:
+    """Search."""
+    found = Shelf(documents=[PARIS, FRANCE]).invoke(query)
+    return "\n".join(one.page_content for one in found), found
+
+
+@tool
+def weather(city: str) -> str:
+    """The weather."""
+    return "It rains in Paris, and will until Sunday."
+
+
+def test_a_model_that_was_shown_what_was_retrieved_before_it_is_a_turn(receiver: Receiver) -> None:
+    found = Shelf().invoke("capital France")
+    says("Paris.").invoke(f"Context: {found[0].page_content}\n\nQuestion: {QUESTION}")
+    record = receiver.record
+    assert (record.question, record.answer, record.contexts_source) == (QUESTION, "Paris.", "in_prompt")
+    assert texts(record.contexts) == [PARIS.page_content]
+    assert texts(record.retrieved) == [PARIS.page_content, FRANCE.page_content, BERLIN.page_content]
+    assert record.contexts[0].query == "capital France"
+    assert record.notes == (SEPARATE,)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        [SystemMessage(f"Answer from: {PARIS.page_content}"), HumanMessage(QUESTION)],
+        f"{PARIS.page_content}\n{QUESTION}",
+        f"{PARIS.page_content} {QUESTION}",
+        f"<context>{PARIS.page_content}</context>\nUser question: {QUESTION}",
+    ],
+)
+def test_the_question_is_found_beside_the_passages(receiver: Receiver, prompt: Any) -> None:
+    Shelf().invoke("capital of France")
+    says("Paris.").invoke(prompt)
+    assert receiver.record.question == QUESTION
+
+
+def test_a_question_that_the_prompt_does_not_show_is_noted(receiver: Receiver) -> None:
+    Shelf().invoke("capital of France")
+    says("It is old.").invoke(f"Write a poem about this: {PARIS.page_content}")
+    record = receiver.record
+    assert record.question == "capital of France"
+    assert [note.partition(":")[0] for note in record.notes[1:]] == ["question_rewritten_only"]
+
+
+@pytest.mark.parametrize("which", [search, look_up], ids=["list", "artifact"])
+def test_a_tool_loop_in_plain_python_is_a_turn(receiver: Receiver, which: Any) -> None:
+    call: Any = {"name": which.name, "args": {"query": "capital"}, "id": "1", "type": "tool_call"}
+    messages: list[Any] = [HumanMessage(QUESTION), AIMessage("", tool_calls=[call])]
+    messages.append(which.invoke(call))
+    says("Paris.").invoke(messages)
+    record = receiver.record
+    assert (record.question, record.answer) == (QUESTION, "Paris.")
+    assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
+
+
+def test_a_tool_that_returned_plain_text_is_named_in_a_note(receiver: Receiver) -> None:
+    call: Any = {"name": "weather", "args": {"city": "Paris"}, "id": "1", "type": "tool_call"}
+    says("Yes.").invoke([HumanMessage("Rain?"), AIMessage("", tool_calls=[call]), weather.invoke(call)])
+    record = receiver.record
+    assert (record.question, record.contexts) == ("Rain?", ())
+    assert "name it in tool_contexts" in record.notes[1]
+
+
+def test_a_model_that_calls_a_tool_has_not_answered(receiver: Receiver) -> None:
+    Shelf().invoke("capital")
+    call: Any = {"name": "weather", "args": {"city": "Paris"}, "id": "1"}
+    says(AIMessage("", tool_calls=[call])).invoke(f"{PARIS.page_content}\n{QUESTION}")
+    assert receiver.drafts == []
+
+
+def test_a_grader_between_the_search_and_the_answer_is_not_a_turn(receiver: Receiver) -> None:
+    found = Shelf().invoke("capital of France")
+    for one in found:
+        says("yes").invoke(f"You are a grader. Is this relevant? Answer yes or no. {one.page_content}")
+    says("Paris.").invoke(f"Context: {found[0].page_content}\nQuestion: {QUESTION}")
+    assert receiver.record.answer == "Paris."
+
+
+def test_what_was_looked_up_for_an_earlier_question_of_a_conversation_does_not_count(
+    receiver: Receiver,
+) -> None:
+    messages: list[Any] = []
+    for question, document, answer in ((QUESTION, PARIS, "Paris."), ("And of Germany?", BERLIN, "Berlin.")):
+        (found,) = Shelf(documents=[document]).invoke(question)
+        messages.append(HumanMessage(f"Context: {found.page_content}\nQuestion: {question}"))
+        messages.append(says(answer).invoke(messages))
+    first, second = receiver.records
+    assert (texts(first.contexts), texts(second.contexts)) == ([PARIS.page_content], [BERLIN.page_content])
+    assert second.question == "And of Germany?"
+
+
+def test_tool_messages_of_an_earlier_question_do_not_make_a_turn(receiver: Receiver) -> None:
+    call: Any = {"name": "weather", "args": {"city": "Paris"}, "id": "1", "type": "tool_call"}
+    told = weather.invoke(call)
+    assert isinstance(told, ToolMessage)
+    before: list[Any] = [HumanMessage("Rain?"), AIMessage("", tool_calls=[call]), told, AIMessage("Yes.")]
+    says("You are welcome.").invoke([*before, HumanMessage("Thank you!")])
+    assert receiver.records == []
+
+
+def test_tasks_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
+    async def serve(document: Any, answer: str) -> None:
+        found = await Shelf(documents=[document]).ainvoke("the same words")
+        await asyncio.sleep(0)
+        await says(answer).ainvoke(f"{found[0].page_content} {FRANCE.page_content}\nQuestion: {answer}?")
+
+    async def both() -> None:
+        await asyncio.gather(serve(PARIS, "Paris it is"), serve(FRANCE, "France it is"))
+
+    asyncio.run(both())
+    found = {record.answer: texts(record.contexts) for record in receiver.records}
+    assert found == {"Paris it is": [PARIS.page_content], "France it is": [FRANCE.page_content]}
+
+
+def test_threads_do_not_see_what_others_retrieved(receiver: Receiver) -> None:
+    Shelf(documents=[PARIS]).invoke("capital")
+    thread = threading.Thread(target=lambda: says("Paris.").invoke(f"{PARIS.page_content}\n{QUESTION}"))
+    thread.start()
+    thread.join()
+    assert receiver.records == []
+
+
+def test_a_chain_is_told_where_its_joined_context_came_from(receiver: Receiver) -> None:
+    """The passages are those that were retrieved, not cuts of the one text that the chain was given."""
+    from langchain_core.prompts import ChatPromptTemplate
+
+    found = Shelf(documents=[PARIS, FRANCE, BERLIN]).invoke("capital of France")
+    joined = " ".join(one.page_content for one in found[:2])
+    chain = ChatPromptTemplate.from_template("{context}\nQuestion: {question}") | says("Paris.")
+    chain.invoke({"context": joined, "question": QUESTION})
+    record = receiver.record
+    assert [(one.text, one.id) for one in record.contexts] == [
+        (PARIS.page_content, "d1"),
+        (FRANCE.page_content, "d2"),
+    ]
+    assert (record.contexts_source, record.notes) == ("in_prompt", ())
+    assert len(record.retrieved) == 3
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_chain_that_only_searches_is_kept_for_the_call_after_it(receiver: Receiver, way: str) -> None:
+    chain: Any = Shelf(documents=[PARIS]) | (lambda found: found[0].page_content)
+
+    async def run() -> None:
+        text = await chain.ainvoke("capital") if way == "ainvoke" else chain.invoke("capital")
+        await says("Paris.").ainvoke(f"{text}\nQuestion: {QUESTION}")
+
+    asyncio.run(run())
+    assert (receiver.record.question, texts(receiver.record.contexts)) == (QUESTION, [PARIS.page_content])
+
+
+def test_a_streamed_reply_is_a_turn_once_it_is_complete(receiver: Receiver) -> None:
+    Shelf(documents=[PARIS]).invoke("capital")
+    list(says("Paris it is.").stream(f"{PARIS.page_content}\nQuestion: {QUESTION}"))
+    assert receiver.record.answer == "Paris it is."
+
+
+def test_a_search_that_failed_leaves_nothing_behind(receiver: Receiver, attached: CallbackHandler) -> None:
+    with pytest.raises(ConnectionError):
+        Broken().invoke("capital")
+    says("Paris.").invoke(QUESTION)
+    assert (receiver.records, attached.stats()["open"], attached.stats()["runs"]) == ([], 0, 0)
+
+
+def test_only_the_latest_searches_are_kept(receiver: Receiver) -> None:
+    Shelf(documents=[PARIS]).invoke("capital")
+    for number in range(8):
+        Shelf(documents=[BERLIN]).invoke(f"other {number}")
+    says("Paris.").invoke(f"{PARIS.page_content}\nQuestion: {QUESTION}")
+    assert receiver.records == []
+
+
+def test_a_search_that_leaves_no_run_is_told_by_the_prompt(receiver: Receiver) -> None:
+    passages = f"{PARIS.page_content}\n\n---\n\n{FRANCE.page_content}"
+    says("Paris.").invoke(f"Answer by the following context:\n\n{passages}\n\nQuestion: {QUESTION}")
+    record = receiver.record
+    assert (record.question, record.contexts_source) == (QUESTION, "in_prompt")
+    assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
+    assert [note.partition(":")[0] for note in record.notes] == [
+        SEPARATE.partition(":")[0],
+        "contexts_from_prompt",
+    ]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"Sum up these documents:\n\n{PARIS.page_content}\n\n{FRANCE.page_content}",
+        f"Is the context relevant? Say yes or no.\nContext:\n{PARIS.page_content}\nQuestion: {QUESTION}",
+    ],
+)
+def test_a_summary_or_a_grade_on_its_own_is_not_a_turn(receiver: Receiver, prompt: str) -> None:
+    says("no").invoke(prompt)
+    assert receiver.records == []
+
+
+def test_a_model_with_nothing_retrieved_before_it_is_counted_and_said_once(
+    receiver: Receiver, attached: CallbackHandler, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "steelyard.langchain"):
+        for _ in range(2):
+            says("Paris.").invoke(QUESTION)
+        assert (receiver.records, attached.stats()["without_root"]) == ([], 2)
+    (line,) = caplog.messages
+    assert "with record(...)" in line

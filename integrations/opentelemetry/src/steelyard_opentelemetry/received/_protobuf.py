@@ -1,0 +1,65 @@
+"""Spans out of OTLP in protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of
+
+if TYPE_CHECKING:
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
+    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+_FAILED = 2
+
+
+def spans_of(data: TracesData) -> Iterator[Span]:
+    """The spans of a message, without Steelyard's own."""
+    for block in data.resource_spans:
+        service = service_of(_attributes(block.resource.attributes))
+        for scoped in block.scope_spans:
+            scope = scoped.scope.name
+            for message in scoped.spans:
+                if not is_own(scope, message.trace_id.hex()):
+                    yield _span(message, scope=scope, service=service)
+
+
+def _span(message: Message, *, scope: str, service: str) -> Span:
+    start = message.start_time_unix_nano
+    return Span(
+        trace_id=message.trace_id.hex(),
+        span_id=message.span_id.hex(),
+        parent_id=message.parent_span_id.hex() if any(message.parent_span_id) else None,
+        name=message.name,
+        scope=scope,
+        service=service,
+        start=start,
+        end=max(message.end_time_unix_nano, start),
+        failed=message.status.code == _FAILED,
+        error=message.status.message,
+        attributes=_attributes(message.attributes),
+        events=tuple(
+            Event(name=event.name, attributes=_attributes(event.attributes)) for event in message.events
+        ),
+        links=tuple((link.trace_id.hex(), link.span_id.hex()) for link in message.links),
+        dropped=message.dropped_attributes_count + message.dropped_events_count,
+        remote_parent=is_remote(message.flags),
+    )
+
+
+def _attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
+    return {pair.key: _value(pair.value) for pair in pairs}
+
+
+def _value(value: AnyValue) -> Any:
+    """The Python form of an AnyValue. How deep they nest, protobuf itself limits where it reads them."""
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind == "array_value":
+        return [_value(item) for item in value.array_value.values]
+    if kind == "kvlist_value":
+        return _attributes(value.kvlist_value.values)
+    return getattr(value, kind)

@@ -1,0 +1,28 @@
+"""The alarms room: who is told when scores fall, and what.
+
+An alarm looks at every scored turn of one metric, or of a slice of the turns, and bets on a fall: with a
+probability of at most `alpha` it ever goes off although nothing fell, however often it looks. It says what
+the mean was and is, since when, and whether the judge changed meanwhile; it goes off once, and says so again
+when the scores have recovered. What it knows survives a restart.
+"""
+
+from steelyard.alarms._alarm import Alarm, alarms_from
+from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
+from steelyard.alarms._follow import Follower, WrittenResults, smallest_inclusion
+from steelyard.alarms._sink import AlarmSink
+from steelyard.alarms._watcher import DEFAULT_FILE, AlarmStatus, AlarmWatcher
+
+__all__ = [
+    "DEFAULT_FILE",
+    "Alarm",
+    "AlarmEvent",
+    "AlarmSink",
+    "AlarmStatus",
+    "AlarmWatcher",
+    "Follower",
+    "Range",
+    "WorstTurn",
+    "WrittenResults",
+    "alarms_from",
+    "smallest_inclusion",
+]

@@ -1,0 +1,178 @@
+"""What an alarm has to tell, and the forms in which it is told."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from steelyard._internal.text import printable
+
+Kind = Literal["fell", "recovered", "silent", "test"]
+_LONGEST = 2_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Range:
+    """A mean with its 95 % interval, in the metric's own values."""
+
+    value: float
+    """The weighted mean."""
+    low: float
+    """Lower end of the interval."""
+    high: float
+    """Upper end."""
+    turns: int
+    """How many turns it rests on."""
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f}, {_turns(self.turns)})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorstTurn:
+    """A turn to look at first."""
+
+    record_id: str
+    """Its id."""
+    trace_id: str
+    """Its trace; empty where it has none."""
+    value: float
+    """What it scored."""
+    quality: float
+    """The same in 0..1, of which more is better."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlarmEvent:
+    """Something that was told, or is to be."""
+
+    alarm: str
+    """The alarm's name."""
+    kind: Kind
+    """`fell`, `recovered`, `silent` where no turn was scored, or `test`."""
+    metric: str
+    """The metric."""
+    at: float
+    """When it was noticed, as Unix time."""
+    slice: str = ""
+    """The turns watched; empty for all."""
+    since: float | None = None
+    """Since when, as far as can be told."""
+    target: float | None = None
+    """The mean it was held against."""
+    before: Range | None = None
+    """The mean of the turns before."""
+    now: Range | None = None
+    """The mean of the turns since."""
+    alpha: float = 0.05
+    """The probability with which this is a false alarm."""
+    judge_before: str = ""
+    """How the scores before were made."""
+    judge_now: str = ""
+    """How the last one was made."""
+    worst: tuple[WorstTurn, ...] = ()
+    """The worst turns since, worst first."""
+    link: str = ""
+    """How to reach a turn."""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """The same in every form and at every attempt to tell it."""
+
+    @property
+    def judge_changed(self) -> bool:
+        """Whether judge, prompt, metric or mode changed meanwhile: the fall may be the judge's."""
+        return bool(self.judge_before) and self.judge_before != self.judge_now
+
+    @property
+    def title(self) -> str:
+        """One line."""
+        what = {
+            "fell": f"{self.metric} has fallen",
+            "recovered": f"{self.metric} has recovered",
+            "silent": f"no turn was scored for {self.metric}",
+            "test": "this is a test; nothing has fallen",
+        }[self.kind]
+        return _plain(f"{what} ({self.slice})" if self.slice else what)
+
+    @property
+    def lines(self) -> list[str]:
+        """What there is to know, line by line."""
+        lines = []
+        if self.since is not None:
+            lines.append(f"since {_time(self.since)}" + (", about" if self.kind == "fell" else ""))
+        if self.kind in ("fell", "recovered"):
+            lines += [f"now {self.now}"] if self.now else []
+            lines += [f"before {self.before}"] if self.before else []
+            lines.append(f"held against {self.target:.3f}; a false alarm with at most {self.alpha:.0%}")
+            if self.judge_changed:
+                lines.append(f"the judge changed meanwhile: {self.judge_before} -> {self.judge_now}")
+            else:
+                lines.append("the judge is the same as before")
+        lines += [f"worst: {turn.value:.3f} {self.link_to(turn)}" for turn in self.worst]
+        return [_plain(line) for line in lines]
+
+    @property
+    def text(self) -> str:
+        """All of it as text."""
+        return "\n".join([f"{self.title}: {_plain(self.alarm)}", *self.lines])
+
+    def link_to(self, turn: WorstTurn) -> str:
+        """Where a turn can be looked at; its id where nobody said."""
+        if not self.link or ("{trace_id}" in self.link and not turn.trace_id):
+            return f"turn {turn.record_id}"
+        return self.link.replace("{trace_id}", turn.trace_id).replace("{record_id}", turn.record_id)
+
+    def stored(self) -> dict[str, Any]:
+        """A JSON form that holds everything."""
+        return asdict(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The generic JSON form."""
+        plain = asdict(self)
+        plain.pop("link")
+        plain["worst"] = [
+            {
+                "record_id": turn.record_id,
+                "trace_id": turn.trace_id,
+                "value": turn.value,
+                "link": self.link_to(turn),
+            }
+            for turn in self.worst
+        ]
+        return {
+            "source": "steelyard",
+            **plain,
+            "at": _time(self.at),
+            "since": None if self.since is None else _time(self.since),
+            "judge_changed": self.judge_changed,
+            "text": self.text,
+        }
+
+    def to_slack(self) -> Mapping[str, Any]:
+        """The form of Slack's incoming webhooks."""
+        mark = {"fell": ":red_circle:", "recovered": ":large_green_circle:"}.get(self.kind, ":white_circle:")
+        body = "\n".join([f"*{_escaped(self.title)}*", *map(_escaped, [_plain(self.alarm), *self.lines])])
+        return {"text": _escaped(self.title), "blocks": [_section(f"{mark} {body}")]}
+
+
+def _section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text[:_LONGEST]}}
+
+
+def _escaped(text: str) -> str:
+    """Slack's own escape of what would be a mention, a channel or a link."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _plain(text: str) -> str:
+    return printable(text)
+
+
+def _turns(count: int) -> str:
+    return f"{count} turn" if count == 1 else f"{count} turns"
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,261 @@
+"""The file that keeps what alarms know, and what has still to be told.
+
+A turn is taken into account and what follows from it is put into the outbox in one transaction, so that a
+crash neither loses nor repeats an alarm, and several processes can share one file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from steelyard._internal.redact import error_words
+from steelyard.errors import ConfigurationError
+
+_APPLICATION_ID: Final = 0x53544C41
+_SCHEMA: Final = 1
+_WAIT: Final = 10.0
+_KEPT: Final = 1_000
+"""Messages kept after they were told or given up."""
+_PAUSES: Final = (2.0, 10.0, 60.0, 300.0, 1800.0)
+"""Seconds between attempts to tell; after the last the message is given up."""
+_TABLES: Final = """
+CREATE TABLE watches (name TEXT PRIMARY KEY, state TEXT NOT NULL, updated REAL NOT NULL);
+CREATE TABLE messages (
+    event TEXT NOT NULL,
+    target TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created REAL NOT NULL,
+    due REAL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    told REAL,
+    problem TEXT NOT NULL DEFAULT '',
+    body TEXT NOT NULL,
+    PRIMARY KEY (event, target)
+);
+CREATE INDEX messages_due ON messages (due) WHERE due IS NOT NULL;
+CREATE TABLE cursors (source TEXT PRIMARY KEY, position INTEGER NOT NULL);
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One thing to tell one target."""
+
+    event: str
+    """Id of the event."""
+    target: str
+    """The target, as it may be shown."""
+    name: str
+    """The alarm's name."""
+    created: float
+    """When the event happened, as Unix time."""
+    attempts: int
+    """How often it was tried."""
+    told: float | None
+    """When it was told; None if it was not yet."""
+    problem: str
+    """What kept it from being told the last time."""
+    body: dict[str, Any]
+    """The event."""
+
+
+class AlarmStore:
+    """States and messages in one SQLite file, private to its owner."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Make the file if there is none.
+
+        Raises:
+            ConfigurationError: If it cannot be written, or is not a file of alarms.
+        """
+        self.path = os.path.abspath(os.fspath(path))
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._inherited: list[sqlite3.Connection | None] = []
+        self._pid = 0
+        try:
+            with os.fdopen(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)):
+                pass
+            with closing(self._connect()) as connection:
+                self._prepare(connection)
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigurationError(
+                f"alarms cannot be kept in {self.path!r}: {error_words(error)}; "
+                "name another file as alarm_file"
+            ) from None
+
+    def _connect(self) -> sqlite3.Connection:
+        uri = f"{Path(self.path).as_uri()}?mode=rw"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        (identity,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if identity == _APPLICATION_ID and version == _SCHEMA:
+            connection.execute("COMMIT")
+            return
+        empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+        connection.execute("ROLLBACK")
+        if identity or version or not empty:
+            raise ConfigurationError(
+                f"{self.path!r} is not a file of alarms of this version; it is left alone, "
+                "name another one as alarm_file"
+            )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {_APPLICATION_ID};"
+            f"PRAGMA user_version = {_SCHEMA}; COMMIT;"
+        )
+
+    def close(self) -> None:
+        """Let go of the file; a later transaction opens it again."""
+        with self._lock:
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection of this process: a forked child must not even close its parent's."""
+        if self._connection is None or self._pid != os.getpid():
+            self._inherited.append(self._connection)
+            self._connection, self._pid = self._connect(), os.getpid()
+        return self._connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Read and write alone; nothing is written where it ends with an error."""
+        with self._lock:
+            connection = self._connected()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield Transaction(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What can be done with the file, alone."""
+
+    connection: sqlite3.Connection
+
+    def state(self, name: str) -> dict[str, Any] | None:
+        """The state of an alarm; None where there is none that can be read."""
+        row = self.connection.execute("SELECT state FROM watches WHERE name = ?", (name,)).fetchone()
+        try:
+            found = json.loads(row[0]) if row else None
+        except (ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def put_state(self, name: str, state: dict[str, Any], now: float) -> None:
+        """Keep the state of an alarm."""
+        self.connection.execute(
+            "INSERT INTO watches VALUES (?, ?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET state = excluded.state, updated = excluded.updated",
+            (name, json.dumps(state), now),
+        )
+
+    def position(self, source: str) -> int | None:
+        """How far a source of results has been read."""
+        row = self.connection.execute("SELECT position FROM cursors WHERE source = ?", (source,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def put_position(self, source: str, position: int) -> None:
+        """Keep how far a source has been read."""
+        self.connection.execute(
+            "INSERT INTO cursors VALUES (?, ?) "
+            "ON CONFLICT (source) DO UPDATE SET position = excluded.position",
+            (source, position),
+        )
+
+    def put_message(self, event: str, target: str, name: str, body: dict[str, Any], now: float) -> None:
+        """Have something told."""
+        self.connection.execute(
+            "INSERT OR IGNORE INTO messages (event, target, name, created, due, body) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (event, target, name, now, now, json.dumps(body)),
+        )
+        self.connection.execute(
+            "DELETE FROM messages WHERE due IS NULL AND rowid NOT IN "
+            "(SELECT rowid FROM messages ORDER BY created DESC LIMIT ?)",
+            (_KEPT,),
+        )
+
+    def claim(self, targets: list[str], now: float, *, hold: float) -> list[Message]:
+        """Messages for these targets whose time has come; nobody else gets them for `hold` seconds."""
+        marks = ", ".join("?" * len(targets))
+        rows = self.connection.execute(
+            f"SELECT {_COLUMNS} FROM messages WHERE due <= ? AND target IN ({marks}) ORDER BY created",
+            (now, *targets),
+        ).fetchall()
+        self.connection.executemany(
+            "UPDATE messages SET due = ?, attempts = attempts + 1 WHERE event = ? AND target = ?",
+            [(now + hold, row[0], row[1]) for row in rows],
+        )
+        return [_message(row) for row in rows]
+
+    def settle(self, message: Message, now: float, problem: str | None) -> bool:
+        """Note how an attempt ended; returns whether there will be another one."""
+        attempts = message.attempts + 1
+        again = problem is not None and attempts <= len(_PAUSES)
+        due = now + _PAUSES[attempts - 1] if again else None
+        self.connection.execute(
+            "UPDATE messages SET due = ?, told = ?, problem = ? WHERE event = ? AND target = ?",
+            (due, now if problem is None else None, problem or "", message.event, message.target),
+        )
+        return again
+
+    def next_due(self, targets: list[str]) -> float | None:
+        """When the next attempt for one of these targets is due."""
+        marks = ", ".join("?" * len(targets))
+        (due,) = self.connection.execute(
+            f"SELECT min(due) FROM messages WHERE due IS NOT NULL AND target IN ({marks})",
+            targets,
+        ).fetchone()
+        return None if due is None else float(due)
+
+    def messages(self, name: str, limit: int = 20) -> list[Message]:
+        """The last messages of an alarm, newest first."""
+        rows = self.connection.execute(
+            f"SELECT {_COLUMNS} FROM messages WHERE name = ? ORDER BY created DESC LIMIT ?",
+            (name, limit),
+        )
+        return [_message(row) for row in rows]
+
+
+_COLUMNS: Final = "event, target, name, created, attempts, told, problem, body"
+
+
+def _message(row: tuple[Any, ...]) -> Message:
+    event, target, name, created, attempts, told, problem, body = row
+    try:
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        read = {}
+    return Message(
+        event=event,
+        target=target,
+        name=name,
+        created=created,
+        attempts=attempts,
+        told=told,
+        problem=problem,
+        body=read if isinstance(read, dict) else {},
+    )

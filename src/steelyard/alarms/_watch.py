@@ -1,0 +1,268 @@
+"""What one alarm knows: the turns before, those since things may have changed, and the bet on a fall.
+
+Everything is plain numbers with a JSON form, so that it survives a restart and several processes can take
+turns with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+from steelyard.alarms._alarm import Alarm
+from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
+from steelyard.scores import Evaluation, Provenance, Score
+from steelyard.stats import Estimate, FallAlarm, Moments
+
+State = Literal["learning", "quiet", "fallen"]
+
+_WORST = 5
+_SEEN = 512
+"""Result ids remembered, so that a turn that is delivered again counts once."""
+_SMALLEST = 0.01
+"""The lowest inclusion probability where nobody says it."""
+_LEVEL = 0.95
+_LEAST_TARGET = 1e-3
+"""There is no betting on a mean below 0."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """The state of one alarm."""
+
+    fingerprint: str
+    """Of the alarm this is the state of."""
+    state: State = "quiet"
+    """`learning` what is normal, `quiet`, or `fallen`."""
+    smallest: float = _SMALLEST
+    """The lowest probability with which a turn can be picked."""
+    target: float | None = None
+    """The quality in 0..1 that is held against; None while learning."""
+    turns: int = 0
+    """Scored turns seen, ever."""
+    last_at: float | None = None
+    """When the last one was scored, as Unix time."""
+    silent: bool = False
+    """Whether silence was told."""
+    lower_is_better: bool = False
+    """As the metric's Scores say."""
+    steps: int = 0
+    """Scores that the present bet has seen."""
+    stakes: tuple[float, ...] = ()
+    """What has become of the bet."""
+    drift: float = 0.0
+    """How far the scores have run below the target since `changed_at` (Page's CUSUM, Biometrika 41, 1954)."""
+    changed_at: float | None = None
+    """Since when the scores may be different."""
+    before: Moments = field(default_factory=Moments)
+    """Of the turns until then."""
+    since: Moments = field(default_factory=Moments)
+    """Of the turns since then."""
+    normal: Moments = field(default_factory=Moments)
+    """With `falls_by`: of all turns while nothing has fallen."""
+    learned: int = 0
+    """How often the target was set from them."""
+    worst: list[WorstTurn] = field(default_factory=list)
+    """The worst turns since then."""
+    judge_before: str = ""
+    """How the scores before were made."""
+    judge: str = ""
+    """How the last score was made."""
+    seen: dict[str, None] = field(default_factory=dict)
+    """The last results, by id, oldest first."""
+
+    @classmethod
+    def start(cls, alarm: Alarm, *, smallest: float | None = None) -> Self:
+        """The state before the first turn."""
+        watch = cls(alarm.fingerprint, smallest=alarm.smallest_inclusion or smallest or _SMALLEST)
+        if alarm.falls_by is None:
+            bar = alarm.below if alarm.below is not None else alarm.above
+            assert bar is not None
+            watch.target = alarm.quality(bar, lower_is_better=False)
+        else:
+            watch.state = "learning"
+        return watch
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The state as `to_dict` wrote it.
+
+        Raises:
+            TypeError: If it has other fields.
+            ValueError: If a field holds something else.
+        """
+        stored = dict(data)
+        return cls(
+            **{
+                **stored,
+                "stakes": tuple(map(float, stored["stakes"])),
+                "before": Moments(**stored["before"]),
+                "since": Moments(**stored["since"]),
+                "normal": Moments(**stored["normal"]),
+                "worst": [WorstTurn(**turn) for turn in stored["worst"]],
+                "seen": dict.fromkeys(stored["seen"]),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON form."""
+        return {**asdict(self), "seen": list(self.seen)}
+
+    def take(self, alarm: Alarm, evaluation: Evaluation) -> AlarmEvent | None:
+        """Take a turn into account; what there is to tell, if anything."""
+        score = next((one for one in evaluation.scores if one.metric == alarm.metric), None)
+        if score is None or score.value is None or not alarm.matches(evaluation.record):
+            return None
+        identity = score.id or f"{evaluation.record_id}:{score.metric}"
+        lower = score.direction == "lower"
+        quality = alarm.quality(score.value, lower_is_better=lower)
+        if quality is None or identity in self.seen:
+            return None
+        self.seen[identity] = None
+        if len(self.seen) > _SEEN:
+            del self.seen[next(iter(self.seen))]
+        self.turns += 1
+        self.last_at = evaluation.evaluated_at
+        self.silent = False
+        self.lower_is_better = lower
+        self.judge = how_made(score.provenance)
+        self._remember(evaluation, score, quality)
+        inclusion = max(score.inclusion_probability, self.smallest)
+        return self._step(alarm, quality, inclusion, evaluation.evaluated_at)
+
+    def silence(self, alarm: Alarm, now: float) -> AlarmEvent | None:
+        """What there is to tell if no turn was scored for too long."""
+        if alarm.silent_after is None or self.last_at is None or self.silent:
+            return None
+        if now - self.last_at < alarm.silent_after:
+            return None
+        self.silent = True
+        return self._event(alarm, "silent", now)
+
+    def estimate(self, sums: Moments) -> Estimate | None:
+        """The mean quality of some turns, with its interval."""
+        return sums.estimate(level=_LEVEL, floor=self.smallest)
+
+    def _step(self, alarm: Alarm, quality: float, inclusion: float, at: float) -> AlarmEvent | None:
+        if alarm.falls_by is not None and self.state != "fallen":
+            self._learn(alarm, quality, inclusion)
+        if self.target is None:
+            self.judge_before = self.judge
+            return None
+        self._follow(quality, inclusion, at)
+        if not self._bet(alarm, quality, inclusion):
+            return None
+        kind: Literal["fell", "recovered"] = "recovered" if self.state == "fallen" else "fell"
+        event = self._event(alarm, kind, at)
+        self._turn_over(kind)
+        return event
+
+    def _learn(self, alarm: Alarm, quality: float, inclusion: float) -> None:
+        """Set the target, `falls_by` below the mean so far, and by no less than that mean may be off by.
+
+        It is set when there are `baseline` turns, and raised where twice, four times, ... as many allow it; a
+        slow fall never lowers it. The mean is below the lower end of its interval with a quarter of alpha
+        the first time, an eighth the second, and so on; the bet has the other half.
+        """
+        assert alarm.falls_by is not None
+        self.normal.add(quality, inclusion)
+        if self.normal.n < alarm.baseline << self.learned:
+            return
+        missed = alarm.alpha / 4 / 2**self.learned
+        self.learned += 1
+        mean = self.normal.estimate(level=1 - 2 * missed, floor=self.smallest)
+        assert mean is not None
+        low, high = alarm.range
+        target = min(mean.value - alarm.falls_by / (high - low), mean.low)
+        if self.target is None:
+            self.state, self.worst = "quiet", []
+            self.before.merge(self.normal)
+        self.target = max(target, self.target or 0.0, _LEAST_TARGET)
+
+    def _follow(self, quality: float, inclusion: float, at: float) -> None:
+        """Keep apart the turns before and since the scores may have changed."""
+        assert self.target is not None
+        gap = self.target - quality if self.state != "fallen" else quality - self.target
+        self.drift += gap * self.smallest / inclusion
+        self.since.add(quality, inclusion)
+        if self.changed_at is None:
+            self.changed_at = at
+        if self.drift <= 0:
+            if self.state != "fallen":
+                self.judge_before = self.judge
+                self.worst = []
+            self.drift = 0.0
+            self.before.merge(self.since)
+            self.since, self.changed_at = Moments(), None
+
+    def _bet(self, alarm: Alarm, quality: float, inclusion: float) -> bool:
+        """Whether the scores have certainly left the side of the target they were on."""
+        assert self.target is not None
+        fallen = self.state == "fallen"
+        alpha = alarm.alpha / 2 if alarm.falls_by is not None else alarm.alpha
+        bet = FallAlarm(
+            target=1 - self.target if fallen else self.target, alpha=alpha, smallest_inclusion=self.smallest
+        )
+        if self.stakes:
+            bet.resume(self.steps, self.stakes)
+        raised = bet.add(1 - quality if fallen else quality, inclusion)
+        self.steps, self.stakes = bet.n, bet.stakes
+        return raised
+
+    def _turn_over(self, kind: Literal["fell", "recovered"]) -> None:
+        self.state = "fallen" if kind == "fell" else "quiet"
+        self.steps, self.stakes, self.drift, self.changed_at = 0, (), 0.0, None
+        self.before, self.since, self.worst = self.since, Moments(), []
+        self.judge_before = self.judge
+
+    def _remember(self, evaluation: Evaluation, score: Score, quality: float) -> None:
+        assert score.value is not None
+        turn = WorstTurn(
+            record_id=evaluation.record_id,
+            trace_id=(evaluation.trace.trace_id or "") if evaluation.trace else "",
+            value=score.value,
+            quality=quality,
+        )
+        self.worst = sorted([*self.worst, turn], key=lambda one: one.quality)[:_WORST]
+
+    def _event(self, alarm: Alarm, kind: Literal["fell", "recovered", "silent"], at: float) -> AlarmEvent:
+        return AlarmEvent(
+            alarm=alarm.label,
+            kind=kind,
+            metric=alarm.metric,
+            slice=alarm.slice,
+            at=at,
+            since=self.changed_at if kind != "silent" else self.last_at,
+            target=self.shown_target(alarm),
+            before=self.range_of(alarm, self.before),
+            now=self.range_of(alarm, self.since),
+            alpha=alarm.alpha,
+            judge_before=self.judge_before,
+            judge_now=self.judge,
+            worst=tuple(self.worst) if kind == "fell" else (),
+            link=alarm.link,
+        )
+
+    def shown_target(self, alarm: Alarm) -> float | None:
+        """What turns are held against, in the metric's values; None while learning."""
+        return None if self.target is None else self._shown(alarm, self.target)
+
+    def range_of(self, alarm: Alarm, sums: Moments) -> Range | None:
+        """The mean of some turns with its interval, in the metric's values; None of none."""
+        estimate = self.estimate(sums)
+        if estimate is None:
+            return None
+        ends = sorted(self._shown(alarm, end) for end in (estimate.low, estimate.high))
+        return Range(value=self._shown(alarm, estimate.value), low=ends[0], high=ends[1], turns=estimate.n)
+
+    def _shown(self, alarm: Alarm, quality: float) -> float:
+        return alarm.value(quality, lower_is_better=self.lower_is_better)
+
+
+def how_made(provenance: Provenance | None) -> str:
+    """How a score was made, in one line; two that differ are not comparable."""
+    if provenance is None:
+        return ""
+    parts = [provenance.judge, f"prompt {provenance.prompt_version}", f"metric {provenance.metric_version}"]
+    return ", ".join([*parts, f"fuse {provenance.fuse}", *(["calibrated"] if provenance.calibrated else [])])

@@ -1,0 +1,272 @@
+"""Alarms at work: turns in, states kept, messages out, whoever brings the turns."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, fields
+
+from steelyard._internal.redact import error_words
+from steelyard._internal.threads import DaemonExecutor
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.alarms._alarm import Alarm, distinct
+from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
+from steelyard.alarms._store import AlarmStore, Message, Transaction
+from steelyard.alarms._targets import shown, tell
+from steelyard.alarms._watch import State, Watch
+from steelyard.errors import SteelyardError
+from steelyard.scores import Evaluation
+
+_log = logging.getLogger("steelyard.alarms")
+_HOLD = 60.0
+"""Seconds for which a process that tells keeps a message to itself; longer than one attempt can take."""
+_LONGEST_SLEEP = 5.0
+DEFAULT_FILE = "steelyard-alarms.db"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlarmStatus:
+    """Where an alarm stands."""
+
+    alarm: Alarm
+    """The alarm."""
+    state: State
+    """`learning` what is normal, `quiet` or `fallen`."""
+    turns: int
+    """Scored turns seen, ever."""
+    target: float | None
+    """The mean it holds turns against, in the metric's values; None while learning."""
+    now: Range | None
+    """The mean since things may have changed, or of what is being learned."""
+    before: Range | None
+    """The mean until then."""
+    since: float | None
+    """Since when, as Unix time."""
+    last_at: float | None
+    """When the last turn was scored."""
+    messages: Sequence[Message]
+    """The last messages, newest first."""
+
+
+class AlarmWatcher:
+    """Takes scored turns, keeps what each alarm knows in a file, and tells of what happened.
+
+    One file may be shared by several processes: each turn is counted once, whoever brings it, and each event
+    told once. Nothing here raises for what a target or the file does later; it is logged and tried again.
+    """
+
+    def __init__(
+        self,
+        alarms: Iterable[Alarm],
+        *,
+        file: str = DEFAULT_FILE,
+        smallest_inclusion: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open the file; nothing is started yet.
+
+        Args:
+            alarms: What to watch.
+            file: The file with what alarms know; made where it does not exist.
+            smallest_inclusion: The lowest probability with which a turn can be picked, for alarms that do
+                not say it.
+            clock: The time, as Unix time.
+
+        Raises:
+            ConfigurationError: If the file cannot be used, or two alarms have one name.
+        """
+        self.alarms = distinct(alarms)
+        self.smallest_inclusion = smallest_inclusion
+        self._store = AlarmStore(file)
+        self._clock = clock
+        self._warn = WarnOnce(_log)
+        self._targets = {shown(target): target for alarm in self.alarms for target in alarm.to}
+        self._fallen: dict[tuple[str, str], bool] = {}
+        self._wake = threading.Event()
+        self._stopped = False
+        self._loop: DaemonExecutor | None = None
+        self._callers = DaemonExecutor(max(len(self._targets), 1), name="steelyard-alarm", spares=4)
+
+    def take(
+        self, evaluations: Sequence[Evaluation], *, source: str = "", position: int | None = None
+    ) -> list[AlarmEvent]:
+        """Take turns into account; returns what there is to tell, which is told in the background.
+
+        Args:
+            evaluations: Finished Evaluations, in the order in which they were finished.
+            source: Where they were read from, if they were.
+            position: How far that source has been read with them.
+
+        Raises:
+            sqlite3.Error: If the file cannot be written; nothing was taken then.
+        """
+        events: list[AlarmEvent] = []
+        with self._store.transaction() as file:
+            for alarm in self.alarms:
+                watch = self._watch(file, alarm)
+                told = [event for one in evaluations if (event := watch.take(alarm, one)) is not None]
+                self._put(file, alarm, watch, told)
+                events += told
+            if position is not None:
+                file.put_position(source, position)
+        if events:
+            self._wake.set()
+        return events
+
+    @property
+    def fallen(self) -> Mapping[tuple[str, str], bool]:
+        """By alarm and metric: whether scores have fallen, as far as this process has seen."""
+        return dict(self._fallen)
+
+    def position(self, source: str) -> int | None:
+        """How far a source has been read; None if it never was."""
+        with self._store.transaction() as file:
+            return file.position(source)
+
+    def look(self) -> list[AlarmEvent]:
+        """Notice silence."""
+        events: list[AlarmEvent] = []
+        if not any(alarm.silent_after for alarm in self.alarms):
+            return events
+        with self._store.transaction() as file:
+            for alarm in self.alarms:
+                watch = self._watch(file, alarm)
+                event = watch.silence(alarm, self._clock())
+                if event is not None:
+                    self._put(file, alarm, watch, [event])
+                    events.append(event)
+        return events
+
+    def status(self) -> list[AlarmStatus]:
+        """Where each alarm stands."""
+        found = []
+        with self._store.transaction() as file:
+            for alarm in self.alarms:
+                watch = self._watch(file, alarm)
+                found.append(
+                    AlarmStatus(
+                        alarm=alarm,
+                        state=watch.state,
+                        turns=watch.turns,
+                        target=watch.shown_target(alarm),
+                        now=watch.range_of(alarm, watch.normal if watch.target is None else watch.since),
+                        before=watch.range_of(alarm, watch.before),
+                        since=watch.changed_at,
+                        last_at=watch.last_at,
+                        messages=file.messages(alarm.label),
+                    )
+                )
+        return found
+
+    def test(self) -> dict[str, str | None]:
+        """Tell every target that this is a test; by target, what went wrong, or None."""
+        outcome: dict[str, str | None] = {}
+        for name, target in self._targets.items():
+            alarm = next(one for one in self.alarms if target in one.to)
+            event = AlarmEvent(
+                alarm=alarm.label, kind="test", metric=alarm.metric, slice=alarm.slice, at=self._clock()
+            )
+            outcome[name] = self._attempt(target, event)
+        return outcome
+
+    def start(self) -> None:
+        """Begin telling in the background, also what an earlier process left untold."""
+        if self._loop is None:
+            self._stopped = False
+            self._loop = DaemonExecutor(name="steelyard-alarms")
+            self._loop.submit(self._run)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Tell what is due, for at most so many seconds, and end; the rest stays in the file."""
+        self._stopped = True
+        self._wake.set()
+        if self._loop is not None:
+            self.tell(timeout=timeout)
+            self._loop.shutdown()
+        self._callers.shutdown()
+        self._store.close()
+        self._loop = None
+
+    def tell(self, *, timeout: float = 30.0) -> None:
+        """Tell what is due now, all targets at the same time."""
+        try:
+            with self._store.transaction() as file:
+                due = file.claim(list(self._targets), self._clock(), hold=_HOLD)
+        except Exception as error:  # noqa: BLE001 - the file may be gone or full
+            self._warn("file", "alarms cannot be told: %s; it is tried again", error_words(error))
+            return
+        attempts: list[Future[None]] = [self._callers.submit(self._tell_one, message) for message in due]
+        wait(attempts, timeout=timeout)
+
+    def _tell_one(self, message: Message) -> None:
+        event = event_from(message.body)
+        target = self._targets[message.target]
+        problem = "unreadable" if event is None else self._attempt(target, event)
+        with self._store.transaction() as file:
+            again = file.settle(message, self._clock(), problem)
+        if problem is not None:
+            _log.log(
+                logging.WARNING if again else logging.ERROR,
+                "alarm %r could not be told to %s: %s; %s",
+                message.name,
+                message.target,
+                problem,
+                "it is tried again" if again else "it is given up",
+            )
+
+    def _attempt(self, target: str, event: AlarmEvent) -> str | None:
+        try:
+            tell(target, event)
+        except SteelyardError as error:
+            return str(error)  # made here or in the targets: holds no address and nothing of a reply
+        except Exception as error:  # noqa: BLE001 - the host's logging and exporters may raise anything
+            return error_words(error)
+        return None
+
+    def _run(self) -> None:
+        while not self._stopped:
+            try:
+                self.look()
+                self.tell()
+                with self._store.transaction() as file:
+                    due = file.next_due(list(self._targets))
+            except Exception as error:  # noqa: BLE001 - the file may be gone or full
+                self._warn("file", "the file of alarms cannot be used: %s", error_words(error))
+                due = None
+            pause = _LONGEST_SLEEP if due is None else min(max(due - self._clock(), 0.0), _LONGEST_SLEEP)
+            self._wake.wait(pause)
+            self._wake.clear()
+
+    def _watch(self, file: Transaction, alarm: Alarm) -> Watch:
+        stored = file.state(alarm.label)
+        if stored is not None and stored.get("fingerprint") == alarm.fingerprint:
+            try:
+                return Watch.from_dict(stored)
+            except (TypeError, ValueError, KeyError, AttributeError):
+                self._warn(alarm.label, "what alarm %r knew cannot be read; it starts anew", alarm.label)
+        return Watch.start(alarm, smallest=self.smallest_inclusion)
+
+    def _put(self, file: Transaction, alarm: Alarm, watch: Watch, events: Iterable[AlarmEvent]) -> None:
+        now = self._clock()
+        file.put_state(alarm.label, watch.to_dict(), now)
+        self._fallen[alarm.label, alarm.metric] = watch.state == "fallen"
+        for event in events:
+            for target in alarm.to:
+                file.put_message(event.id, shown(target), alarm.label, event.stored(), now)
+
+
+def event_from(body: dict[str, object]) -> AlarmEvent | None:
+    """An event as `AlarmEvent.stored` wrote it; None if it is something else."""
+    known = {field.name for field in fields(AlarmEvent)}
+    try:
+        values = {name: value for name, value in body.items() if name in known}
+        for name in ("before", "now"):
+            if values.get(name) is not None:
+                values[name] = Range(**values[name])  # type: ignore[arg-type]
+        values["worst"] = tuple(WorstTurn(**turn) for turn in values.get("worst") or ())  # type: ignore[attr-defined]
+        return AlarmEvent(**values)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,45 @@
+"""The calibration room: what a judge's numbers mean, going by what people say of the same turns.
+
+Labels and scores are brought together for each metric and judge (`collect`), held against each other
+(`assess`), and made into a map from the judge's value to the probability that people call a turn good
+(`fit`). A `Calibration` holds such maps, has a file with a version, and puts calibrated values beside the raw
+ones. Nothing is calibrated on too few labels, or on labels of one kind: a `Refusal` says why.
+
+>>> from steelyard.calibration import Calibration
+>>> calibration = Calibration.load("steelyard-calibration.json")  # doctest: +SKIP
+"""
+
+from steelyard.calibration._annotations import PersonLabel, read_annotations
+from steelyard.calibration._assess import Agreement, Assessment, assess, corrected
+from steelyard.calibration._collect import Answers, Key, Labelled, Material, collect
+from steelyard.calibration._file import Calibration
+from steelyard.calibration._fit import Fit, Refusal, fit, spread_error
+from steelyard.calibration._maps import CalibrationMap, IdentityMap, IsotonicMap, PlattMap
+from steelyard.calibration._next import next_to_label
+from steelyard.calibration._signals import Judged, judged_scores
+
+__all__ = [
+    "Agreement",
+    "Answers",
+    "Assessment",
+    "Calibration",
+    "CalibrationMap",
+    "Fit",
+    "IdentityMap",
+    "IsotonicMap",
+    "Judged",
+    "Key",
+    "Labelled",
+    "Material",
+    "PersonLabel",
+    "PlattMap",
+    "Refusal",
+    "assess",
+    "collect",
+    "corrected",
+    "fit",
+    "judged_scores",
+    "next_to_label",
+    "read_annotations",
+    "spread_error",
+]

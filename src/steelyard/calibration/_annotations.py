@@ -1,0 +1,110 @@
+"""Labels that people gave in Phoenix or Langfuse, from what those tools' own interfaces hand out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+_GOOD = frozenset({"good", "correct", "yes", "true", "pass", "passed", "supported", "faithful", "factual"})
+_GOOD_TOO = frozenset({"relevant", "positive", "thumbs_up", "thumbs-up", "up", "👍", "ok", "grounded"})
+_BAD = frozenset({"bad", "incorrect", "no", "false", "fail", "failed", "not_supported", "unfaithful"})
+_BAD_TOO = frozenset({"irrelevant", "negative", "thumbs_down", "thumbs-down", "down", "👎", "wrong"})
+_MADE_UP = frozenset({"hallucinated", "hallucination", "unsupported", "not supported", "ungrounded"})
+_WORDS = {**dict.fromkeys(_GOOD | _GOOD_TOO, True), **dict.fromkeys(_BAD | _BAD_TOO | _MADE_UP, False)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PersonLabel:
+    """What one person says of a turn, or of one metric's score of it."""
+
+    record_id: str
+    """The turn's record."""
+    value: Literal["good", "bad"]
+    """What is said."""
+    who: str
+    """Who says so."""
+    metric: str | None = None
+    """The metric that is meant; None for the whole turn."""
+    claim: None = None
+    """These tools have no labels of single claims."""
+
+
+def read_annotations(
+    data: Any,
+    *,
+    records: Mapping[str, str],
+    metrics: Iterable[str] = (),
+    problems: list[str] | None = None,
+) -> list[PersonLabel]:
+    """Labels out of a reply of Phoenix (`span_annotations`) or Langfuse (`scores`), read from JSON.
+
+    Only what people gave counts: in Phoenix `annotator_kind` HUMAN, in Langfuse `source` ANNOTATION. An
+    annotation with the name of a metric is of that metric, any other of the whole turn. It is good by its
+    label (`good`, `correct`, `yes` ...), and without one by a score of at least one half.
+
+    Args:
+        data: The reply, or the list in its `data`.
+        records: Record ids by trace id and by span id.
+        metrics: Names of metrics there are.
+        problems: Where annotations that cannot be used are told of.
+
+    Returns:
+        One label for each annotation that could be used; of the same person on the same thing the last one.
+    """
+    rows = data.get("data") if isinstance(data, Mapping) else data
+    known = frozenset(metrics)
+    told = problems if problems is not None else []
+    if not isinstance(rows, list):
+        told.append("this is not a list of annotations, nor a reply with one in 'data'")
+        return []
+    found: dict[tuple[str, str | None, str], PersonLabel] = {}
+    for place, row in enumerate(rows):
+        label = _label(row, records, known) if isinstance(row, Mapping) else "it is not an object"
+        if isinstance(label, str):
+            told.append(f"annotation {place + 1}: {label}")
+        elif label is not None:
+            found[(label.record_id, label.metric, label.who)] = label
+    return list(found.values())
+
+
+def _label(
+    row: Mapping[str, Any], records: Mapping[str, str], metrics: frozenset[str]
+) -> PersonLabel | str | None:
+    """The label, or why there is none; None for what no person gave."""
+    if "annotator_kind" in row:
+        if row["annotator_kind"] != "HUMAN":
+            return None
+        result = row["result"] if isinstance(row.get("result"), Mapping) else row
+        places: Sequence[Any] = (row.get("span_id"), row.get("trace_id"))
+        who, word, number = row.get("user_id"), result.get("label"), result.get("score")
+    elif "source" in row and ("traceId" in row or "observationId" in row):
+        if row["source"] != "ANNOTATION":
+            return None
+        places = (row.get("observationId"), row.get("traceId"))
+        who, word, number = row.get("authorUserId"), row.get("stringValue"), row.get("value")
+    else:
+        return "it is neither of Phoenix nor of Langfuse"
+    record = next((records[place] for place in places if isinstance(place, str) and place in records), None)
+    if record is None:
+        return "no evaluated turn has its trace or span"
+    good = _is_good(word, number)
+    if good is None:
+        return f"neither its label nor its score says good or bad: {str(word)[:40]!r}"
+    name = row.get("name")
+    return PersonLabel(
+        record_id=record,
+        value="good" if good else "bad",
+        who=str(who or "somebody"),
+        metric=name if isinstance(name, str) and name in metrics else None,
+    )
+
+
+def _is_good(word: object, number: object) -> bool | None:
+    if isinstance(word, str) and word.strip():
+        return _WORDS.get(word.strip().casefold())
+    if isinstance(number, bool):
+        return number
+    if isinstance(number, int | float) and 0 <= number <= 1:
+        return number >= 0.5
+    return None

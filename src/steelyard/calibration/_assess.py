@@ -1,0 +1,183 @@
+"""A judge held against people: how far they agree, what the mean really is, what more labels would bring."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.calibration._collect import Key, Labelled, Material
+from steelyard.calibration._fit import Fit, Refusal, fit
+from steelyard.calibration._signals import Judged
+from steelyard.stats import Estimate, auroc, cohen_kappa, corrected_mean, weighted_mean
+
+_Array = npt.NDArray[np.float64]
+_LEAST = 10
+_STRATA = 5
+_LABELS_A_STRATUM = 5
+_MOST = 64
+"""Times the labels there are: beyond that, labels alone do not halve the interval."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agreement:
+    """How far judge and people agree on the labelled turns."""
+
+    n: int
+    """Labelled turns."""
+    good: int
+    """Of those, how many people call good."""
+    kappa: Estimate | None
+    """Cohen's kappa of people and the judge, a score of at least one half read as good; None where all say
+    the same."""
+    area: Estimate | None
+    """AUROC of the score; None where labels are of one kind."""
+    people: Estimate | None
+    """Cohen's kappa among people; None where no turn has two labels, or all say the same."""
+    contradictory: Sequence[str]
+    """Records that were left out because as many people say good as bad."""
+    of_turns: int
+    """How many labels are of whole turns."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assessment:
+    """What labels say about one metric by one judge."""
+
+    key: Key
+    """Which metric and judge."""
+    turns: int
+    """Judged turns."""
+    agreement: Agreement
+    """How far judge and people agree."""
+    fit: Fit | Refusal
+    """The map, or why there is none."""
+    raw_mean: Estimate | None
+    """The mean of the scores, turned so that higher is better; None without turns."""
+    corrected_mean: Estimate | None
+    """The share of turns that people would call good; None with fewer than ten labels."""
+    to_halve: int | None
+    """How many more labels would halve its interval; None where labels alone do not."""
+
+
+def assess(material: Material) -> Assessment:
+    """Hold one metric and judge against people's labels."""
+    labelled = material.labelled
+    made = fit(labelled)
+    chance = made if isinstance(made, Fit) else None
+    found = corrected(material.judged, labelled, chance)
+    values = [one.value for one in material.judged]
+    return Assessment(
+        key=material.key,
+        turns=len(material.judged),
+        agreement=_agreement(material),
+        fit=made,
+        raw_mean=weighted_mean(values, [one.inclusion for one in material.judged]),
+        corrected_mean=found,
+        to_halve=None if found is None else _to_halve(material.judged, labelled, chance, found.margin),
+    )
+
+
+def corrected(
+    judged: Sequence[Judged], labelled: Sequence[Labelled], made: Fit | None = None
+) -> Estimate | None:
+    """The share of turns that people would call good, from all judged turns and the labelled ones (PPI++).
+
+    Turns picked with unequal probabilities are weighted. Which turns were labelled may depend on the score,
+    as it does where people look at the lowest ones first or go by `next_to_label`: labels are weighted by the
+    share labelled among turns of like scores. It must not depend on what the label turned out to be.
+
+    Args:
+        judged: All judged turns, also the labelled ones.
+        labelled: The labelled ones.
+        made: A map, whose signal tells more than the score; its curve is not used, since it was drawn through
+            the same labels.
+
+    Returns:
+        None with fewer than ten labels.
+    """
+    if len(labelled) < _LEAST or len(judged) < 2:
+        return None
+    every = np.array([_number(one, made) for one in judged])
+    pairs = np.array([_number(pair.judged, made) for pair in labelled])
+    picked = np.array([one.inclusion for one in judged])
+    chosen = _label_shares(every, pairs)
+    return corrected_mean(
+        every.tolist(),
+        pairs.tolist(),
+        [float(pair.good) for pair in labelled],
+        judged_inclusion=picked.tolist(),
+        labelled_inclusion=[
+            pair.judged.inclusion * share for pair, share in zip(labelled, chosen, strict=True)
+        ],
+    )
+
+
+def _number(judged: Judged, made: Fit | None) -> float:
+    number = judged.signal(made.signal) if made is not None else None
+    return judged.value if number is None else number
+
+
+def _label_shares(every: _Array, pairs: _Array) -> list[float]:
+    """For each labelled turn, the share labelled among judged turns of like numbers."""
+    edges = _edges(pairs)
+    own, theirs = np.searchsorted(edges, pairs), np.searchsorted(edges, every)
+    counts, there = Counter(own.tolist()), Counter(theirs.tolist())
+    return [min(counts[part] / max(there[part], counts[part]), 1.0) for part in own.tolist()]
+
+
+def _edges(numbers: _Array) -> _Array:
+    """Where to cut numbers into parts that have labels enough; few numbers are a part each."""
+    known, counts = np.unique(numbers, return_counts=True)
+    few = len(known) <= _STRATA
+    least = 2 if few else max(len(numbers) // _STRATA, _LABELS_A_STRATUM)
+    kept: list[float] = []
+    inside, left = 0, len(numbers)
+    for place, count in enumerate(counts[:-1].tolist()):
+        inside, left = inside + count, left - count
+        if inside >= least and left >= min(least, _LABELS_A_STRATUM):
+            kept.append(float(known[place] + known[place + 1]) / 2)
+            inside = 0
+    return np.array(kept)
+
+
+def _to_halve(
+    judged: Sequence[Judged], labelled: Sequence[Labelled], made: Fit | None, margin: float
+) -> int | None:
+    """By how many labels like those there are the interval would be half as wide."""
+
+    def halved(count: int) -> bool:
+        more = [labelled[place % len(labelled)] for place in range(count)]
+        found = corrected(judged, more, made)
+        return found is not None and found.margin <= margin / 2
+
+    low, high = len(labelled), _MOST * len(labelled)
+    if margin <= 0 or not halved(high):
+        return None
+    while high - low > max(1, low // 50):
+        middle = (low + high) // 2
+        low, high = (low, middle) if halved(middle) else (middle, high)
+    return high - len(labelled)
+
+
+def _agreement(material: Material) -> Agreement:
+    truth = [pair.good for pair in material.labelled]
+    values = [pair.judged.value for pair in material.labelled]
+    said = [value >= 0.5 for value in values]
+    pairs = material.answers.pairs
+    return Agreement(
+        n=len(truth),
+        good=sum(truth),
+        kappa=_kappa(said, truth),
+        area=auroc(values, truth) if 0 < sum(truth) < len(truth) else None,
+        people=_kappa([one for one, _ in pairs], [other for _, other in pairs]),
+        contradictory=material.answers.contradictory,
+        of_turns=material.of_turns,
+    )
+
+
+def _kappa(one: Sequence[bool], other: Sequence[bool]) -> Estimate | None:
+    return cohen_kappa(one, other) if len({*one, *other}) > 1 else None

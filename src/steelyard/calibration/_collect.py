@@ -1,0 +1,182 @@
+"""Labels and scores brought together: for each metric and judge, what was judged and what people say."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from steelyard.calibration._signals import Judged, judged_scores
+from steelyard.scores import Evaluation
+
+_GOOD: Mapping[str, bool] = {"good": True, "bad": False, "supported": True, "not_supported": False}
+
+
+class LabelLike(Protocol):
+    """What one person says of a turn, of a metric's score or of one claim, as `steelyard.view.Label`."""
+
+    @property
+    def record_id(self) -> str:
+        """The turn's record."""
+        ...
+
+    @property
+    def value(self) -> str:
+        """`good` or `bad`; of a claim `supported` or `not_supported`."""
+        ...
+
+    @property
+    def who(self) -> str:
+        """Who says so."""
+        ...
+
+    @property
+    def metric(self) -> str | None:
+        """The metric that is meant; None for the whole turn."""
+        ...
+
+    @property
+    def claim(self) -> int | None:
+        """The claim's index among the metric's verdicts; None where no claim is meant."""
+        ...
+
+
+class Key(NamedTuple):
+    """Scores that one map may serve: the same metric by the same judge in the same words."""
+
+    metric: str
+    """The metric's name."""
+    judge: str
+    """The judge's name."""
+    prompt_version: str
+    """Version of the judge's wording."""
+
+
+class Labelled(NamedTuple):
+    """A judged turn and what people say of it."""
+
+    judged: Judged
+    """What the judge says."""
+    good: bool
+    """What people say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answers:
+    """What several people say of the same turns."""
+
+    pairs: Sequence[tuple[bool, bool]]
+    """Two people's answers, for every turn and every two who labelled it."""
+    contradictory: Sequence[str]
+    """Records on which as many say good as bad: they are left out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Material:
+    """Everything there is about one metric and judge."""
+
+    key: Key
+    """Which."""
+    judged: Sequence[Judged]
+    """All turns that were judged."""
+    labelled: Sequence[Labelled]
+    """Those that people labelled too."""
+    answers: Answers
+    """How far people agree among each other."""
+    of_turns: int
+    """How many of the labelled ones rest on labels of whole turns, not of this metric or its claims."""
+
+
+@dataclass
+class _Gathered:
+    judged: list[Judged] = field(default_factory=list)
+    labelled: list[Labelled] = field(default_factory=list)
+    pairs: list[tuple[bool, bool]] = field(default_factory=list)
+    contradictory: list[str] = field(default_factory=list)
+    of_turns: int = 0
+
+
+def collect(evaluations: Iterable[Evaluation], labels: Iterable[LabelLike]) -> list[Material]:
+    """Bring labels and scores together, for each metric and judge.
+
+    A person's word on a metric's score counts first, then their words on its claims (bad if one claim is not
+    supported, good if all are), then their word on the whole turn. Where people differ, most win; where as
+    many say good as bad, the turn is left out and named.
+
+    Args:
+        evaluations: What was judged; read once.
+        labels: What people say, of these turns and perhaps of others.
+
+    Returns:
+        Metrics and judges in order of name; also those without a label.
+    """
+    by_record: defaultdict[str, list[LabelLike]] = defaultdict(list)
+    for label in labels:
+        by_record[label.record_id].append(label)
+    found: defaultdict[Key, _Gathered] = defaultdict(_Gathered)
+    for evaluation in evaluations:
+        for score, judged in judged_scores(evaluation):
+            made = score.provenance
+            assert made is not None
+            gathered = found[Key(score.metric, made.judge, made.prompt_version)]
+            gathered.judged.append(judged)
+            if said := by_record.get(evaluation.record_id):
+                _add(gathered, judged, score.metric, said)
+    return [_material(key, gathered) for key, gathered in sorted(found.items())]
+
+
+def _material(key: Key, gathered: _Gathered) -> Material:
+    return Material(
+        key=key,
+        judged=gathered.judged,
+        labelled=gathered.labelled,
+        answers=Answers(pairs=gathered.pairs, contradictory=gathered.contradictory),
+        of_turns=gathered.of_turns,
+    )
+
+
+def _add(gathered: _Gathered, judged: Judged, metric: str, labels: Sequence[LabelLike]) -> None:
+    by_person: defaultdict[str, list[LabelLike]] = defaultdict(list)
+    for label in labels:
+        by_person[label.who].append(label)
+    votes: list[bool] = []
+    of_turn = False
+    for _, said in sorted(by_person.items()):
+        vote, from_turn = _vote(said, metric, judged.claims)
+        if vote is not None:
+            votes.append(vote)
+            of_turn = of_turn or from_turn
+    if not votes:
+        return
+    gathered.pairs += [(one, other) for place, one in enumerate(votes) for other in votes[place + 1 :]]
+    counts = Counter(votes)
+    if counts[True] == counts[False]:
+        gathered.contradictory.append(judged.record_id)
+        return
+    gathered.of_turns += of_turn
+    gathered.labelled.append(Labelled(judged, counts[True] > counts[False]))
+
+
+def _vote(labels: Sequence[LabelLike], metric: str, claims: int) -> tuple[bool | None, bool]:
+    """One person's word on one metric's score of a turn, and whether it is of the whole turn."""
+    of_turn: bool | None = None
+    of_metric: bool | None = None
+    of_claims: dict[int, bool] = {}
+    for label in labels:
+        good = _GOOD.get(label.value)
+        if good is None:
+            continue
+        if label.metric is None:
+            of_turn = good
+        elif label.metric == metric and label.claim is None:
+            of_metric = good
+        elif label.metric == metric and label.claim is not None and label.claim < claims:
+            of_claims[label.claim] = good
+    if of_metric is not None:
+        return of_metric, False
+    if of_claims and not all(of_claims.values()):
+        return False, False
+    if claims and len(of_claims) == claims:
+        return True, False
+    return of_turn, of_turn is not None

@@ -1,0 +1,158 @@
+"""What `steelyard collect` does, and what `steelyard serve --collect` shares with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import typer
+
+from steelyard._internal.redact import redacted_url
+from steelyard.cli._words import counted
+from steelyard.errors import ConfigurationError, MissingDependency
+
+if TYPE_CHECKING:
+    from steelyard.collect import Collector
+    from steelyard.online import Monitor
+
+TOKEN = "STEELYARD_COLLECT_TOKEN"
+_SPOOL = "steelyard.spool"
+_SHARE = 0.5
+"""Of one core, for the local judge beside the endpoint."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectOptions:
+    """One call of `steelyard collect`, as it was typed."""
+
+    host: str = "127.0.0.1"
+    port: int = 4318
+    spool: str = ""
+    journal: Path = Path("steelyard.spans")
+    judge: str | None = None
+    evaluate: bool = True
+    quiet: float = 6.0
+    ttl: float = 60.0
+    max_bytes: int = 1024**3
+
+
+def run(options: CollectOptions) -> None:
+    """Serve until stopped.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
+    """
+    from steelyard.collect import app
+
+    token = token_for(options.host)
+    uvicorn = load_uvicorn()
+    with collecting(options) as (collector, monitor):
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app(collector, token=token),
+                host=options.host,
+                port=options.port,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+            )
+        )
+        socket = server.config.bind_socket()
+        socket.listen(server.config.backlog)
+        shown = f"[{options.host}]" if ":" in options.host else options.host
+        address = f"http://{shown}:{socket.getsockname()[1]}/v1/traces"
+        typer.echo(f"collecting spans at {address} (Ctrl-C ends it)", err=True)
+        obey_once()
+        server.run(sockets=[socket])
+        _say(collector, monitor)
+
+
+@contextmanager
+def collecting(options: CollectOptions) -> Iterator[tuple[Collector, Monitor]]:
+    """A collector at work, and the Monitor that judges what it finds; both are closed in the end."""
+    from steelyard.collect import Collector, Journal
+    from steelyard_opentelemetry.received import ReceivedSpans
+
+    monitor = _monitor(options)
+    reader = ReceivedSpans(quiet=options.quiet, ttl=options.ttl)
+    reader.check()
+    collector = Collector(
+        journal=Journal(options.journal, max_bytes=options.max_bytes), reader=reader, monitor=monitor
+    )
+    collector.start()
+    try:
+        yield collector, monitor
+    finally:
+        left = collector.close()
+        monitor.close(0)
+        if left:
+            typer.echo(
+                f"{counted(left, 'piece')} of unfinished traces wait in {options.journal} for the next start",
+                err=True,
+            )
+
+
+def token_for(host: str) -> str | None:
+    """The token that senders must give.
+
+    Raises:
+        ConfigurationError: If others can reach the address, and there is none.
+    """
+    token = os.environ.get(TOKEN) or None
+    if token is None and host not in ("127.0.0.1", "localhost", "::1"):
+        raise ConfigurationError(f"on {host!r} others can send spans: set {TOKEN} to a secret")
+    return token
+
+
+def load_uvicorn() -> ModuleType:
+    """The server, where it is installed."""
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingDependency("uvicorn", extra="collect") from None
+    return uvicorn
+
+
+def obey_once() -> None:
+    """Have signals end uvicorn and do nothing else: it raises them again, and there is something to close."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _ignore)
+
+
+def _ignore(*_: object) -> None:
+    """A signal that has been obeyed."""
+
+
+def _monitor(options: CollectOptions) -> Monitor:
+    from steelyard.judge import LocalJudge
+    from steelyard.online import Monitor, SpoolSettings, load_settings
+
+    settings = load_settings().settings
+    chosen = options.judge or settings.judge
+    place = options.spool or str(settings.spool.get("path") or _SPOOL)
+    spool: str | SpoolSettings = place
+    if "://" not in place:
+        rest = {name: value for name, value in settings.spool.items() if name not in ("path", "evaluate")}
+        spool = SpoolSettings(path=place, evaluate=options.evaluate, **rest)
+    elif options.evaluate:
+        raise ConfigurationError(
+            f"with the broker {redacted_url(place)} turns are judged by `steelyard worker`: add --no-judge"
+        )
+    return Monitor(judge=LocalJudge(max_share=_SHARE) if chosen == "local" else options.judge, spool=spool)
+
+
+def _say(collector: Collector, monitor: Monitor) -> None:
+    counts, stats = collector.counts, monitor.stats()
+    sinks = ", ".join(f"{name} {sink.written}" for name, sink in stats.sinks.items())
+    typer.echo(
+        f"{counted(counts.spans, 'span')} in {counted(counts.requests, 'request')}, "
+        f"{counted(counts.assembled.get('turns', 0), 'turn')}; written: {sinks or 'nothing'}",
+        err=True,
+    )

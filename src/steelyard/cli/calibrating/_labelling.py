@@ -1,0 +1,152 @@
+"""Asking a person about turns in the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from steelyard.calibration import Judged, judged_scores, next_to_label
+from steelyard.cli._words import amount, counted, printable, shorten
+from steelyard.cli.calibrating._material import Sources
+from steelyard.errors import ConfigurationError
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks import connect_readonly, evaluation_of
+from steelyard.view import Label, LabelStore, LabelValue
+
+_ANSWER = 3_000
+_CONTEXT = 1_200
+_CONTEXTS = 10
+
+Say = Callable[[str], None]
+Ask = Callable[[str], str | None]
+
+
+class _Quit(Exception):
+    """The person has had enough."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """The turns to label, and by which metric they were put in order."""
+
+    metric: str
+    """The metric whose scores decide what is worth labelling."""
+    turns: list[Judged]
+    """The turns, the most useful first."""
+    labelled: int
+    """How many turns have a label already."""
+
+
+def waiting(sources: Sources, *, of_claims: bool, limit: int) -> Waiting:
+    """The turns whose labels would tell the most.
+
+    Raises:
+        ConfigurationError: If there are no judged turns.
+    """
+    by_metric: dict[str, dict[str, Judged]] = {}
+    for evaluation in sources.evaluations():
+        for score, judged in judged_scores(evaluation):
+            by_metric.setdefault(score.metric, {})[judged.record_id] = judged
+    if not by_metric:
+        what = f"scored by {sources.metric!r}" if sources.metric else "with a score"
+        raise ConfigurationError(f"{sources.db!r} holds no turn {what}")
+    metric = max(by_metric, key=lambda name: (len(by_metric[name]), name == "faithfulness"))
+    known = {
+        label.record_id
+        for label in LabelStore(sources.db)
+        if (label.metric == metric if of_claims else label.metric is None)
+    }
+    turns = next_to_label(by_metric[metric].values(), known, limit=limit)
+    return Waiting(metric=metric, turns=turns, labelled=len(known & by_metric[metric].keys()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelling:
+    """One sitting."""
+
+    db: str
+    """The results file."""
+    who: str
+    """Who labels."""
+    say: Say
+    """Shows a line."""
+    ask: Ask
+    """Asks for a letter; None where there is nobody to ask any more."""
+
+    def run(self, turns: list[Judged], metric: str | None) -> int:
+        """Ask about turns, or about the claims of one metric in them; returns how many labels were stored."""
+        count = 0
+        for place, judged in enumerate(turns, 1):
+            evaluation = self._evaluation(judged.record_id)
+            if evaluation is None or evaluation.record is None:
+                continue
+            self._show(evaluation, f"{place} of {len(turns)}")
+            try:
+                for label in self._of_claims(evaluation, metric) if metric else self._of_turn(evaluation):
+                    LabelStore(self.db).put([label])
+                    count += 1
+            except _Quit:
+                return count
+        return count
+
+    def _evaluation(self, record_id: str) -> Evaluation | None:
+        connection = connect_readonly(self.db)
+        try:
+            return evaluation_of(connection, record_id)
+        finally:
+            connection.close()
+
+    def _show(self, evaluation: Evaluation, place: str) -> None:
+        record = evaluation.record
+        assert record is not None
+        self.say(f"\n-- {place} {'-' * 50}")
+        self.say(f"Question: {shorten(record.asked, _ANSWER)}")
+        for number, context in enumerate(record.contexts[:_CONTEXTS], 1):
+            self.say(f"  [{number}] {shorten(context.text, _CONTEXT)}")
+        if len(record.contexts) > _CONTEXTS:
+            self.say(f"  and {counted(len(record.contexts) - _CONTEXTS, 'more passage')}")
+        self.say(f"Answer: {shorten(record.answer, _ANSWER)}")
+
+    def _of_turn(self, evaluation: Evaluation) -> Iterator[Label]:
+        letter = self._letter("Is this a good answer? [g]ood [b]ad [s]kip [q]uit: ", "gbs")
+        if letter != "s":
+            yield self._label(evaluation, "good" if letter == "g" else "bad")
+            said = ", ".join(
+                f"{printable(score.metric)} {amount(score.value)}"
+                for score in evaluation.scores
+                if score.value is not None
+            )
+            self.say(f"The judge: {said}")
+
+    def _of_claims(self, evaluation: Evaluation, metric: str) -> Iterator[Label]:
+        score: Score = evaluation[metric]
+        for place, verdict in enumerate(score.verdicts):
+            self.say(f"Claim {place + 1} of {len(score.verdicts)}: {shorten(verdict.about, _ANSWER)}")
+            letter = self._letter("Do the passages support it? [y]es [n]o [s]kip [q]uit: ", "yns")
+            if letter != "s":
+                yield self._label(
+                    evaluation, "supported" if letter == "y" else "not_supported", metric, place
+                )
+
+    def _letter(self, question: str, letters: str) -> str:
+        while True:
+            answer = self.ask(question)
+            if answer is None or answer.strip().lower()[:1] == "q":
+                raise _Quit
+            letter = answer.strip().lower()[:1]
+            if letter and letter in letters:
+                return letter
+            self.say(f"please answer with one of {', '.join(letters)} or q")
+
+    def _label(
+        self, evaluation: Evaluation, value: LabelValue, metric: str | None = None, claim: int | None = None
+    ) -> Label:
+        return Label(
+            record_id=evaluation.record_id,
+            value=value,
+            who=self.who,
+            labelled_at=time.time(),
+            metric=metric,
+            claim=claim,
+        )

@@ -1,0 +1,76 @@
+"""Judged turns and labels out of a results file and files beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from steelyard.calibration import Material, PersonLabel, collect, read_annotations
+from steelyard.errors import ConfigurationError
+from steelyard.scores import Evaluation
+from steelyard.sinks import read_evaluations
+from steelyard.view import Label, LabelStore, import_labels
+
+LIMIT = 10_000
+"""Turns that are looked at, the latest ones."""
+
+
+@dataclass
+class Sources:
+    """Where turns and labels come from."""
+
+    db: str
+    """The results file."""
+    files: Sequence[Path] = ()
+    """Files with further labels: CSV, JSONL, or JSON out of Phoenix or Langfuse."""
+    metric: str | None = None
+    """Only this metric."""
+    limit: int = LIMIT
+    """The latest so many turns."""
+    problems: list[str] = field(default_factory=list)
+    """Lines and annotations that hold no label; filled while reading."""
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        """The turns, the latest first."""
+        return read_evaluations(self.db, metric=self.metric, newest_first=True, limit=self.limit)
+
+    def material(self) -> list[Material]:
+        """Turns and labels brought together.
+
+        Raises:
+            ConfigurationError: If a file cannot be read.
+        """
+        return collect(self.evaluations(), [*LabelStore(self.db), *self._of_files()])
+
+    def _of_files(self) -> Iterable[Label | PersonLabel]:
+        places: dict[str, str] = {}
+        metrics: set[str] = set()
+        if any(path.suffix == ".json" for path in self.files):
+            for evaluation in self.evaluations():
+                metrics.update(score.metric for score in evaluation.scores)
+                if trace := evaluation.trace:
+                    ids = [place for place in (trace.trace_id, trace.span_id, trace.run_id) if place]
+                    places |= dict.fromkeys(ids, evaluation.record_id)
+        for path in self.files:
+            found: list[str] = []
+            yield from _labels(path, places, metrics, found)
+            self.problems += [f"{path}: {problem}" for problem in found]
+
+
+def _labels(
+    path: Path, places: dict[str, str], metrics: set[str], problems: list[str]
+) -> list[Label] | list[PersonLabel]:
+    if path.suffix in (".csv", ".jsonl"):
+        form: Literal["csv", "jsonl"] = "csv" if path.suffix == ".csv" else "jsonl"
+        with path.open(encoding="utf-8", errors="replace", newline="") as opened:
+            return list(import_labels(opened, form=form, problems=problems))
+    if path.suffix != ".json":
+        raise ConfigurationError(f"{str(path)!r} must end in .csv, .jsonl or .json")
+    try:
+        data = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise ConfigurationError(f"{str(path)!r} is not JSON") from None
+    return read_annotations(data, records=places, metrics=metrics, problems=problems)

@@ -1,0 +1,191 @@
+"""The HTTP side of the endpoint: OTLP over HTTP in protobuf or JSON, as the specification asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sqlite3
+from collections.abc import Collection
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from steelyard._internal.redact import error_words
+from steelyard._internal.threads import DaemonExecutor
+from steelyard.collect._body import TooLarge, Unreadable, read_body
+from steelyard.collect._collector import Collector
+from steelyard.collect._journal import JournalFull
+from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_SHORTEST_TOKEN: Final = 16
+_JSON: Final = "application/json"
+_PROTOBUF: Final = "application/x-protobuf"
+_IN_LOOP: Final = 128 * 1024
+_SECONDS_FOR_A_BODY: Final = 30.0
+
+
+def app(
+    collector: Collector,
+    *,
+    token: str | None = None,
+    hosts: Collection[str] | None = None,
+    max_body: int = 16 * 1024**2,
+    max_requests: int = 32,
+    retry_after: int = 5,
+) -> ASGIApp:
+    """An ASGI application with `POST /v1/traces` and `GET /healthz`, to be served or mounted.
+
+    Args:
+        collector: Where the spans go; started and closed by the caller.
+        token: What senders must give as `Authorization: Bearer ...`, 16 characters at least. None: whoever
+            can reach the server may send, so serve it on 127.0.0.1 only.
+        hosts: Names this server goes by; requests for other names are refused. None: those of this machine
+            itself, and any name where a token is needed.
+        max_body: The most bytes of a request, before and after unpacking.
+        max_requests: How many requests may be under way at once.
+        retry_after: Seconds that senders are asked to wait where there is no room.
+
+    Raises:
+        ConfigurationError: If the token is too short.
+        MissingDependency: If Starlette is not installed.
+    """
+    if token is not None and len(token) < _SHORTEST_TOKEN:
+        raise ConfigurationError(f"the token must have at least {_SHORTEST_TOKEN} characters")
+    try:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+    except ModuleNotFoundError:
+        raise MissingDependency("starlette", extra="collect") from None
+    known = (() if token else _LOOPBACK) if hosts is None else tuple(hosts)
+    endpoint = _Endpoint(
+        collector,
+        token=token,
+        hosts=frozenset(name.lower() for name in known),
+        max_body=max_body,
+        max_requests=max_requests,
+        retry_after=retry_after,
+    )
+    return Starlette(
+        routes=[
+            Route("/v1/traces", endpoint.traces, methods=["POST"]),
+            Route("/healthz", endpoint.health, methods=["GET"]),
+        ]
+    )
+
+
+class _Endpoint:
+    """Answers requests."""
+
+    def __init__(
+        self,
+        collector: Collector,
+        *,
+        token: str | None,
+        hosts: frozenset[str],
+        max_body: int,
+        max_requests: int,
+        retry_after: int,
+    ) -> None:
+        self._collector = collector
+        self._token = token
+        self._hosts = hosts
+        self._max_body = max_body
+        self._max_requests = max_requests
+        self._retry_after = retry_after
+        self._under_way = 0
+        self._executor = DaemonExecutor(1, name="steelyard-otlp")
+
+    async def traces(self, request: Request) -> Response:
+        """`POST /v1/traces`."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_json = kind == _JSON
+        refusal = self._stranger(request, is_json)
+        if refusal is not None:
+            return refusal
+        if kind not in (_JSON, _PROTOBUF):
+            return self._refuse("content_type", 415, f"send {_PROTOBUF} or {_JSON}", is_json=True)
+        if self._under_way >= self._max_requests:
+            return self._refuse("busy", 429, "too many requests at once", is_json=is_json)
+        self._under_way += 1
+        try:
+            return await self._take(request, is_json=is_json)
+        finally:
+            self._under_way -= 1
+
+    async def health(self, request: Request) -> Response:
+        """`GET /healthz`: counts, no content."""
+        from starlette.responses import Response
+
+        refusal = self._stranger(request, True)
+        if refusal is not None:
+            return refusal
+        return Response(json.dumps(asdict(self._collector.counts)), media_type=_JSON)
+
+    async def _take(self, request: Request, *, is_json: bool) -> Response:
+        """Answer a request that is let in."""
+        encoding = request.headers.get("content-encoding", "")
+        try:
+            if int(request.headers.get("content-length") or 0) > self._max_body:
+                raise TooLarge
+            async with asyncio.timeout(_SECONDS_FOR_A_BODY):
+                body = await read_body(request.stream(), encoding=encoding, longest=self._max_body)
+            read = self._collector.reader.read
+            if len(body) > _IN_LOOP:
+                export = await self._executor.run(read, body, is_json=is_json)
+            else:
+                export = read(body, is_json=is_json)
+            await self._collector.store(export)
+        except TooLarge:
+            limit = f"{self._max_body >> 20} MiB" if self._max_body >> 20 else f"{self._max_body} bytes"
+            return self._refuse("too_large", 413, f"the body has more than {limit}", is_json=is_json)
+        except Unreadable as error:
+            return self._refuse("encoding", 400, str(error), is_json=is_json)
+        except InvalidRecord as error:
+            return self._refuse("unreadable", 400, str(error), is_json=is_json)
+        except TimeoutError:
+            return self._refuse("timeout", 408, "the body took too long", is_json=is_json)
+        except JournalFull:
+            return self._refuse("full", 503, "there is no room now; come back later", is_json=is_json)
+        except sqlite3.Error as error:
+            problem = f"the spans cannot be stored: {error_words(error)}"
+            return self._refuse("not_stored", 503, problem, is_json=is_json)
+        return _response(200, self._collector.reader.success(export, is_json=is_json), is_json=is_json)
+
+    def _stranger(self, request: Request, is_json: bool) -> Response | None:
+        """The answer to who may not send; None for who may."""
+        if self._hosts:
+            try:
+                name = urlsplit(f"//{request.headers.get('host', '')}").hostname
+            except ValueError:
+                name = None
+            if name not in self._hosts:
+                return self._refuse("host", 421, "this server does not go by that name", is_json=is_json)
+        if self._token is None:
+            return None
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        known = secrets.compare_digest(given.strip().encode(errors="replace"), self._token.encode())
+        if known and scheme.lower() == "bearer":
+            return None
+        return self._refuse("token", 401, "a token is needed", is_json=is_json)
+
+    def _refuse(self, cause: str, status: int, message: str, *, is_json: bool) -> Response:
+        self._collector.refuse(cause)
+        passes = status in (429, 503)
+        body = self._collector.reader.failure(message, is_json=is_json, passes=passes)
+        made = _response(status, body, is_json=is_json)
+        if passes:
+            made.headers["retry-after"] = str(self._retry_after)
+        return made
+
+
+def _response(status: int, body: bytes, *, is_json: bool) -> Response:
+    from starlette.responses import Response
+
+    return Response(body, status_code=status, media_type=_JSON if is_json else _PROTOBUF)

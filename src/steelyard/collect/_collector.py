@@ -1,0 +1,258 @@
+"""The Collector: what is received becomes durable, then turns, then a Monitor's.
+
+    request -> journal (committed: the sender is told) -> turns -> Monitor -> spool -> out of the journal
+
+What is in the journal at a crash is read again at the next start. A turn that was handed over before comes
+out with the same id, and the spool knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from steelyard._internal.redact import error_place, error_words
+from steelyard._internal.threads import DaemonExecutor
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.collect._journal import Journal, JournalFull
+from steelyard.collect._protocol import Export, SpanReader
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.record import Record, TraceRef
+
+_log = logging.getLogger("steelyard.collect")
+_TICK: Final = 0.1
+_LOOK: Final = 0.01
+_PAUSE: Final = 1.0
+_NEARLY_FULL: Final = 0.9
+_HANDED_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectorCounts:
+    """What has become of everything that was received since the start."""
+
+    requests: int
+    """Requests that were stored and acknowledged."""
+    spans: int
+    """Spans in them."""
+    refused_spans: int
+    """Spans in them that were refused, and reported as such to the sender."""
+    refused_requests: Mapping[str, int] = field(default_factory=dict)
+    """Requests that were not stored, by cause."""
+    assembled: Mapping[str, int] = field(default_factory=dict)
+    """What became of spans and traces: `spans` read, `turns` handed over, and why the rest gave none."""
+    unreadable: int = 0
+    """Stored pieces that could not be read and were given up."""
+    held_spans: int = 0
+    """Spans that wait for the rest of their turn."""
+    journal_bytes: int = 0
+    """Size of the spans in the journal."""
+
+
+class Collector:
+    """Receives spans and turns them into a Monitor's turns; nothing that was acknowledged is lost by a crash.
+
+    Args:
+        journal: Where spans are stored until their turns are safe.
+        reader: Reads requests and puts turns together.
+        monitor: Takes the turns. It should have a spool: without one, turns that wait to be judged keep their
+            spans in the journal.
+        max_held: How many spans may wait for the rest of their turns; then nothing more is read from the
+            journal, which fills up, and senders are asked to come back later.
+    """
+
+    def __init__(
+        self, *, journal: Journal, reader: SpanReader[Any], monitor: Monitor, max_held: int = 200_000
+    ) -> None:
+        self.reader = reader
+        self._journal = journal
+        self._monitor = monitor
+        self._max_held = max_held
+        self._waiting: list[tuple[Mapping[str, bytes], asyncio.Future[None]]] = []
+        self._committing: asyncio.Task[None] | None = None
+        self._executor = DaemonExecutor(1, name="steelyard-journal")
+        self._read = 0
+        self._open: dict[str, None] = {}
+        self._turns: list[Record] = []
+        self._kept: set[str] = set()
+        self._refused: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+        self._warn = WarnOnce(_log)
+        self._stopping = threading.Event()
+        self._news = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # In the server's event loop.
+
+    async def store(self, export: Export) -> None:
+        """Return when the spans of a request are safe.
+
+        Raises:
+            JournalFull: If there is no room for them now.
+            sqlite3.Error: If they cannot be stored.
+        """
+        size = sum(map(len, export.pieces.values()))
+        if not self._journal.room_for(size + self._on_the_way):
+            raise JournalFull("the journal is full")
+        if export.pieces:
+            stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((export.pieces, stored))
+            if self._committing is None:
+                self._committing = asyncio.create_task(self._commit())
+            await stored
+        self._counts["requests"] += 1
+        self._counts["spans"] += export.spans
+        self._counts["refused_spans"] += export.refused
+
+    @property
+    def _on_the_way(self) -> int:
+        return sum(len(body) for pieces, _ in self._waiting for body in pieces.values())
+
+    async def _commit(self) -> None:
+        """Store what waits: whatever comes during one commit shares the next."""
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                adding = self._executor.submit(self._journal.add, [pieces for pieces, _ in batch])
+                problem: Exception | None = None
+                try:
+                    await asyncio.wrap_future(adding)
+                except Exception as error:  # noqa: BLE001 - told to each sender
+                    problem = error
+                for _, stored in batch:
+                    if stored.done():
+                        continue  # its sender has gone away
+                    if problem is None:
+                        stored.set_result(None)
+                    else:
+                        stored.set_exception(problem)
+                self._news.set()
+        finally:
+            self._committing = None
+
+    def refuse(self, cause: str) -> None:
+        """Count a request that was not stored."""
+        self._refused[cause] += 1
+
+    # In a thread of its own.
+
+    def start(self) -> None:
+        """Begin, with what an earlier process has left in the journal."""
+        self._monitor.on_decision(self._decided)
+        self._monitor.start()
+        self._thread = threading.Thread(target=self._run, name="steelyard-collect", daemon=True)
+        self._thread.start()
+
+    def close(self, timeout: float = 10.0) -> int:
+        """Stop. What is not complete stays in the journal for the next start.
+
+        Returns:
+            How many pieces of traces are left there.
+        """
+        self._stopping.set()
+        self._news.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+        left = len(self._journal)
+        self._journal.close()
+        return left
+
+    @property
+    def counts(self) -> CollectorCounts:
+        """What has become of everything so far."""
+        return CollectorCounts(
+            requests=self._counts["requests"],
+            spans=self._counts["spans"],
+            refused_spans=self._counts["refused_spans"],
+            refused_requests=dict(self._refused),
+            assembled=dict(self.reader.counts),
+            unreadable=self._counts["unreadable"],
+            held_spans=self.reader.spans,
+            journal_bytes=self._journal.bytes,
+        )
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            busy = False
+            try:
+                busy = self._work()
+            except sqlite3.Error as error:
+                self._warn("journal", "the journal cannot be used: %s; trying on", error_words(error))
+                self._stopping.wait(_PAUSE)
+            except Exception as error:  # noqa: BLE001 - nothing may end the thread
+                self._warn("failed", "putting turns together failed: %s; trying on", error_place(error))
+                self._stopping.wait(_PAUSE)
+            if not busy:
+                self._news.wait(_TICK)
+                self._news.clear()
+
+    def _work(self) -> bool:
+        """Read on, hand over what is complete, forget what is settled; whether there is more to read."""
+        if self._is_spool_full():
+            self._warn("spool", "the spool is nearly full; spans stay in the journal until there is room")
+            self._stopping.wait(_PAUSE)
+            return False
+        rows = self._journal.after(self._read) if self.reader.spans < self._max_held else []
+        now = time.monotonic()
+        for seq, trace_id, body in rows:
+            self._take(seq, trace_id, body, now)
+        try:
+            self._turns.extend(self.reader.ready(now))
+        except Exception:
+            # Which of the open traces have lost their turns cannot be told: the next start reads them again.
+            self._kept.update(self._open)
+            raise
+        if not self._hand_over():
+            return False
+        settled = [trace_id for trace_id in self._open if not self.reader.holds(trace_id)]
+        gone = [trace_id for trace_id in settled if trace_id not in self._kept]
+        if gone:
+            self._journal.forget(gone, upto=self._read)
+        for trace_id in settled:
+            del self._open[trace_id]
+        return bool(rows)
+
+    def _take(self, seq: int, trace_id: str, body: bytes, now: float) -> None:
+        self._read = seq
+        self._open[trace_id] = None
+        try:
+            self.reader.take(body, now)
+        except Exception as error:  # noqa: BLE001 - one odd piece must not cost the others
+            self._counts["unreadable"] += 1
+            self._warn("unreadable", "a piece of a trace cannot be read: %s", error_place(error))
+
+    def _is_spool_full(self) -> bool:
+        spool, counts = self._monitor.options.spool, self._monitor.stats().spool
+        if counts is None or not isinstance(spool, SpoolSettings):
+            return False
+        return counts.bytes > _NEARLY_FULL * spool.max_bytes
+
+    def _decided(self, trace: TraceRef | None, reason: str) -> None:
+        """A turn is not to be judged. One for which there was no room stays here, for the next start."""
+        if reason == "full" and trace is not None and trace.trace_id is not None:
+            self._kept.add(trace.trace_id)
+            self._warn(
+                "full", "the spool is full; the spans of some turns stay in the journal until the next start"
+            )
+
+    def _hand_over(self) -> bool:
+        """Give turns to the Monitor; whether it has stored or decided every one of them."""
+        options = self._monitor.options
+        while self._turns:
+            batch = self._turns[: min(_HANDED_AT_ONCE, options.max_queue)]
+            for record in batch:
+                while self._monitor.stats().queued_bytes > options.max_queue_bytes // 2:
+                    time.sleep(_LOOK)
+                self._monitor.submit(record)
+            while self._monitor.stats().pending:
+                if self._stopping.wait(_LOOK):
+                    return False
+            del self._turns[: len(batch)]
+        return True

@@ -1,0 +1,72 @@
+"""What the endpoint needs to know of spans; `steelyard_opentelemetry.received` knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
+
+from steelyard.record import Record
+
+
+class Export(Protocol):
+    """What one request holds."""
+
+    @property
+    def pieces(self) -> Mapping[str, bytes]:
+        """What it holds of each trace, by trace id."""
+        ...
+
+    @property
+    def spans(self) -> int:
+        """How many spans there are in the pieces."""
+        ...
+
+    @property
+    def refused(self) -> int:
+        """Spans that were left out."""
+        ...
+
+
+_Export = TypeVar("_Export", bound=Export)
+
+
+class SpanReader(Protocol[_Export]):
+    """Reads requests, answers them, and puts turns together; `take` and what follows run in one thread."""
+
+    def read(self, body: bytes, *, is_json: bool) -> _Export:
+        """Take a request apart by trace.
+
+        Raises:
+            InvalidRecord: If it is not an export request.
+        """
+        ...
+
+    def success(self, export: _Export, *, is_json: bool) -> bytes:
+        """The body that answers a request whose spans are safe."""
+        ...
+
+    def failure(self, message: str, *, is_json: bool, passes: bool) -> bytes:
+        """The body that answers any other request; `passes` where it may be sent again."""
+        ...
+
+    def take(self, piece: bytes, now: float) -> None:
+        """Read what a request held of one trace. May raise anything."""
+        ...
+
+    def ready(self, now: float) -> list[Record]:
+        """Take out every turn that is complete now."""
+        ...
+
+    def holds(self, trace_id: str) -> bool:
+        """Whether anything of a trace may still become a turn, or part of one."""
+        ...
+
+    @property
+    def spans(self) -> int:
+        """Spans that are held until their turns are complete."""
+        ...
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What became of spans and traces."""
+        ...

@@ -1,0 +1,1 @@
+"""Canaries: probes with a known answer among the judge's requests, which tell when the judge changes."""

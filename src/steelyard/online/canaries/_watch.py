@@ -1,0 +1,208 @@
+"""Asking canaries while turns are judged, and keeping their account."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+import time
+from collections.abc import Sequence
+
+from steelyard._internal.redact import error_place
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.judge.middleware import uncached
+from steelyard.online.canaries._options import LEAST, Canaries, CanaryReading, CanaryState
+from steelyard.online.canaries._reference import Reference, candidates
+from steelyard.online.config._options import MonitorOptions
+from steelyard.probing import Asked, Probe, ask, load_probes
+from steelyard.questions import Fuse, Judge
+from steelyard.scores import Usage
+from steelyard.stats import ConfidenceSequence, FlipAlarm
+
+_log = logging.getLogger("steelyard.online")
+_TOLERATED = 0.005
+_MOST_TOLERATED = 0.25
+_MOST_UNANSWERED = 0.2
+_PAUSE = 60.0
+_LEARNERS = 4
+_MOST_WAITING = 10_000
+
+
+class CanaryWatch:
+    """Asks canaries one by one, each in a request of its own; everything runs in the background loop."""
+
+    def __init__(self, options: Canaries, judge: Judge, fuse: Fuse) -> None:
+        self._options = options
+        self._judge = uncached(judge)
+        self._fuse: Fuse = fuse
+        self._random = random.Random()
+        self._warn = WarnOnce(_log)
+        self._called: asyncio.Event | None = None
+        self._lock = threading.RLock()
+        self._waiting = 0
+        self._state: CanaryState = "learning"
+        self._probes: Sequence[Probe] = ()
+        self._reference: Reference | None = None
+        self._alarm = FlipAlarm(tolerated=_TOLERATED, alpha=options.alpha)
+        self._sequence = ConfidenceSequence()
+        self._asked = self._right = self._unanswered = 0
+        self._changed_at: float | None = None
+        self._usage = Usage()
+
+    @property
+    def reading(self) -> CanaryReading:
+        """What the canaries say now; from any thread."""
+        return CanaryReading(
+            judge=self._judge.name,
+            state=self._state,
+            probes=len(self._probes),
+            asked=self._asked,
+            right=self._right,
+            low=self._sequence.low,
+            high=self._sequence.high,
+            tolerated=self._reference.tolerated if self._reference else _TOLERATED,
+            waiting=self._waiting,
+            unanswered=self._unanswered,
+            changed_at=self._changed_at,
+            usage=self._usage,
+        )
+
+    def turn_judged(self) -> None:
+        """A turn was judged: perhaps it is time for a canary."""
+        if self._random.random() < self._options.share:
+            self.add(1)
+        elif self._state == "learning":
+            self.wake()
+
+    def add(self, count: int) -> None:
+        """Ask so many canaries as soon as possible."""
+        self.expect(count)
+        self.wake()
+
+    def expect(self, count: int) -> None:
+        """So many canaries are to be asked; from any thread, and `wake` in the loop thereafter."""
+        with self._lock:
+            self._waiting = min(self._waiting + count, _MOST_WAITING)
+
+    def wake(self) -> None:
+        """Look whether there is something to ask."""
+        if self._called is not None:
+            self._called.set()
+
+    async def run(self) -> None:
+        """Learn, then ask what is called for, until cancelled. It may be run again, in another loop."""
+        self._called = asyncio.Event()
+        if self._waiting:
+            self._called.set()
+        while True:
+            await self._called.wait()
+            try:
+                await self._step()
+            except BaseException as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                # Code of the user's may raise anything; it ends no more than this canary.
+                self._unanswered += 1
+                self._warn(type(error).__name__, "a canary could not be asked: %s", error_place(error))
+            if self._state == "learning":  # the judge is not there: not every turn is to find that out
+                await asyncio.sleep(_PAUSE)
+            elif not self._waiting:
+                self._called.clear()
+
+    async def _step(self) -> None:
+        if self._state == "learning":
+            await self._learn()
+        elif self._state == "unusable":
+            self._waiting = 0
+        elif self._waiting:
+            try:
+                await self._ask_one()
+            finally:
+                with self._lock:
+                    self._waiting = max(self._waiting - 1, 0)
+
+    async def _learn(self) -> None:
+        """Find out which probes the judge answers reliably, or remember it."""
+        known = await asyncio.to_thread(load_probes)
+        path = self._options.file
+        reference = None if path is None else await asyncio.to_thread(Reference.load, path)
+        if reference is not None and not reference.is_of(self._judge, known):
+            _log.info("canaries are learned anew: judge, wording or probes are not those of %r", str(path))
+            reference = None
+        if reference is None:
+            reference = await self._try_out(candidates(known.probes, self._options.probes), known.sha256)
+            if reference is not None and path is not None:
+                await asyncio.to_thread(reference.save, path)
+        if reference is None:
+            return
+        by_id = {probe.id: probe for probe in known.probes}
+        self._probes = [by_id[name] for name in reference.probes]
+        self._alarm = FlipAlarm(tolerated=reference.tolerated, alpha=self._options.alpha)
+        self._reference, self._state = reference, "watching"
+
+    async def _try_out(self, probes: Sequence[Probe], probe_set: str) -> Reference | None:
+        """Ask each probe, and those answered rightly once more."""
+        first = await self._put(probes)
+        right = [given.probe for given in first.given if given.right]
+        if sum(given.value is None for given in first.given) > _MOST_UNANSWERED * len(probes):
+            self._warn("silent", "the judge answers few canaries; they are tried again later")
+            return None
+        second = await self._put(right)
+        kept = [given.probe.id for given in second.given if given.right]
+        if len(kept) < LEAST:
+            self._state = "unusable"
+            self._warn(
+                "unusable",
+                "the judge %r answers only %d of %d probes rightly twice: canaries say nothing about it",
+                *(self._judge.name, len(kept), len(probes)),
+            )
+            return None
+        wavered = sum(given.value is not None and not given.right for given in second.given)
+        # Of probes answered by the toss of a coin, half of those still there were caught this time.
+        tolerated = min(max(_TOLERATED, wavered / (2 * len(right))), _MOST_TOLERATED)
+        return Reference(
+            judge=self._judge.name,
+            prompt_version=self._judge.prompt_version,
+            probe_set=probe_set,
+            probes=tuple(kept),
+            tolerated=tolerated,
+        )
+
+    async def _put(self, probes: Sequence[Probe]) -> Asked:
+        """Put probes to the judge, each by itself as later on: company may change an answer."""
+        slots = asyncio.Semaphore(_LEARNERS)
+
+        async def one(probe: Probe) -> Asked:
+            async with slots:
+                asked = await ask(self._judge, [probe], fuse=self._fuse)
+            self._usage += asked.usage
+            self._unanswered += sum(given.value is None for given in asked.given)
+            return asked
+
+        found = await asyncio.gather(*map(one, probes))
+        return Asked(given=tuple(given for asked in found for given in asked.given), usage=Usage())
+
+    async def _ask_one(self) -> None:
+        probe = self._probes[self._random.randrange(len(self._probes))]
+        (given,) = (await self._put([probe])).given
+        if given.value is None:
+            return
+        self._asked += 1
+        self._right += given.right
+        self._sequence.add(float(given.right))
+        if self._alarm.add(given.right) and self._changed_at is None:
+            self._changed_at, self._state = time.time(), "changed"
+            _log.warning(
+                "the judge %r has changed: %d of its last %d answers were wrong, to probes that it answered "
+                "rightly before; scores before and after are not comparable",
+                *(self._judge.name, self._asked - self._right, self._asked),
+            )
+
+
+def canaries_of(options: MonitorOptions) -> CanaryWatch | None:
+    """The watch that a Monitor's options ask for."""
+    if options.canaries is None or options.judge is None:
+        return None
+    return CanaryWatch(options.canaries, options.judge, options.fuse)

@@ -1,0 +1,111 @@
+"""The last resort: the part of a prompt that holds passages. Every search looks at a line once."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+_OPENING = re.compile(r"<(context|contexts|documents|sources|passages|retrieved_\w{1,40})>", re.IGNORECASE)
+_MOST_TAGS = 8
+_ABOUT = re.compile(r"\bcontext\b(?![ \t]*:[ \t]*\S)", re.IGNORECASE)
+_FENCE = re.compile(r"([-=*#`])\1{2,}")
+_HEADING = re.compile(
+    r"\b(?:context|contexts|context information|documents|sources|passages|knowledge)"
+    r"[ \t]{0,8}:[ \t]{0,8}\n?",
+    re.IGNORECASE,
+)
+_NEXT = re.compile(
+    r"\n[ \t]{0,8}(?:question|query|q|user question|user query|human|user|answer|a|helpful answer"
+    r"|instructions?)[ \t]{0,8}:",
+    re.IGNORECASE,
+)
+
+
+_TITLE = re.compile(
+    r"[^\n]{0,200}\b(?:contexts?|documents|passages|sources|excerpts|knowledge)\b[^\n:]{0,60}:[ \t]{0,8}",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    r"[ \t#*]{0,8}(?:user |original |follow.?up )?(?:question|query|answer|input|task|chat history"
+    r"|conversation|instructions?)\b[ \t*]{0,4}:?[^\n]{0,2000}",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"[ \t#*]{0,8}(?:user |original )?(?:question|query)[ \t*]{0,4}:", re.IGNORECASE)
+_SPEAKS = re.compile(r"\b(?:contexts?|documents|passages|sources|excerpts)\b", re.IGNORECASE)
+
+
+def context_block(text: str) -> str:
+    r"""The part of a prompt that holds the passages: between tags, between rules, or under a heading.
+
+    >>> context_block("Use this context only.\n\nRome has seven hills.\n\nQuestion: How many hills?")
+    'Rome has seven hills.'
+    """
+    return next((block for way in _WAYS for block in way(text) if block), "")
+
+
+def _tagged(text: str) -> Iterator[str]:
+    lower = text.lower()
+    seen: set[str] = set()
+    for opening in _OPENING.finditer(text):
+        name = opening[1].lower()
+        if name in seen:
+            continue
+        seen.add(name)
+        end = lower.find(f"</{name}>", opening.end())
+        if end >= 0 and len(lower) == len(text):
+            yield text[opening.end() : end].strip()
+        if len(seen) >= _MOST_TAGS:
+            return
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """Between two equal rules, the first of them below a line that speaks of the context."""
+    lines = text.split("\n")
+    rules: dict[str, list[int]] = {}
+    for at, line in enumerate(lines):
+        if mark := _FENCE.match(line):
+            rules.setdefault(mark[0], []).append(at)
+    for mark_text, places in rules.items():
+        for at in places:
+            above = at - 2 if at > 1 and not lines[at - 1].strip() else at - 1
+            if above < 0 or not _ABOUT.search(lines[above]):
+                continue
+            after = bisect_right(places, at)
+            closing = next((n for n in places[after : after + 64] if lines[n].strip() == mark_text), None)
+            if closing is not None:
+                yield "\n".join(lines[at + 1 : closing]).strip()
+
+
+def _headed(text: str) -> Iterator[str]:
+    reached = 0
+    for heading in _HEADING.finditer(text):
+        if heading.start() < reached:
+            continue
+        below = _NEXT.search(text, max(heading.end() - 1, 0))
+        reached = below.start() if below else len(text)
+        yield text[heading.end() : reached].strip()
+
+
+def _titled(text: str) -> Iterator[str]:
+    """Between a line that is a heading and the question, or the end."""
+    lines = text.split("\n")
+    start = next((at for at, line in enumerate(lines) if _TITLE.fullmatch(line)), None)
+    if start is not None:
+        below = lines[start + 1 :]
+        end = next((at for at, line in enumerate(below) if _END.fullmatch(line)), len(below))
+        yield "\n".join(below[:end]).strip()
+
+
+def _instructed(text: str) -> Iterator[str]:
+    """Between an instruction on the context, set off by a blank line, and a line that begins the question."""
+    lines = text.split("\n")
+    asks = next((at for at in range(len(lines) - 1, 0, -1) if _ASKS.match(lines[at])), None)
+    if asks is None:
+        return
+    blank = next((at for at, line in enumerate(lines[:asks]) if at and not line.strip()), None)
+    if blank is not None and _SPEAKS.search("\n".join(lines[:blank])):
+        yield "\n".join(lines[blank:asks]).strip()
+
+
+_WAYS = (_tagged, _fenced, _titled, _headed, _instructed)

@@ -1,0 +1,136 @@
+"""Labels in a table of their own beside the results in a SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from steelyard._internal.redact import error_words
+from steelyard.errors import ConfigurationError
+from steelyard.report.labels import Label
+from steelyard.sinks import connect_readonly
+
+_SCHEMA: Final = 1
+_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS labels_schema (version INTEGER NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS labels (
+        record_id TEXT NOT NULL, metric TEXT, claim INTEGER, value TEXT NOT NULL,
+        note TEXT NOT NULL, who TEXT NOT NULL, labelled_at REAL NOT NULL
+    )""",
+    """CREATE UNIQUE INDEX IF NOT EXISTS labels_by_what_and_who
+        ON labels (record_id, ifnull(metric, ''), ifnull(claim, -1), who)""",
+)
+_PUT: Final = """INSERT INTO labels (record_id, metric, claim, value, note, who, labelled_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (record_id, ifnull(metric, ''), ifnull(claim, -1), who) DO UPDATE
+    SET value = excluded.value, note = excluded.note, labelled_at = excluded.labelled_at
+    WHERE excluded.labelled_at >= labels.labelled_at"""
+_COLUMNS: Final = "record_id, metric, claim, value, note, who, labelled_at"
+
+
+class SQLiteLabels:
+    """A `LabelStore` in a results file, which is opened for each call, so that it may be replaced."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Name the database.
+
+        Args:
+            path: A file that `SQLiteSink` wrote; its permissions stay as they are.
+        """
+        self._path = os.fspath(path)
+
+    def put(self, labels: Iterable[Label]) -> int:
+        """Store labels; the same person's later word on the same thing replaces the earlier one.
+
+        Returns:
+            How many were stored: those older than the one already there are not.
+
+        Raises:
+            ConfigurationError: If the database is not there or cannot be written.
+        """
+        with self._writing() as connection:
+            return sum(connection.execute(_PUT, _row(label)).rowcount for label in labels)
+
+    def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
+        """Take back what somebody said.
+
+        Raises:
+            ConfigurationError: If the database is not there or cannot be written.
+        """
+        with self._writing() as connection:
+            connection.execute(
+                "DELETE FROM labels WHERE record_id = ? AND metric IS ? AND claim IS ? AND who = ?",
+                (record_id, metric, claim, who),
+            )
+
+    def of(self, record_id: str) -> list[Label]:
+        """The labels of one turn, in order of time."""
+        return list(self._read("WHERE record_id = ?", record_id))
+
+    def __iter__(self) -> Iterator[Label]:
+        """All labels, in order of time."""
+        return self._read("")
+
+    def _read(self, where: str, *values: str) -> Iterator[Label]:
+        with closing(connect_readonly(self._path)) as connection:
+            if not _check_schema(connection, self._path):
+                return
+            query = f"SELECT {_COLUMNS} FROM labels {where} ORDER BY labelled_at, rowid"
+            for record_id, metric, claim, value, note, who, when in connection.execute(query, values):
+                yield Label(
+                    record_id=record_id,
+                    metric=metric,
+                    claim=claim,
+                    value=value,
+                    note=note,
+                    who=who,
+                    labelled_at=when,
+                )
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, in a file that was there before."""
+        connect_readonly(self._path).close()  # refuses what is not a results database
+        try:
+            uri = f"{Path(self._path).absolute().as_uri()}?mode=rw"
+            with closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                if not _check_schema(connection, self._path):
+                    for statement in _TABLES:
+                        connection.execute(statement)
+                    connection.execute("INSERT INTO labels_schema VALUES (?)", (_SCHEMA,))
+                yield connection
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise ConfigurationError(f"{self._path!r} cannot be written: {error_words(error)}") from None
+
+
+def _row(label: Label) -> tuple[str, str | None, int | None, str, str, str, float]:
+    return (
+        label.record_id,
+        label.metric,
+        label.claim,
+        label.value,
+        label.note,
+        label.who.strip(),
+        label.labelled_at,
+    )
+
+
+def _check_schema(connection: sqlite3.Connection, path: str) -> bool:
+    """Whether there are tables for labels.
+
+    Raises:
+        ConfigurationError: If a newer version made them.
+    """
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'labels_schema'").fetchone()
+    if found is None:
+        return False
+    (version,) = connection.execute("SELECT max(version) FROM labels_schema").fetchone()
+    if version > _SCHEMA:
+        raise ConfigurationError(f"the labels in {path!r} have schema {version}; update steelyard")
+    return True

@@ -1,0 +1,52 @@
+"""The list of turns: which are asked for, and what is told of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Status = Literal["", "passed", "not_passed", "failed", "not_applicable"]
+"""What became of a turn's scores; empty asks nothing."""
+STATUSES: Final[tuple[Status, ...]] = ("passed", "not_passed", "failed", "not_applicable")
+"""Every status that can be asked for."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnFilter:
+    """Which turns are meant; an empty field asks nothing."""
+
+    metric: str = ""
+    """Turns with a score of this metric; `status` and `judge` are then asked of that score."""
+    status: Status = ""
+    """Turns with a score that passed, did not pass, failed or was not applicable."""
+    judge: str = ""
+    """Turns with a score by this judge."""
+    tag: str = ""
+    """Turns with this tag."""
+    version: str = ""
+    """Turns whose metadata has this `version`."""
+    route: str = ""
+    """Turns whose metadata has this `route`."""
+    text: str = ""
+    """Turns with these words in the question or the answer, whatever their case (of ASCII letters)."""
+    trace: str = ""
+    """Turns of this trace."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnRow:
+    """One turn in the list."""
+
+    record_id: str
+    """The record's id."""
+    evaluated_at: float
+    """Unix time."""
+    question: str
+    """The start of the question; empty where content was not stored."""
+    scores: tuple[tuple[str, float | None, bool | None, str], ...]
+    """Metric, value, whether it passed, and status of each score."""
+
+    @property
+    def key(self) -> tuple[float, str]:
+        """Its place in the list: time, then id."""
+        return self.evaluated_at, self.record_id

@@ -1,0 +1,241 @@
+"""What an alarm has to tell arrives, or it is said that it did not; nothing else is harmed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from alarms.alarm_parts import SHOWS_SOON, START, Ear, listening, scored
+from online.helpers import FAITHFUL, kind_judge, turn
+from steelyard.alarms import Alarm, AlarmSink, AlarmWatcher, Follower, smallest_inclusion
+from steelyard.cli._app import build
+from steelyard.errors import ConfigurationError
+from steelyard.online import Monitor, Selection
+from steelyard.questions import Answer, Question, Request, YesNo
+from steelyard.report import open_results
+from steelyard.sinks import SQLiteSink
+from steelyard.testing import MemorySink, ScriptedJudge
+
+FALL = [scored(number, 1.0) for number in range(20)] + [scored(number, 0.0) for number in range(20, 60)]
+
+
+@pytest.fixture
+def ear() -> Iterator[Ear]:
+    with listening() as found:
+        yield found
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def watcher_of(tmp_path: Path, *to: str, clock: Clock | None = None, **more: object) -> AlarmWatcher:
+    alarm = Alarm(metric="faithfulness", below=0.8, to=to, **more)  # type: ignore[arg-type]
+    file = str(tmp_path / "alarms.db")
+    return AlarmWatcher([alarm], file=file, smallest_inclusion=1.0, clock=clock or Clock())
+
+
+def test_a_webhook_gets_all_there_is_to_know(tmp_path: Path, ear: Ear) -> None:
+    link = "http://127.0.0.1:8321/trace/{trace_id}"
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}/hook", link=link)
+    (event,) = watcher.take(FALL)
+    watcher.tell()
+    ((path, body),) = ear.heard
+    assert path == "/hook"
+    assert body["source"] == "steelyard"
+    assert (body["kind"], body["metric"], body["id"]) == ("fell", "faithfulness", event.id)
+    assert body["before"]["turns"] == 20
+    assert body["before"]["low"] <= body["before"]["value"] <= body["before"]["high"]
+    assert body["now"]["value"] == 0.0
+    assert body["judge_changed"] is False
+    assert body["worst"][0]["link"] == f"http://127.0.0.1:8321/trace/{20:032x}"
+    watcher.tell()
+    assert len(ear.heard) == 1
+
+
+def test_slack_gets_its_own_form_in_which_nothing_is_a_command(tmp_path: Path, ear: Ear) -> None:
+    watcher = watcher_of(tmp_path, f"slack:{ear.url}/services/T/B/x", name="<!channel> & \x1b[31m")
+    watcher.take(FALL)
+    watcher.tell()
+    ((_, body),) = ear.heard
+    (block,) = body["blocks"]
+    text = block["text"]["text"]
+    assert "faithfulness has fallen" in text
+    assert "&lt;!channel&gt; &amp;" in text
+    assert "<!channel>" not in text
+    assert "\x1b" not in text
+
+
+def test_a_server_that_fails_is_asked_again_after_a_while(tmp_path: Path, ear: Ear) -> None:
+    clock = Clock()
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}", clock=clock)
+    ear.replies = [500, 500]
+    watcher.take(FALL)
+    for pause in (0, 1, 1.1, 9, 1.1):
+        clock.now += pause
+        watcher.tell()
+    assert len(ear.heard) == 3
+    (message,) = watcher.status()[0].messages
+    assert message.told == clock.now
+    assert len({body["id"] for _, body in ear.heard}) == 1
+
+
+def test_what_nobody_takes_is_given_up_and_said(
+    tmp_path: Path, ear: Ear, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}/secret-path", clock=clock)
+    ear.replies = [503] * 50
+    watcher.take(FALL)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(20):
+            watcher.tell()
+            clock.now += 10_000
+    assert len(ear.heard) == 6
+    assert "it is given up" in caplog.text
+    assert "secret-path" not in caplog.text
+    assert watcher.status()[0].messages[0].problem == "HTTP 503"
+
+
+def test_a_redirect_is_not_followed(tmp_path: Path, ear: Ear) -> None:
+    ear.replies = [302]
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}/first")
+    watcher.take(FALL)
+    watcher.tell()
+    assert [path for path, _ in ear.heard] == ["/first"]
+    assert "redirects are not followed" in watcher.status()[0].messages[0].problem
+
+
+def test_a_target_that_hangs_holds_up_no_other(tmp_path: Path, ear: Ear) -> None:
+    ear.release.clear()
+    with listening() as other:
+        watcher = watcher_of(tmp_path, f"webhook:{ear.url}/hangs", f"webhook:{other.url}/works")
+        watcher.take(FALL)
+        watcher.tell(timeout=0.1)
+        assert other.came.acquire(timeout=SHOWS_SOON)
+        ear.release.set()
+
+
+def test_what_was_not_told_is_told_after_a_restart(tmp_path: Path, ear: Ear) -> None:
+    watcher_of(tmp_path, f"webhook:{ear.url}").take(FALL)
+    assert ear.heard == []
+    watcher_of(tmp_path, f"webhook:{ear.url}").tell()
+    assert len(ear.heard) == 1
+
+
+def test_no_address_is_in_the_file_or_in_what_is_shown(
+    tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", f"{ear.url}/planted-in-variable")
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}/planted-in-option", "slack:env:HOOK")
+    watcher.take(FALL)
+    watcher.tell()
+    assert len(ear.heard) == 2
+    watcher.close()
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"planted" not in stored
+    assert "planted" not in str(watcher.test()) + str(watcher.status()[0].messages)
+
+
+def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    assert watcher_of(tmp_path, "slack:env:NOT_SET_HERE").test() == {
+        "slack:env:NOT_SET_HERE": "slack: the variable NOT_SET_HERE is not set"
+    }
+
+
+def test_an_event_is_emitted_through_opentelemetry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opentelemetry import _logs
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+
+    exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    provider = LoggerProvider()
+    provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", provider)
+    watcher = watcher_of(tmp_path, "opentelemetry")
+    watcher.take(FALL)
+    watcher.tell()
+    (emitted,) = exporter.get_finished_logs()
+    assert emitted.log_record.event_name == "steelyard.alarm"
+    attributes = emitted.log_record.attributes or {}
+    assert attributes["gen_ai.evaluation.name"] == "faithfulness"
+    assert attributes["steelyard.alarm.kind"] == "fell"
+    assert attributes["steelyard.alarm.now.mean"] == 0.0
+
+
+def test_a_monitor_with_alarms_in_its_settings_tells_of_a_fall(
+    tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "steelyard.toml").write_text(
+        f'[[alarm]]\nmetric = "faithfulness"\nbelow = 0.8\nto = ["webhook:{ear.url}/fell"]\n'
+    )
+
+    def answer(question: Question, request: Request) -> Answer:
+        return YesNo(value="radium" not in str(request), probability=0.9)
+
+    judge = ScriptedJudge(answer)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[MemorySink()], concurrency=1)
+    for number in range(60):
+        good = number < 20
+        monitor.submit(turn(f"t{number}", answer="She found polonium." if good else "She found radium."))
+    assert monitor.flush(SHOWS_SOON) == 0
+    assert ear.came.acquire(timeout=SHOWS_SOON)
+    assert monitor.close() == 0
+    (body,) = [body for _, body in ear.heard]
+    assert body["now"]["value"] == 0.0
+    assert monitor.stats().sinks["alarms"].lost == 0
+    shown = CliRunner().invoke(build(), ["alarms"])
+    assert shown.exit_code == 1
+    assert "faithfulness below 0.8: FALLEN, 60 turns" in shown.output
+    tested = CliRunner().invoke(build(), ["alarms", "--test"])
+    assert tested.exit_code == 0
+    assert ear.heard[-1][1]["kind"] == "test"
+
+
+def test_the_lowest_probability_comes_from_the_selection(tmp_path: Path) -> None:
+    sink = AlarmSink([Alarm(metric="faithfulness", below=0.8)], file=str(tmp_path / "alarms.db"))
+    selection = Selection(rate=0.2, metric_rates={"faithfulness": 0.5})
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], selection=selection)
+    assert sink.watcher.smallest_inclusion == 0.1
+    monitor.close()
+
+
+def test_alarms_follow_a_database_that_others_write_to(tmp_path: Path, ear: Ear) -> None:
+    path = str(tmp_path / "steelyard.db")
+    sink = SQLiteSink(path)
+    asyncio.run(sink.write([scored(1_000 + number, 1.0) for number in range(5)]))
+    results = open_results(path)
+    assert smallest_inclusion(results) == 1.0
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
+    follower = Follower(watcher, results, pause=0.01)
+    assert follower.step() == 0  # what was there before is not told of
+    asyncio.run(sink.write(FALL))
+    assert follower.step() == len(FALL)
+    assert follower.step() == 0
+    again = Follower(watcher_of(tmp_path, f"webhook:{ear.url}"), open_results(path), pause=0.01)
+    again.start()
+    assert ear.came.acquire(timeout=SHOWS_SOON)
+    again.close()
+    follower.close()
+    asyncio.run(sink.aclose())
+    assert len(ear.heard) == 1
+
+
+def test_serving_alarms_without_any_says_how_to_write_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(SQLiteSink("steelyard.db").write([scored(1, 1.0)]))
+    with pytest.raises(ConfigurationError, match="docs/alarms.md"):
+        CliRunner().invoke(build(), ["serve", "--alarms"], catch_exceptions=False)

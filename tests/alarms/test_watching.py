@@ -1,0 +1,228 @@
+"""An alarm goes off when scores have fallen, once, and not before."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alarms.alarm_parts import START, scored
+from steelyard.alarms import Alarm, AlarmEvent, AlarmWatcher
+from steelyard.alarms._watch import Watch
+from steelyard.errors import ConfigurationError
+from steelyard.stats import FallAlarm
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return str(tmp_path / "alarms.db")
+
+
+def feed(watcher: AlarmWatcher, values: list[float], start: int = 0, **more: object) -> list[AlarmEvent]:
+    events: list[AlarmEvent] = []
+    for number, value in enumerate(values, start):
+        events += watcher.take([scored(number, value, **more)])  # type: ignore[arg-type]
+    return events
+
+
+def test_a_fall_is_told_within_the_turn_that_crosses_and_once(file: str) -> None:
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file, smallest_inclusion=1.0)
+    values = [0.95] * 50 + [0.2] * 60
+    reference = FallAlarm(target=0.8)
+    crossed = next(number for number, value in enumerate(values) if reference.add(value))
+    assert crossed > 50
+    assert feed(watcher, values[:crossed]) == []
+    (event,) = feed(watcher, values[crossed:], crossed)
+    assert event.kind == "fell"
+    assert event.at == START + crossed
+    assert event.since == START + 50
+    assert event.before is not None
+    assert event.before.value == pytest.approx(0.95)
+    assert event.before.turns == 50
+    assert event.now is not None
+    assert event.now.value == pytest.approx(0.2)
+    assert event.now.turns == crossed - 49
+    assert [turn.record_id for turn in event.worst] == [f"r{50 + n}" for n in range(len(event.worst))]
+
+
+def test_it_is_told_when_the_scores_have_recovered_and_a_second_fall_after_that(file: str) -> None:
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file, smallest_inclusion=1.0)
+    kinds = [event.kind for event in feed(watcher, [0.1] * 40 + [1.0] * 80 + [0.1] * 80)]
+    assert kinds == ["fell", "recovered", "fell"]
+
+
+def test_a_turn_that_is_delivered_again_counts_once(file: str) -> None:
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
+    for _ in range(50):
+        watcher.take([scored(1, 0.0)])
+    assert watcher.status()[0].turns == 1
+
+
+def test_what_it_knows_survives_a_restart_and_is_shared_by_processes(file: str) -> None:
+    alarm = Alarm(metric="faithfulness", below=0.8)
+    alone = AlarmWatcher([alarm], file=f"{file}-alone", smallest_inclusion=1.0)
+    values = [0.9] * 20 + [0.3] * 30
+    whole = [event.at for event in feed(alone, values)]
+    split: list[float] = []
+    for number, value in enumerate(values):
+        other = AlarmWatcher([alarm], file=file, smallest_inclusion=1.0)
+        split += [event.at for event in other.take([scored(number, value)])]
+    assert split == whole != []
+
+
+def test_turns_that_were_picked_because_they_looked_bad_do_not_count_for_all(file: str) -> None:
+    """One turn in ten is bad; all of them are judged, and a tenth of the others."""
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file, smallest_inclusion=0.1)
+    turns = [
+        scored(number, 0.0, inclusion=1.0) if number % 2 else scored(number, 1.0, inclusion=0.1)
+        for number in range(2_000)
+    ]
+    assert [
+        event for start in range(0, 2_000, 100) for event in watcher.take(turns[start : start + 100])
+    ] == []
+    (status,) = watcher.status()
+    assert status.before is not None
+    assert status.before.value == pytest.approx(10 / 11, abs=0.01)
+
+
+def test_it_watches_only_the_turns_it_names(file: str) -> None:
+    alarm = Alarm(metric="faithfulness", below=0.8, where={"tag": "vip", "route": "/a"})
+    watcher = AlarmWatcher([alarm], file=file, smallest_inclusion=1.0)
+    assert feed(watcher, [0.0] * 50, tags=("vip",), metadata={"route": "/b"}) == []
+    assert feed(watcher, [0.0] * 50, 50, metadata={"route": "/a"}) == []
+    (event,) = feed(watcher, [0.0] * 50, 100, tags=("vip", "x"), metadata={"route": "/a"})
+    assert event.slice == "route=/a, tag=vip"
+
+
+def test_other_metrics_failures_and_values_out_of_range_are_left_out(file: str) -> None:
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
+    feed(watcher, [0.0] * 10, metric="relevancy")
+    watcher.take([scored(1, None), scored(2, 7.0)])
+    assert watcher.status()[0].turns == 0
+
+
+def test_metrics_of_which_less_is_better_have_an_upper_bar(file: str) -> None:
+    alarm = Alarm(metric="faithfulness", above=2.0, range=(1.0, 5.0))
+    watcher = AlarmWatcher([alarm], file=file, smallest_inclusion=1.0)
+    (event,) = feed(watcher, [1.1] * 30 + [4.5] * 30, direction="lower")
+    assert event.target == pytest.approx(2.0)
+    assert event.now is not None
+    assert event.now.value == pytest.approx(4.5)
+    assert event.worst[0].value == 4.5
+
+
+def test_it_says_whether_the_judge_changed_meanwhile(file: str) -> None:
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file, smallest_inclusion=1.0)
+    feed(watcher, [1.0] * 30)
+    (event,) = feed(watcher, [0.2] * 30, 30, prompt="4")
+    assert event.judge_changed
+    assert "prompt 3" in event.text
+    assert "prompt 4" in event.text
+    assert "the judge changed meanwhile" in event.text
+
+
+def test_silence_is_told_once_and_only_if_asked_for(file: str) -> None:
+    now = START
+    quiet = Alarm(metric="faithfulness", below=0.5, name="quiet")
+    asked = Alarm(metric="faithfulness", below=0.5, silent_after=60, name="asked")
+    watcher = AlarmWatcher([quiet, asked], file=file, clock=lambda: now)
+    now += 1_000
+    assert watcher.look() == []  # nothing was ever scored
+    watcher.take([scored(0, 1.0)])
+    now = START + 59
+    assert watcher.look() == []
+    now = START + 61
+    assert [(event.alarm, event.kind) for event in watcher.look()] == [("asked", "silent")]
+    assert watcher.look() == []
+
+
+def run(alarm: Alarm, values: np.ndarray) -> int | None:
+    watch = Watch.start(alarm, smallest=1.0)
+    for number, value in enumerate(values.tolist()):
+        if watch.take(alarm, scored(number, value)) is not None:
+            return number
+    return None
+
+
+def test_a_fall_from_what_is_normal_is_found_and_seldom_a_false_one() -> None:
+    alarm = Alarm(metric="faithfulness", falls_by=0.03)
+    rng = np.random.default_rng(5)
+    false = found = 0
+    turns = []
+    for _ in range(20):
+        healthy = (rng.random(1_600) < 0.9).astype(float)
+        fallen = (rng.random(800) < 0.8).astype(float)
+        at = run(alarm, np.concatenate([healthy, fallen]))
+        false += at is not None and at < 1_600
+        if at is not None and at >= 1_600:
+            found += 1
+            turns.append(at - 1_600)
+    assert false <= 4  # 5 % of 20 is 1; more than 4 come once in 400 runs
+    assert found >= 16
+    assert statistics.median(turns) <= 500
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_healthy_streams_seldom_set_it_off() -> None:
+    rng = np.random.default_rng(6)
+    for alarm in (Alarm(metric="faithfulness", below=0.9), Alarm(metric="faithfulness", falls_by=0.03)):
+        false = sum(run(alarm, (rng.random(2_000) < 0.9).astype(float)) is not None for _ in range(400))
+        assert false <= 400 * 0.05 + 13  # three standard errors
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"below": 0.5, "above": 0.5},
+        {"below": 2.0},
+        {"below": True},
+        {"falls_by": 0.0},
+        {"below": 0.5, "alpha": 1.0},
+        {"below": 0.5, "to": "log"},
+        {"below": 0.5, "to": ["pager"]},
+        {"below": 0.5, "to": ["webhook:ftp://x"]},
+        {"below": 0.5, "to": ["slack:env:not a name"]},
+        {"below": 0.5, "range": [1.0, 0.0]},
+        {"below": 0.5, "baseline": 5},
+        {"below": 0.5, "smallest_inclusion": 0.0},
+        {"below": 0.5, "silent_after": -1},
+        {"below": 0.5, "link": "http://x/"},
+        {"below": 0.5, "where": ["vip"]},
+    ],
+)
+def test_an_alarm_that_means_nothing_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError, match="alarm"):
+        Alarm(metric="faithfulness", **wrong)  # type: ignore[arg-type]
+
+
+def test_two_alarms_of_one_name_are_refused(file: str) -> None:
+    one = Alarm(metric="faithfulness", below=0.5)
+    with pytest.raises(ConfigurationError, match="two alarms"):
+        AlarmWatcher([one, one], file=file)
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("my notes, which must stay as they are, line by line")
+    with pytest.raises(ConfigurationError, match="alarms cannot be kept"):
+        AlarmWatcher([], file=str(other))
+    assert other.read_text().startswith("my notes")
+
+
+def test_state_that_cannot_be_read_starts_anew(file: str, caplog: pytest.LogCaptureFixture) -> None:
+    import sqlite3
+
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
+    watcher.take([scored(1, 0.5)])
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE watches SET state = json_set(state, '$.before', 7)")
+    connection.close()
+    with caplog.at_level(logging.WARNING):
+        watcher.take([scored(2, 0.5)])
+    assert "starts anew" in caplog.text
+    assert watcher.status()[0].turns == 1

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.pairs import evaluation, labelled
+from steelyard.calibration import Calibration, Fit, Key, fit
+from steelyard.errors import ConfigurationError
+from steelyard.scores import evaluation_from_json, evaluation_to_json
+
+KEY = Key("faithfulness", "local-lexical", "1")
+
+
+@pytest.fixture
+def calibration() -> Calibration:
+    found = fit(labelled(150, shift=2.5))
+    assert isinstance(found, Fit)
+    return Calibration.of({KEY: found})
+
+
+def test_a_score_carries_the_raw_and_the_calibrated_value(calibration: Calibration) -> None:
+    before = evaluation(value=0.7)
+    score = calibration.apply(before)["faithfulness"]
+    assert score.value == 0.7
+    assert score.calibrated_value is not None and score.calibrated_value != score.value
+    assert score.calibration == calibration.version
+    assert before["faithfulness"].calibrated_value is None
+
+
+def test_calibrated_values_survive_the_json_form(calibration: Calibration) -> None:
+    found = calibration.apply(evaluation(value=0.7))
+    again = evaluation_from_json(evaluation_to_json(found))
+    assert again["faithfulness"].calibrated_value == found["faithfulness"].calibrated_value
+    assert again["faithfulness"].calibration == calibration.version
+
+
+@pytest.mark.parametrize("change", [{"judge": "chat:other"}, {"prompt_version": "2"}])
+def test_scores_of_another_judge_or_wording_stay_uncalibrated_and_that_is_said_once(
+    calibration: Calibration, change: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            assert calibration.apply(evaluation(**change))["faithfulness"].calibrated_value is None  # type: ignore[arg-type]
+    assert len(caplog.records) == 1
+    assert "was not made for judge" in caplog.text
+
+
+def test_other_metrics_stay_uncalibrated_without_a_word(
+    calibration: Calibration, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = calibration.apply(evaluation(metric="answer_relevancy"))
+    assert found["answer_relevancy"].calibrated_value is None
+    assert not caplog.records
+
+
+def test_a_file_is_read_back_as_it_was_written(calibration: Calibration, tmp_path: Path) -> None:
+    calibration.save(tmp_path / "c.json")
+    again = Calibration.load(tmp_path / "c.json")
+    assert again == calibration and again.version == calibration.version
+    assert [path.name for path in tmp_path.iterdir()] == ["c.json"]
+
+
+def edited(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_an_edited_file_is_refused_by_name(calibration: Calibration, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    calibration.save(path)
+    path.write_text(path.read_text().replace('"slope": ', '"slope": 1'))
+    with pytest.raises(ConfigurationError, match="were edited"):
+        Calibration.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "is not a calibration"),
+        ("[]", "no 'steelyard_calibration'"),
+        ('{"a": 1}', "no 'steelyard_calibration'"),
+        ('{"steelyard_calibration": 2}', "schema 2"),
+        ('{"steelyard_calibration": 1}', "no 'maps'"),
+        ('{"steelyard_calibration": 1, "maps": [], "made_at": 1, "version": ""}', "were edited"),
+        ("[" * 100_000, "is not a calibration"),
+    ],
+)
+def test_what_is_not_a_calibration_is_refused_by_name(text: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=why) as caught:
+        Calibration.load(path)
+    assert "c.json" in str(caught.value)
+
+
+def test_a_map_that_falls_is_refused(calibration: Calibration, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    calibration.save(path)
+    (entry,) = json.loads(path.read_text())["maps"]
+    edited(path, maps=[{**entry, "map": {"slope": -1.0, "offset": 0.0}}])
+    with pytest.raises(ConfigurationError, match="slope not negative"):
+        Calibration.load(path)
+    edited(path, maps=[{**entry, "method": "isotonic", "map": {"values": [0, 1], "chances": [0.9, 0.1]}}])
+    with pytest.raises(ConfigurationError, match="never fall"):
+        Calibration.load(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="nowhere.json"):
+        Calibration.load(tmp_path / "nowhere.json")
+
+
+def test_there_is_no_calibration_without_maps() -> None:
+    with pytest.raises(ConfigurationError, match="nothing to calibrate"):
+        Calibration.of({})

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibration.pairs import labelled
+from steelyard.calibration import (
+    Fit,
+    IdentityMap,
+    IsotonicMap,
+    Judged,
+    Labelled,
+    PlattMap,
+    Refusal,
+    fit,
+    spread_error,
+)
+
+
+def made(pairs: list[Labelled]) -> Fit:
+    found = fit(pairs)
+    assert isinstance(found, Fit), found
+    return found
+
+
+def refused(pairs: list[Labelled]) -> Refusal:
+    found = fit(pairs)
+    assert isinstance(found, Refusal)
+    return found
+
+
+def test_five_labels_are_refused_with_how_many_there_must_be() -> None:
+    refusal = refused(labelled(5))
+    assert refusal.cause == "too_few_labels"
+    assert "5" in refusal.explanation and "30" in refusal.explanation
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_labels_of_one_class_are_refused(good: bool) -> None:
+    refusal = refused([pair._replace(good=good) for pair in labelled(80)])
+    assert refusal.cause == "one_class"
+    assert ("all 80 labels say good" if good else "all 80 labels say bad") in refusal.explanation
+
+
+def test_few_labels_of_one_class_are_refused() -> None:
+    pairs = [pair._replace(good=place >= 3) for place, pair in enumerate(labelled(80))]
+    assert refused(pairs).cause == "few_of_one_class"
+
+
+def test_a_judge_that_tells_nothing_is_refused() -> None:
+    assert refused(labelled(200, shift=0.0)).cause == "no_relation"
+
+
+def test_a_judge_that_is_wrong_throughout_is_refused() -> None:
+    assert refused([pair._replace(good=not pair.good) for pair in labelled(200)]).cause == "no_relation"
+
+
+def test_few_labels_get_a_curve_and_the_error_falls_on_turns_it_has_not_seen() -> None:
+    found = made(labelled(150, seed=1))
+    assert isinstance(found.map, PlattMap)
+    unseen = labelled(5000, seed=2)
+    truth = [pair.good for pair in unseen]
+    raw = spread_error([pair.judged.value for pair in unseen], truth)
+    after = spread_error([found.map(pair.judged.value) for pair in unseen], truth)
+    assert after < 0.07 < raw
+    assert found.error_after < found.error_before
+    assert 0.7 < found.area.low < found.area.value < found.area.high < 0.9
+
+
+def test_many_labels_of_a_judge_with_two_levels_get_steps() -> None:
+    """Good turns lie in the middle of the bad half: no logistic curve can say so, steps can."""
+    generator = np.random.default_rng(0)
+    values = generator.random(800)
+    good = generator.random(800) < np.where(values < 0.8, 0.3, 0.95)
+    pairs = [
+        Labelled(Judged(record_id=str(place), value=float(value), worst=None, inclusion=1.0, claims=0), truth)
+        for place, (value, truth) in enumerate(zip(values, good.tolist(), strict=True))
+    ]
+    found = made(pairs)
+    assert isinstance(found.map, IsotonicMap)
+    assert found.map(0.1) == pytest.approx(0.3, abs=0.1)
+    assert found.map(0.5) == pytest.approx(0.3, abs=0.1)
+    assert found.map(0.95) == pytest.approx(0.95, abs=0.05)
+    assert isinstance(made(pairs[:150]).map, PlattMap), "150 labels are too few for steps"
+
+
+def test_a_judge_whose_scores_are_probabilities_is_left_as_it_is() -> None:
+    generator = np.random.default_rng(3)
+    values = generator.random(300)
+    pairs = [
+        Labelled(
+            Judged(record_id=str(place), value=float(value), worst=None, inclusion=1.0, claims=0),
+            bool(generator.random() < value),
+        )
+        for place, value in enumerate(values)
+    ]
+    assert isinstance(made(pairs).map, IdentityMap)
+
+
+def test_the_worst_verdict_is_taken_where_it_tells_more_than_the_score() -> None:
+    generator = np.random.default_rng(4)
+    pairs = []
+    for place in range(200):
+        worst = float(generator.random())
+        judged = Judged(
+            record_id=str(place), value=float(generator.random() < 0.5), worst=worst, inclusion=1.0, claims=1
+        )
+        pairs.append(Labelled(judged, bool(generator.random() < worst**2)))
+    assert made(pairs).signal == "worst_verdict"
+    without = [*pairs[1:], pairs[0]._replace(judged=labelled(1)[0].judged)]
+    found = fit(without)
+    assert isinstance(found, Refusal) or found.signal == "value", "one turn has no verdicts"
+
+
+def test_steps_never_fall_and_keep_off_the_ends() -> None:
+    generator = np.random.default_rng(5)
+    values = generator.integers(0, 12, 300) / 11
+    found = IsotonicMap.fit(values, generator.random(300) < values)
+    chances = [found(value) for value in np.linspace(0, 1, 200)]
+    assert all(one <= other for one, other in zip(chances, chances[1:], strict=False))
+    assert chances[0] > 0 and chances[-1] < 1
+
+
+def test_the_calibration_error_of_a_worked_example() -> None:
+    # Two in the tenth of .95, one of them good: |.95 - .5|; two in that of .15, none good: .15.
+    assert spread_error([0.95, 0.95, 0.15, 0.15], [True, False, False, False]) == pytest.approx(0.3)

@@ -1,0 +1,215 @@
+"""`steelyard label` and `steelyard calibrate`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from cli.running import Steelyard
+from steelyard.calibration import Calibration
+from steelyard.record import Context, Record, TraceRef
+from steelyard.scores import Evaluation, Provenance, Score, Verdict
+from steelyard.sinks import SQLiteSink
+from steelyard.view import Label, LabelStore
+
+
+def made(number: int, value: float) -> Evaluation:
+    verdicts = tuple(
+        Verdict(about=f"Claim {number}{letter}.", kind="supported", value=value >= 0.5, probability=value)
+        for letter in "ab"
+    )
+    score = Score(
+        id=f"s{number}",
+        metric="faithfulness",
+        status="scored",
+        value=value,
+        verdicts=verdicts,
+        provenance=Provenance(judge="local-lexical", prompt_version="1"),
+    )
+    record = Record(
+        id=f"r{number}",
+        question=f"Question {number}?",
+        contexts=(Context(text="A passage with \x1b[31mcolour."),),
+        answer=f"Claim {number}a. Claim {number}b.",
+        trace=TraceRef(trace_id=f"{number:032x}", span_id=f"{number:016x}"),
+    )
+    return Evaluation(
+        record_id=record.id, scores=(score,), record=record, trace=record.trace, evaluated_at=1.0 + number
+    )
+
+
+def written(folder: Path, turns: int = 120) -> tuple[Path, list[bool]]:
+    """A results file whose judge is right in its order and far too kind."""
+    drawn = random.Random(0)
+    values = [round(drawn.random(), 3) for _ in range(turns)]
+    good = [drawn.random() < value**2 for value in values]
+
+    async def run() -> None:
+        sink = SQLiteSink(folder / "s.db")
+        await sink.write([made(number, value) for number, value in enumerate(values)])
+        await sink.aclose()
+
+    asyncio.run(run())
+    return folder / "s.db", good
+
+
+def labels(good: list[bool], who: str = "ada") -> list[Label]:
+    return [
+        Label(record_id=f"r{number}", value="good" if one else "bad", who=who, labelled_at=1.0)
+        for number, one in enumerate(good)
+    ]
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    waiting = iter(lines)
+
+    def answer(*_: object) -> str:
+        try:
+            return next(waiting)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", answer)
+
+
+def test_labels_are_stored_as_they_are_given(
+    steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, _ = written(tmp_path, 20)
+    listed = steelyard("label", "--db", db, "--next", "-n", "3")
+    first, second, third = [line.split()[0] for line in listed.out.splitlines()[1:]]
+    answers(monkeypatch, "G", "what?", "b", "s")
+    done = steelyard("label", "--db", db, "--who", "ada", "-n", "5")
+    assert done.status == 0 and "stored 2 labels" in done.out
+    assert "please answer with one of g, b, s" in done.out
+    assert "\x1b" not in done.out
+    assert [(one.record_id, one.value, one.who) for one in LabelStore(str(db))] == [
+        (first, "good", "ada"),
+        (second, "bad", "ada"),
+    ]
+    left = steelyard("label", "--db", db, "--next", "-n", "1").out
+    assert "2 turns labelled" in left and third in left, "a turn that was passed over comes again"
+
+
+def test_what_the_judge_says_is_shown_only_after_the_answer(
+    steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, _ = written(tmp_path, 5)
+    answers(monkeypatch)
+    assert "judge" not in steelyard("label", "--db", db).out
+    answers(monkeypatch, "g", "q")
+    assert steelyard("label", "--db", db).out.count("The judge: faithfulness") == 1
+
+
+def test_claims_of_a_metric_are_labelled_one_by_one(
+    steelyard: Steelyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, _ = written(tmp_path, 5)
+    answers(monkeypatch, "y", "n", "q")
+    assert "stored 2 labels" in steelyard("label", "--db", db, "-m", "faithfulness").out
+    found = list(LabelStore(str(db)))
+    assert [(one.metric, one.claim, one.value) for one in found] == [
+        ("faithfulness", 0, "supported"),
+        ("faithfulness", 1, "not_supported"),
+    ]
+
+
+def test_a_metric_that_is_not_there_is_named(steelyard: Steelyard, tmp_path: Path) -> None:
+    db, _ = written(tmp_path, 2)
+    failed = steelyard("label", "--db", db, "-m", "nonsense")
+    assert failed.status == 2 and "'nonsense'" in failed.err
+
+
+def test_a_calibration_is_made_and_said(steelyard: Steelyard, tmp_path: Path) -> None:
+    db, good = written(tmp_path)
+    LabelStore(str(db)).put(labels(good))
+    out = tmp_path / "c.json"
+    done = steelyard("calibrate", "--db", db, "--out", out)
+    assert done.status == 0, done.err
+    for part in (
+        "120 labelled turns of 120",
+        "kappa",
+        "AUROC",
+        "platt",
+        "corrected by labels",
+        "would halve",
+    ):
+        assert part in done.out
+    found = Calibration.load(out)
+    assert found.version in done.out
+    score = found.apply(made(1, 0.6))["faithfulness"]
+    assert score.calibrated_value == pytest.approx(0.36, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "cause"),
+    [(5, None, "too_few_labels"), (60, True, "one_class"), (60, False, "one_class")],
+)
+def test_nothing_is_calibrated_silently(
+    count: int, kind: bool | None, cause: str, steelyard: Steelyard, tmp_path: Path
+) -> None:
+    db, good = written(tmp_path)
+    LabelStore(str(db)).put(labels([one if kind is None else kind for one in good[:count]]))
+    out = tmp_path / "c.json"
+    done = steelyard("calibrate", "--db", db, "--out", out)
+    assert done.status == 1 and cause in done.out and "Nothing was calibrated" in done.out
+    assert not out.exists()
+
+
+def test_contradicting_labels_are_named(steelyard: Steelyard, tmp_path: Path) -> None:
+    db, good = written(tmp_path)
+    LabelStore(str(db)).put([*labels(good), *labels([not one for one in good[:2]], "bo")])
+    done = steelyard("calibrate", "--db", db, "--dry-run")
+    assert "2 turns on which as many people say good as bad" in done.out
+    assert "r0" in done.out and "r1" in done.out
+    assert "118 labelled turns" in done.out
+
+
+def test_without_labels_the_command_says_how_to_give_some(steelyard: Steelyard, tmp_path: Path) -> None:
+    db, _ = written(tmp_path, 3)
+    done = steelyard("calibrate", "--db", db)
+    assert done.status == 1 and "steelyard label" in done.out
+
+
+def test_annotations_of_phoenix_and_langfuse_count(steelyard: Steelyard, tmp_path: Path) -> None:
+    db, good = written(tmp_path)
+    phoenix = tmp_path / "phoenix.json"
+    rows = [
+        {
+            "span_id": f"{number:016x}",
+            "name": "quality",
+            "annotator_kind": "HUMAN",
+            "result": {"label": "good" if one else "bad"},
+        }
+        for number, one in enumerate(good[:60])
+    ]
+    phoenix.write_text(json.dumps({"data": [*rows, {**rows[0], "span_id": "f" * 16}], "next_cursor": None}))
+    langfuse = tmp_path / "langfuse.json"
+    scores = [
+        {
+            "traceId": f"{number:032x}",
+            "name": "q",
+            "source": "ANNOTATION",
+            "value": int(one),
+            "dataType": "NUMERIC",
+        }
+        for number, one in list(enumerate(good))[60:]
+    ]
+    langfuse.write_text(json.dumps({"data": scores}))
+    done = steelyard("calibrate", phoenix, langfuse, "--db", db, "--out", tmp_path / "c.json")
+    assert "120 labelled turns of 120" in done.out and (tmp_path / "c.json").exists()
+    assert done.status == 1 and "no evaluated turn has its trace or span" in done.err
+
+
+@pytest.mark.parametrize(("name", "text"), [("labels.txt", ""), ("labels.json", "{")])
+def test_a_file_that_holds_no_labels_is_named(
+    name: str, text: str, steelyard: Steelyard, tmp_path: Path
+) -> None:
+    db, _ = written(tmp_path, 2)
+    (tmp_path / name).write_text(text)
+    failed = steelyard("calibrate", tmp_path / name, "--db", db)
+    assert failed.status == 2 and name in failed.err

@@ -1,0 +1,178 @@
+"""Parts that the tests of the endpoint share: real spans, encoded as exporters encode them, and a server."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import re
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+QUESTION = "What is the capital of France?"
+ANSWER = "Paris is the capital of France."
+TEXTS = ("Paris is the capital of France.", "France is a country in Europe.")
+PROTOBUF = {"content-type": "application/x-protobuf"}
+JSON = {"content-type": "application/json"}
+_SCOPE = "openinference.instrumentation.langchain"
+
+
+def turn_spans(*, question: str = QUESTION, answer: str = ANSWER) -> list[ReadableSpan]:
+    """The spans of one turn in the order in which they end: retriever, model, chain."""
+    kept = InMemorySpanExporter()
+    provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    tracer = provider.get_tracer(_SCOPE)
+    prompt = f"Answer from this: {' '.join(TEXTS)}\nQuestion: {question}"
+    with tracer.start_as_current_span("chain") as chain:
+        chain.set_attributes(_kind("CHAIN", question, answer))
+        with tracer.start_as_current_span("retriever") as retriever:
+            retriever.set_attributes({"openinference.span.kind": "RETRIEVER", "input.value": question})
+            for place, text in enumerate(TEXTS):
+                retriever.set_attribute(f"retrieval.documents.{place}.document.content", text)
+        with tracer.start_as_current_span("model") as model:
+            model.set_attributes(_kind("LLM", prompt, answer))
+            model.set_attribute("llm.input_messages.0.message.role", "user")
+            model.set_attribute("llm.input_messages.0.message.content", prompt)
+            model.set_attribute("llm.output_messages.0.message.role", "assistant")
+            model.set_attribute("llm.output_messages.0.message.content", answer)
+    provider.shutdown()
+    return list(kept.get_finished_spans())
+
+
+def plain_spans(count: int) -> list[ReadableSpan]:
+    """Spans in which there is no model work."""
+    kept = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    for number in range(count):
+        with provider.get_tracer("http").start_as_current_span(f"GET /{number}"):
+            pass
+    provider.shutdown()
+    return list(kept.get_finished_spans())
+
+
+def _kind(kind: str, given: str, made: str) -> dict[str, str]:
+    return {"openinference.span.kind": kind, "input.value": given, "output.value": made}
+
+
+def trace_of(spans: Sequence[ReadableSpan]) -> str:
+    """The trace id, as hex."""
+    context = spans[0].context
+    assert context is not None
+    return f"{context.trace_id:032x}"
+
+
+def protobuf(spans: Sequence[ReadableSpan]) -> bytes:
+    """An export request in protobuf."""
+    made: bytes = encode_spans(spans).SerializeToString()
+    return made
+
+
+def otlp_json(spans: Sequence[ReadableSpan]) -> bytes:
+    """An export request in OTLP/JSON, whose ids are hex."""
+    data = MessageToDict(encode_spans(spans))
+    for block in data["resourceSpans"]:
+        for scope in block["scopeSpans"]:
+            for span in scope["spans"]:
+                for name in ("traceId", "spanId", "parentSpanId"):
+                    if name in span:
+                        span[name] = base64.b64decode(span[name]).hex()
+    return json.dumps(data).encode()
+
+
+@dataclass
+class Endpoint:
+    """`steelyard collect`, in a process of its own."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    def post(self, body: bytes, headers: dict[str, str] | None = None) -> urllib3.BaseHTTPResponse:
+        with urllib3.PoolManager() as pool:
+            return pool.request(
+                "POST", f"http://127.0.0.1:{self.port}/v1/traces", body=body, headers=headers or PROTOBUF
+            )
+
+    def get(self, path: str) -> urllib3.BaseHTTPResponse:
+        with urllib3.PoolManager() as pool:
+            return pool.request("GET", f"http://127.0.0.1:{self.port}{path}")
+
+    def counts(self) -> dict[str, Any]:
+        with urllib3.PoolManager() as pool:
+            found: dict[str, Any] = pool.request("GET", f"http://127.0.0.1:{self.port}/healthz").json()
+            return found
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *arguments: str, command: str = "collect", port: int = 0) -> Iterator[Endpoint]:
+    """Run `steelyard collect`, or another server, in a folder, until the end of the block."""
+    line = [sys.executable, "-c", "from steelyard.cli import main; main()", command, "--port", str(port)]
+    with subprocess.Popen([*line, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            said = process.stderr.readline()
+            assert "at http://" in said, said + process.stderr.read()
+            found = re.search(r"http://127.0.0.1:(\d+)", said)
+            assert found is not None
+            until(lambda: _listens(int(found[1])))
+            yield Endpoint(process, int(found[1]))
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def until(condition: Callable[[], bool], seconds: float = 40.0) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def scored(folder: Path) -> dict[str, str]:
+    """The records in the results file: question by record id."""
+    path = folder / "steelyard.db"
+    if not path.exists():
+        return {}
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        try:
+            return dict(db.execute("SELECT record_id, question FROM evaluations"))
+        except sqlite3.OperationalError:
+            return {}
+
+
+def spooled(path: Path) -> set[str]:
+    """Record ids in a spool, whatever their state."""
+    if not path.exists():
+        return set()
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return {name for (name,) in db.execute("SELECT record_id FROM turns")}

@@ -1,0 +1,278 @@
+"""What the endpoint answers to requests of every kind, good and hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+from collect.parts import JSON, PROTOBUF, otlp_json, plain_spans, protobuf, turn_spans, until
+from steelyard import Monitor
+from steelyard.collect import Collector, Journal, app
+from steelyard.errors import ConfigurationError
+from steelyard.online import SpoolSettings
+from steelyard_opentelemetry.received import ReceivedSpans
+
+HERE = "http://127.0.0.1"
+TOKEN = "a-token-that-is-long-enough"
+
+
+class Running:
+    """A collector in this process, asked without a socket."""
+
+    def __init__(self, folder: Path, **journal: Any) -> None:
+        self.journal = Journal(folder / "spans", **journal)
+        self.monitor = Monitor(
+            metrics=[], sinks=[], spool=SpoolSettings(path=folder / "spool", evaluate=False)
+        )
+        self.collector = Collector(
+            journal=self.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=self.monitor
+        )
+
+    def ask(
+        self,
+        body: bytes | AsyncIterator[bytes] = b"",
+        headers: dict[str, str] | None = None,
+        *,
+        method: str = "POST",
+        at: str = HERE,
+        **options: Any,
+    ) -> httpx.Response:
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(app(self.collector, **options))
+            async with httpx.AsyncClient(transport=transport, base_url=at) as client:
+                return await client.request(method, "/v1/traces", content=body, headers=headers or PROTOBUF)
+
+        return asyncio.run(send())
+
+    @property
+    def refused(self) -> dict[str, int]:
+        return dict(self.collector.counts.refused_requests)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    made = Running(tmp_path)
+    yield made
+    made.collector.close()
+    made.monitor.close(0)
+
+
+def test_gzip_and_deflate_are_unpacked(running: Running) -> None:
+    body = protobuf(turn_spans())
+    for packed, name in ((gzip.compress(body), "gzip"), (zlib.compress(body), "deflate")):
+        assert running.ask(packed, {**PROTOBUF, "content-encoding": name}).status_code == 200
+    assert running.collector.counts.spans == 6
+
+
+def test_spans_without_ids_are_refused_by_number_and_the_rest_is_taken(running: Running) -> None:
+    request = ExportTraceServiceRequest.FromString(protobuf(turn_spans()))
+    request.resource_spans[0].scope_spans[0].spans[0].trace_id = b"\0" * 16
+    request.resource_spans[0].scope_spans[0].spans[1].span_id = b"short"
+    reply = running.ask(request.SerializeToString())
+    partial = ExportTraceServiceResponse.FromString(reply.content).partial_success
+    assert (reply.status_code, partial.rejected_spans) == (200, 2)
+    assert "trace id" in partial.error_message
+    data = json.loads(otlp_json(turn_spans()))
+    data["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = "nonsense"
+    data["resourceSpans"][0]["scopeSpans"][0]["spans"].append("no span")
+    assert running.ask(json.dumps(data).encode(), JSON).json()["partialSuccess"]["rejectedSpans"] == "2"
+    counts = running.collector.counts
+    assert (counts.spans, counts.refused_spans) == (3, 4)
+
+
+DEEP_JSON = b'{"resourceSpans":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+def deep_protobuf(depth: int) -> bytes:
+    """A span with an attribute whose value nests this deep."""
+    value = b"\x0a\x01x"
+    for _ in range(depth):
+        inner = b"\x0a" + _varint(len(value)) + value
+        value = b"\x2a" + _varint(len(inner)) + inner
+    pair = b"\x0a\x01k\x12" + _varint(len(value)) + value
+    span = b"\x0a\x10" + b"1" * 16 + b"\x12\x08" + b"2" * 8 + b"\x4a" + _varint(len(pair)) + pair
+    scope = b"\x12" + _varint(len(span)) + span
+    block = b"\x12" + _varint(len(scope)) + scope
+    return b"\x0a" + _varint(len(block)) + block
+
+
+def _varint(number: int) -> bytes:
+    made = bytearray()
+    while number > 0x7F:
+        made.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*made, number])
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "cause"),
+    [
+        (protobuf(turn_spans())[:-7], PROTOBUF, 400, "unreadable"),
+        (otlp_json(turn_spans())[:-7], JSON, 400, "unreadable"),
+        (b'{"resourceSpans": 3}', JSON, 400, "unreadable"),
+        (b"[]", JSON, 400, "unreadable"),
+        (b"\xff\xfe\x00", JSON, 400, "unreadable"),
+        (DEEP_JSON, JSON, 400, "unreadable"),
+        (deep_protobuf(5_000), PROTOBUF, 400, "unreadable"),
+        (b"text", {"content-type": "text/plain"}, 415, "content_type"),
+        (b"x", {**PROTOBUF, "content-encoding": "br"}, 400, "encoding"),
+        (b"not gzip", {**PROTOBUF, "content-encoding": "gzip"}, 400, "encoding"),
+        (gzip.compress(b"a" * 9000)[:-9], {**PROTOBUF, "content-encoding": "gzip"}, 400, "encoding"),
+        (b"x" * 2_000_000, PROTOBUF, 413, "too_large"),
+        (gzip.compress(b"\0" * 2_000_000), {**PROTOBUF, "content-encoding": "gzip"}, 413, "too_large"),
+    ],
+    ids=lambda value: f"{len(value)}" if isinstance(value, bytes) else None,
+)
+def test_what_cannot_be_read_is_refused_by_name(
+    running: Running, body: bytes, headers: dict[str, str], status: int, cause: str
+) -> None:
+    reply = running.ask(body, headers, max_body=1_000_000)
+    assert (reply.status_code, running.refused) == (status, {cause: 1})
+    is_json = headers["content-type"] != PROTOBUF["content-type"]
+    said = reply.json()["message"] if is_json else Status.FromString(reply.content).message
+    assert said
+    assert len(running.journal) == 0
+
+
+def test_a_bomb_is_not_unpacked_further_than_allowed(running: Running) -> None:
+    import tracemalloc
+
+    bomb = gzip.compress(b"\0" * 80_000_000, 9)
+    tracemalloc.start()
+    try:
+        reply = running.ask(bomb, {**PROTOBUF, "content-encoding": "gzip"}, max_body=1_000_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert reply.status_code == 413
+    assert peak < 20_000_000
+
+
+def test_values_that_nest_as_deep_as_allowed_are_read(running: Running) -> None:
+    assert running.ask(deep_protobuf(20)).status_code == 200
+    nested: dict[str, Any] = {"stringValue": "x"}
+    for _ in range(300):
+        nested = {"arrayValue": {"values": [nested]}}
+    data = json.loads(otlp_json(turn_spans()))
+    spans = data["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans[0]["attributes"].append({"key": "k", "value": nested})
+    assert running.ask(json.dumps(data).encode(), JSON).status_code == 200
+    running.collector.start()
+    until(lambda: running.collector.counts.assembled.get("turns") == 1)
+    assert running.collector.counts.unreadable == 0
+
+
+def test_without_the_token_nothing_is_taken(running: Running) -> None:
+    body = protobuf(turn_spans())
+    for given in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"}):
+        assert running.ask(body, {**PROTOBUF, **given}, token=TOKEN).status_code == 401
+    reply = running.ask(body, {**PROTOBUF, "authorization": f"Bearer {TOKEN}"}, token=TOKEN)
+    assert reply.status_code == 200
+    assert running.refused == {"token": 3}
+    with pytest.raises(ConfigurationError, match="at least 16 characters"):
+        app(running.collector, token="short")
+
+
+def test_a_page_that_points_its_own_name_here_is_refused(running: Running) -> None:
+    assert running.ask(protobuf(turn_spans()), at="http://evil.example").status_code == 421
+    assert running.ask(b"", method="GET").status_code == 405
+
+
+def test_a_full_journal_asks_senders_to_come_back_and_takes_them_later(tmp_path: Path) -> None:
+    body = protobuf(turn_spans())
+    running = Running(tmp_path, max_bytes=int(2.5 * len(body)))
+    try:
+        replies = [running.ask(protobuf(turn_spans())) for _ in range(4)]
+        assert [reply.status_code for reply in replies] == [200, 200, 503, 503]
+        assert replies[-1].headers["retry-after"] == "5"
+        running.collector.start()
+        until(lambda: running.journal.bytes == 0)
+        assert running.ask(body).status_code == 200
+        until(lambda: running.monitor.stats().spooled == 3)
+    finally:
+        running.collector.close()
+        running.monitor.close(0)
+
+
+def test_too_many_requests_at_once_are_sent_away(running: Running) -> None:
+    body = protobuf(turn_spans())
+
+    async def run() -> list[int]:
+        served = app(running.collector, max_requests=2)
+        let_go = asyncio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield body[:10]
+            await let_go.wait()
+            yield body[10:]
+
+        transport = httpx.ASGITransport(served)
+        async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
+            slow = [
+                asyncio.create_task(client.post("/v1/traces", content=slowly(), headers=PROTOBUF))
+                for _ in range(2)
+            ]
+            await asyncio.sleep(0.1)
+            third = await client.post("/v1/traces", content=body, headers=PROTOBUF)
+            let_go.set()
+            return [third.status_code, *[(await task).status_code for task in slow]]
+
+    assert asyncio.run(run()) == [429, 200, 200]
+
+
+def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = Running(tmp_path)
+    running.monitor.close(0)
+    settings = SpoolSettings(path=tmp_path / "small", evaluate=False, max_bytes=6_000)
+    monitor = running.monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    running.collector = Collector(
+        journal=running.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=monitor
+    )
+    running.collector.start()
+    try:
+        with caplog.at_level(logging.WARNING, "steelyard.collect"):
+            for number in range(40):
+                assert running.ask(protobuf(turn_spans(question=f"Question {number}?"))).status_code == 200
+            until(lambda: "full" in caplog.text)
+        stored = monitor.stats().spooled
+        assert 0 < stored < 40
+        assert len(running.journal) == 40 - stored
+    finally:
+        running.collector.close()
+        monitor.close(0)
+
+
+def test_spans_without_model_work_leave_nothing_in_the_journal(running: Running) -> None:
+    assert running.ask(protobuf(plain_spans(200))).status_code == 200
+    running.collector.start()
+    until(lambda: running.collector.counts.assembled.get("no_llm_spans") == 200)
+    until(lambda: running.journal.bytes == 0)
+
+
+def test_a_journal_that_is_open_already_is_refused(running: Running) -> None:
+    with pytest.raises(ConfigurationError, match="another process has it open"):
+        Journal(running.journal.path)
+
+
+def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "notes"
+    other.write_text("my notes, which are no database and long enough to be looked at")
+    with pytest.raises(ConfigurationError, match="not a journal"):
+        Journal(other)
+    assert other.read_text().startswith("my notes")

@@ -1,0 +1,354 @@
+"""What every database owes to report, view, labels and alarms; another one is one more entry in STORES."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pytest
+
+from report.parts import NOON, turn
+from steelyard.errors import ConfigurationError
+from steelyard.record import TraceRef
+from steelyard.report import (
+    Label,
+    LabelStore,
+    ResultsReader,
+    Scope,
+    TurnFilter,
+    build_figures,
+    open_labels,
+    open_results,
+)
+from steelyard.scores import Evaluation, Provenance, Score, Usage
+from steelyard.sinks import Sink, SQLiteSink
+from steelyard.stats import weighted_mean
+
+
+class Store(NamedTuple):
+    """Where results are, and the sink that writes them there."""
+
+    address: str
+    sink: Callable[[], Sink]
+
+
+@contextmanager
+def sqlite(path: Path) -> Iterator[Store]:
+    file = str(path / "results.db")
+    yield Store(file, lambda: SQLiteSink(file))
+
+
+STORES = MappingProxyType({"sqlite": sqlite})
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with STORES[request.param](tmp_path) as made:
+        write(made, [])
+        yield made
+
+
+@pytest.fixture
+def reader(store: Store) -> Iterator[ResultsReader]:
+    with closing(open_results(store.address)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def labels(store: Store) -> LabelStore:
+    return open_labels(store.address)
+
+
+class Counted:
+    """A Monitor as a sink sees it."""
+
+    class Stats(NamedTuple):
+        seen: int = 10
+        accepted: int = 3
+        pending: int = 1
+        evaluated: int = 2
+        abandoned: int = 0
+        spooled: int = 0
+        skipped: object = MappingProxyType({"sampled_out": 7})
+        dead: object = MappingProxyType({})
+
+    def stats(self) -> Stats:
+        return self.Stats()
+
+
+def write(store: Store, turns: Sequence[Evaluation], *, monitor: object = None) -> None:
+    async def run() -> None:
+        sink = store.sink()
+        if monitor is not None:
+            sink.observe(monitor)  # type: ignore[attr-defined]
+        await sink.write(list(turns))
+        await sink.aclose()
+
+    asyncio.run(run())
+
+
+def judged(number: int, value: float | None, *, judge: str = "chat:one", **options: object) -> Evaluation:
+    made = turn(number, value, at=NOON + 60 * number, **options)  # type: ignore[arg-type]
+    (score,) = made.scores
+    return replace(
+        made,
+        scores=(replace(score, id=f"s{number}", provenance=Provenance(judge=judge, prompt_version="3")),),
+        usage=Usage(requests=2, prompt_tokens=100, completion_tokens=10, cost=0.5, seconds=1.0),
+        trace=TraceRef(trace_id=f"{number:032x}", framework="langchain"),
+    )
+
+
+def label(record: str, value: str, *, at: float = 1.0, who: str = "Ann", claim: int | None = None) -> Label:
+    metric = None if claim is None else "faithfulness"
+    return Label(
+        record_id=record,
+        value=value,  # type: ignore[arg-type]
+        who=who,
+        labelled_at=at,
+        claim=claim,
+        metric=metric,
+        note="näh ✓",
+    )
+
+
+def ids(rows: Sequence[object]) -> list[str]:
+    return [row.record_id for row in rows]  # type: ignore[attr-defined]
+
+
+def test_an_empty_store_has_no_figures_and_no_error(reader: ResultsReader, labels: LabelStore) -> None:
+    assert reader.totals(Scope()).turns == 0
+    assert not reader.sums(Scope(), start=0.0, width=3600.0).over_time
+    assert not reader.missing(Scope()) and not reader.made(Scope()) and not reader.runs(limit=5)
+    assert reader.funnel(Scope()) is None
+    assert reader.evaluation("r1") is None
+    assert not reader.turns(TurnFilter()) and not reader.sample(Scope(), "faithfulness", limit=5)
+    assert reader.worst(Scope(), "faithfulness", limit=5) == []
+    assert reader.position() == 0 and reader.written_after(0, limit=5) == []
+    assert list(labels) == labels.of("r1") == []
+    assert "no evaluated turns" in build_figures(reader).notes[0]
+
+
+def test_what_was_written_comes_back_whole(store: Store, reader: ResultsReader) -> None:
+    made = judged(1, 0.5, question="Où ?\N{SNOWMAN}", version="v1")
+    write(store, [made])
+    found = reader.evaluation("r1")
+    assert found is not None and found.record is not None and made.record is not None
+    assert found.record.question == "Où ?\N{SNOWMAN}"
+    assert found.scores[0].verdicts == made.scores[0].verdicts
+    assert found.trace == made.trace and found.usage == made.usage
+
+
+def test_totals_add_up_turns_tokens_and_cost(store: Store, reader: ResultsReader) -> None:
+    write(store, [judged(1, 0.5), judged(2, 1.0), judged(3, None, content=False)])
+    totals = reader.totals(Scope())
+    assert (totals.turns, totals.with_content, totals.priced) == (3, 2, 3)
+    assert (totals.requests, totals.prompt_tokens, totals.completion_tokens) == (6, 300, 30)
+    assert totals.cost == pytest.approx(1.5) and totals.seconds == pytest.approx(3.0)
+    assert (totals.first, totals.last) == (NOON + 60, NOON + 180)
+    assert totals.median_duration == totals.high_duration == 1.0
+
+
+def test_sums_give_the_weighted_mean_over_time_and_by_group(store: Store, reader: ResultsReader) -> None:
+    write(store, [judged(n, 0.2 if n < 3 else 1.0, inclusion=1.0 if n < 3 else 0.1) for n in range(20)])
+    found = reader.sums(Scope(), start=NOON // 3600 * 3600, width=3600.0, by="judge")
+    estimate = weighted_mean([0.2] * 3 + [1.0] * 17, [1.0] * 3 + [0.1] * 17)
+    assert estimate is not None
+    (whole,) = found.by_group
+    assert whole.group == "chat:one" and whole.threshold == 0.5 and whole.direction == "higher"
+    assert whole.values.mean == pytest.approx(estimate.value)
+    assert whole.values.least == pytest.approx(0.1) and whole.passes.n == 20
+    assert whole.bars.sum() == pytest.approx(173) and whole.bars[4] == pytest.approx(3)
+    assert sum(part.values.n for part in found.over_time) == 20
+
+
+@pytest.mark.parametrize(
+    ("by", "groups"), [("version", ["v0", "v1"]), ("tag", ["web"]), ("framework", ["langchain"])]
+)
+def test_groups_are_cut_by_tag_framework_or_metadata(
+    store: Store, reader: ResultsReader, by: str, groups: list[str]
+) -> None:
+    write(store, [judged(n, 0.5, version=f"v{n % 2}") for n in range(6)])
+    found = reader.sums(Scope(), start=0.0, width=1e10, by=by)
+    assert [part.group for part in found.by_group] == groups
+
+
+@pytest.mark.parametrize(
+    ("scope", "turns"),
+    [
+        (Scope(since=NOON + 180), 3),
+        (Scope(until=NOON + 180), 3),
+        (Scope(metric="faithfulness"), 6),
+        (Scope(metric="other"), 0),
+        (Scope(tag="web"), 6),
+        (Scope(tag="w%"), 0),
+    ],
+)
+def test_a_scope_leaves_out_the_same_turns_everywhere(
+    store: Store, reader: ResultsReader, scope: Scope, turns: int
+) -> None:
+    write(store, [judged(n, 0.5) for n in range(6)])
+    assert reader.totals(scope).turns == turns
+    sums = reader.sums(scope, start=0.0, width=1e10).over_time
+    assert sum(part.values.n for part in sums) == turns
+    assert len(reader.worst(scope, "faithfulness", limit=9)) == turns
+    assert len(reader.sample(scope, "faithfulness", limit=9)) == turns
+    assert sum(one.scores for one in reader.made(scope)) == turns
+
+
+def test_scores_without_a_value_are_counted_by_cause(store: Store, reader: ResultsReader) -> None:
+    write(store, [judged(1, 0.5), judged(2, None), judged(3, None)])
+    (missing,) = reader.missing(Scope())
+    assert (missing.metric, missing.status, missing.cause) == ("faithfulness", "failed", "timeout")
+    assert missing.count == 2 and missing.explanation == "the judge did not answer in time"
+
+
+def test_the_worst_turns_come_first_whichever_way_is_better(store: Store, reader: ResultsReader) -> None:
+    write(store, [judged(n, n / 10) for n in (5, 1, 3)])
+    assert ids(reader.worst(Scope(), "faithfulness", limit=2)) == ["r1", "r3"]
+    noisy = [
+        replace(
+            judged(n, None),
+            scores=(Score(id=f"n{n}", metric="noise", status="scored", value=n / 10, direction="lower"),),
+        )
+        for n in (6, 8, 7)
+    ]
+    write(store, noisy)
+    assert ids(reader.worst(Scope(), "noise", limit=2)) == ["r8", "r7"]
+
+
+def test_a_sample_is_the_latest_scores_with_what_slices_are_cut_by(
+    store: Store, reader: ResultsReader
+) -> None:
+    write(store, [judged(n, n / 10, version="v1", inclusion=0.5) for n in range(5)])
+    found = reader.sample(Scope(), "faithfulness", limit=2)
+    assert [one.value for one in found] == [0.3, 0.4]
+    assert found[0].inclusion == 0.5 and found[0].question.startswith("What is")
+    assert found[0].attributes == {"tag": ["web"], "framework": ["langchain"], "version": ["v1"]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (TurnFilter(), [5, 4, 3, 2, 1, 0]),
+        (TurnFilter(status="not_passed"), [4, 3, 2, 1, 0]),
+        (TurnFilter(status="passed"), [5]),
+        (TurnFilter(version="v1", tag="web"), [5, 3, 1]),
+        (TurnFilter(route="/ask"), [5, 4, 3, 2, 1, 0]),
+        (TurnFilter(text="WHERE IS 4?"), [4]),
+        (TurnFilter(text="%"), []),
+        (TurnFilter(text="_"), []),
+        (TurnFilter(judge="chat:one", metric="faithfulness"), [5, 4, 3, 2, 1, 0]),
+        (TurnFilter(judge="nobody"), []),
+        (TurnFilter(trace=f"{3:032x}"), [3]),
+        (TurnFilter(version="'; DROP TABLE scores; --"), []),
+    ],
+)
+def test_a_filter_finds_its_turns_newest_first(
+    store: Store, reader: ResultsReader, wanted: TurnFilter, found: list[int]
+) -> None:
+    write(
+        store,
+        [judged(n, n / 10, question=f"Where is {n}?", version=f"v{n % 2}", route="/ask") for n in range(6)],
+    )
+    rows = reader.turns(wanted)
+    assert ids(rows) == [f"r{n}" for n in found]
+    if found:
+        assert rows[0].scores == (("faithfulness", found[0] / 10, found[0] >= 5, "scored"),)
+
+
+def test_pages_follow_each_other_without_a_gap_or_a_repeat(store: Store, reader: ResultsReader) -> None:
+    write(store, [replace(judged(n, 0.5), evaluated_at=NOON + n // 3) for n in range(10)])
+    seen: list[str] = []
+    key = None
+    while page := reader.turns(TurnFilter(), before=key, limit=3):
+        seen += ids(page)
+        key = page[-1].key
+        write(store, [replace(judged(50 + len(seen), 0.5), evaluated_at=NOON + 100)])  # not seen any more
+    assert len(seen) == len(set(seen)) == 10
+    assert ids(reader.turns(TurnFilter(), after=(NOON + 2, "r7"), limit=2)) == ["r9", "r8"]
+
+
+def test_what_is_new_is_given_once_and_what_is_judged_again_comes_again(
+    store: Store, reader: ResultsReader
+) -> None:
+    write(store, [judged(1, 0.1), judged(2, 0.2)])
+    found = reader.written_after(0, limit=9)
+    assert ids([one for _, one in found]) == ["r1", "r2"]
+    assert [at for at, _ in found] == sorted(at for at, _ in found)
+    assert found[-1][0] == reader.position()
+    assert ids([one for _, one in reader.written_after(0, limit=1)]) == ["r1"]
+    write(store, [judged(1, 0.9)])
+    ((at, again),) = reader.written_after(found[-1][0], limit=9)
+    assert again.scores[0].value == 0.9 and at == reader.position()
+    assert len(reader.written_after(0, limit=9)) == 2
+
+
+def test_judging_again_replaces_a_result(store: Store, reader: ResultsReader) -> None:
+    write(store, [judged(1, 0.1)])
+    write(store, [judged(1, 0.9)])
+    (part,) = reader.sums(Scope(), start=0.0, width=1e10).over_time
+    assert part.values.n == 1 and part.values.mean == pytest.approx(0.9)
+
+
+def test_the_counts_of_monitors_are_added_up_and_listed(store: Store, reader: ResultsReader) -> None:
+    first, second = Counted(), Counted()
+    write(store, [judged(1, 0.5)], monitor=first)
+    write(store, [judged(2, 0.5)], monitor=second)
+    funnel = reader.funnel(Scope())
+    assert funnel is not None and (funnel.runs, funnel.seen, funnel.accepted) == (2, 20, 6)
+    assert funnel.skipped == {"sampled_out": 14}
+    runs = reader.runs(limit=9)
+    assert len(runs) == 2 and runs[0].updated_at >= runs[1].updated_at
+    assert runs[0].counts.seen == 10 and runs[0].pid > 0 and runs[0].started_at <= runs[0].updated_at
+    assert len(reader.runs(limit=1)) == 1
+
+
+def test_a_later_word_of_the_same_person_replaces_the_earlier_one(labels: LabelStore) -> None:
+    first = [label("r1", "good"), label("r1", "bad", who="Bob"), label("r1", "supported", claim=0)]
+    assert labels.put(first) == 3
+    assert labels.put([label("r1", "bad", at=2.0), label("r1", "bad", who="Bob", at=0.5)]) == 1
+    assert [(one.who, one.value) for one in labels.of("r1")] == [
+        ("Bob", "bad"),
+        ("Ann", "supported"),
+        ("Ann", "bad"),
+    ]
+    assert labels.of("r2") == [] and len(list(labels)) == 3
+    assert {one.note for one in labels} == {"näh ✓"}
+
+
+def test_a_word_can_be_taken_back(labels: LabelStore) -> None:
+    labels.put([label("r1", "good"), label("r1", "supported", claim=0)])
+    labels.remove("r1", metric=None, claim=None, who="Bob")
+    labels.remove("r1", metric=None, claim=None, who="Ann")
+    assert [one.value for one in labels.of("r1")] == ["supported"]
+    labels.remove("r1", metric="faithfulness", claim=0, who="Ann")
+    assert list(labels) == []
+
+
+def test_labels_are_stored_all_or_none(labels: LabelStore) -> None:
+    def some() -> Iterator[Label]:
+        yield label("r1", "good")
+        raise RuntimeError("the file of labels ended")
+
+    with pytest.raises(RuntimeError):
+        labels.put(some())
+    assert list(labels) == []
+
+
+def test_labels_do_not_stand_in_the_way_of_results(store: Store, labels: LabelStore) -> None:
+    labels.put([label("r1", "good")])
+    write(store, [judged(1, 0.5)])
+    assert [one.record_id for one in labels] == ["r1"]
+
+
+def test_an_address_of_an_unknown_kind_is_refused_without_its_password() -> None:
+    with pytest.raises(ConfigurationError, match="nosuch://") as refused:
+        open_results("nosuch://me:hunter2@there/db")
+    assert "hunter2" not in str(refused.value)
+    with pytest.raises(ConfigurationError, match="nosuch://"):
+        open_labels("nosuch://me:hunter2@there/db")
