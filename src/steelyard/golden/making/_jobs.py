@@ -20,6 +20,8 @@ _SPARE = 1.15
 """So many times the cases that are missing are written in a round."""
 _ATTEMPTS = 3
 """So often the same passages are asked about in the same way."""
+_TRIES, _FEW_TRIES = 3, 10
+"""Of a kind that most cases are rejected of, so many times its cases are written, and so many more."""
 _RELATED = (0.3, 0.97)
 """Cosines between which two passages are related, and not the same."""
 _NEAREST = 3
@@ -54,11 +56,12 @@ class Jobs:
         self, kind: CaseKind, groups: Sequence[tuple[Passage, ...]], rng: np.random.Generator
     ) -> Iterator[Job]:
         orders = [rng.permutation(len(groups)) for _ in range(_ATTEMPTS)]
-        return (
+        jobs = (
             Job(kind=kind, passages=groups[index], attempt=attempt)
             for attempt, order in enumerate(orders)
             for index in order
         )
+        return islice(jobs, _TRIES * max(self.quotas[kind], 1) + _FEW_TRIES)
 
     def next_jobs(self, missing: Mapping[CaseKind, int]) -> list[Job]:
         """Some more jobs than cases are missing; what a kind has no passages for goes to the others."""
