@@ -109,6 +109,7 @@ def test_probabilities_follow_sizes_and_add_up() -> None:
     assert inclusion_probabilities([1.0, 2.0], 5).tolist() == [1.0, 1.0]
 
 
+@pytest.mark.timeout(240)
 def test_a_mean_over_drawn_cases_is_unbiased_over_1000_draws(
     production: tuple[Path, dict[str, float]],
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_mean_over_drawn_cases_is_unbiased_over_1000_draws(
     assert float(np.mean(sizes)) == pytest.approx(1.0, abs=0.01)
 
 
+@pytest.mark.timeout(240)
 def test_fifty_labels_tell_more_than_fifty_of_random_choice(tmp_path: Path) -> None:
     ours, random, covered = [], [], []
     for seed in range(4):
@@ -150,6 +152,7 @@ def test_fifty_labels_tell_more_than_fifty_of_random_choice(tmp_path: Path) -> N
     assert sum(covered) >= 3
 
 
+@pytest.mark.timeout(240)
 def test_failures_of_every_kind_are_represented(tmp_path: Path) -> None:
     shares = []
     for seed in range(3):

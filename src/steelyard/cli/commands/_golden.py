@@ -35,8 +35,8 @@ def mine(
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many cases.")] = 50,
     metric: Annotated[str, typer.Option(help="Only this metric decides what fails.")] = "",
     days: Annotated[float, typer.Option(min=0, help="Only the last so many days; 0: all.")] = 0,
-    failing: Annotated[float, typer.Option(min=0, max=1, help="The share of failing turns.")] = 0.4,
-    uncertain: Annotated[float, typer.Option(min=0, max=1, help="The share of uncertain turns.")] = 0.2,
+    failing: Annotated[float, typer.Option(min=0, max=1, help="The share of failing turns.")] = 0.3,
+    uncertain: Annotated[float, typer.Option(min=0, max=1, help="The share of uncertain turns.")] = 0.15,
     mask: Annotated[
         str, typer.Option(metavar="MODULE:FUNCTION", help="Your mask: a function from Record to Record.")
     ] = "",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import ConfigurationError, JudgeError
+from steelyard.errors import JudgeError
 from steelyard.golden._case import Case
 from steelyard.golden._loops import run_anywhere
 from steelyard.golden._set import GoldenSet
+from steelyard.golden.making._jobs import Jobs, embedded, unit
 from steelyard.golden.making._kinds import KINDS, CaseKind, quotas
 from steelyard.golden.making._passages import Passage, usable
 from steelyard.golden.making._verify import candidate_from, gives_itself_away, is_copy
@@ -32,20 +32,11 @@ from steelyard.golden.making._words import (
     writing,
 )
 from steelyard.golden.making._writer import Journal, Writer
-from steelyard.judge import StaticEmbedder
 from steelyard.recording import unrecorded
 from steelyard.scores import Usage
 
-_SPARE = 1.15
-"""So many times the cases that are missing are written in a round."""
-_ATTEMPTS = 3
-"""So often the same passages are asked about in the same way."""
-_RELATED = (0.3, 0.97)
-"""Cosines between which two passages are related, and not the same."""
 _COPY = 0.95
 """Questions with a larger cosine are near-duplicates."""
-_NEAREST = 3
-"""So many passages the critic sees of a question that should have no answer."""
 _OUT_TOKENS = 110
 """Tokens that a written case takes, for the plan."""
 _VERDICT_TOKENS = 25
@@ -96,7 +87,7 @@ def plan(
 ) -> Plan:
     """What it would take to make a set; see `make`."""
     wanted = quotas(n, shares)
-    maker = _Maker(usable(passages), wanted, seed=seed)
+    maker = Jobs(usable(passages), wanted, seed=seed)
     jobs = maker.next_jobs(dict(wanted))
     characters = sum(_size(*writing(batch)) for batch in _batches(jobs))
     written = len(jobs)
@@ -147,72 +138,16 @@ def make(
         ConfigurationError: If an option cannot mean what was given, or there is nothing to ask about.
         JudgeError: If the writer cannot be used at all: every request of a round failed for good.
     """
-    maker = _Maker(usable(passages), quotas(n, shares), seed=seed)
+    maker = Jobs(usable(passages), quotas(n, shares), seed=seed)
     book = Journal(None if journal is None else Path(journal))
     return run_anywhere(_Making(maker, writer, book, n, concurrency, name, on_progress).run())
-
-
-class _Maker:
-    """Which passages to ask about next, and in which way."""
-
-    def __init__(self, passages: Sequence[Passage], wanted: Mapping[CaseKind, int], *, seed: int) -> None:
-        if not passages:
-            raise ConfigurationError("there is no passage of at least 60 characters to ask about")
-        if sum(wanted.values()) < 1:
-            raise ConfigurationError("n must be at least 1")
-        self.passages = passages
-        self.quotas = dict(wanted)
-        self.exhausted: set[CaseKind] = set()
-        self.vectors = _unit(run_anywhere(_embedded([passage.text for passage in passages])))
-        rng = np.random.default_rng(seed)
-        singles = [(passage,) for passage in passages]
-        pairs = [(passages[i], passages[j]) for i, j in _related(self.vectors)]
-        self._jobs = {
-            kind: self._order(kind, singles if KINDS[kind].passages == 1 else pairs, rng) for kind in wanted
-        }
-
-    def _order(
-        self, kind: CaseKind, groups: Sequence[tuple[Passage, ...]], rng: np.random.Generator
-    ) -> Iterator[Job]:
-        orders = [rng.permutation(len(groups)) for _ in range(_ATTEMPTS)]
-        return (
-            Job(kind=kind, passages=groups[index], attempt=attempt)
-            for attempt, order in enumerate(orders)
-            for index in order
-        )
-
-    def next_jobs(self, missing: Mapping[CaseKind, int]) -> list[Job]:
-        """Some more jobs than cases are missing; what a kind has no passages for goes to the others."""
-        jobs: list[Job] = []
-        for kind, count in missing.items():
-            jobs += self._take(kind, ceil(count * _SPARE))
-        short = ceil(sum(missing.values()) * _SPARE) - len(jobs)
-        for kind in self.quotas if short > 0 else ():
-            if KINDS[kind].answerable and self.quotas[kind]:
-                found = self._take(kind, short)
-                jobs += found
-                short -= len(found)
-        return jobs
-
-    def _take(self, kind: CaseKind, count: int) -> list[Job]:
-        found = list(islice(self._jobs[kind], max(count, 0)))
-        if len(found) < count:
-            self.exhausted.add(kind)
-        return found
-
-    async def nearest(self, questions: Sequence[str]) -> list[list[str]]:
-        """The passages nearest to each question."""
-        if not questions:
-            return []
-        close = _unit(await _embedded(questions)) @ self.vectors.T
-        return [[self.passages[i].text for i in np.argsort(-row)[:_NEAREST]] for row in close]
 
 
 @dataclass
 class _Making:
     """One making under way."""
 
-    maker: _Maker
+    maker: Jobs
     writer: Writer
     journal: Journal
     wanted: int
@@ -330,7 +265,7 @@ class _Making:
             return
         there = Counter(one.job.kind for one in self.accepted)
         quotas = self.maker.quotas if quotas is None else quotas
-        vectors = _unit(await _embedded([candidate.question for candidate in candidates]))
+        vectors = unit(await embedded([candidate.question for candidate in candidates]))
         for candidate, vector in zip(candidates, vectors, strict=True):
             if there[candidate.job.kind] >= quotas[candidate.job.kind]:
                 self.surplus.append(candidate)
@@ -384,24 +319,3 @@ def _objection(candidate: Candidate, verdict: object, known: object) -> str | No
 
 def _batches(jobs: Sequence[Job]) -> Iterable[Sequence[Job]]:
     return (jobs[start : start + BATCH] for start in range(0, len(jobs), BATCH))
-
-
-def _related(vectors: npt.NDArray[np.float32]) -> list[tuple[int, int]]:
-    """Pairs of passages that are related: each with the three nearest, in the order of the passages."""
-    low, high = _RELATED
-    found: dict[tuple[int, int], None] = {}
-    for index, row in enumerate(vectors @ vectors.T):
-        near = [int(i) for i in np.argsort(-row)[: _NEAREST + 1] if i != index and low < row[i] < high]
-        found.update({(min(index, other), max(index, other)): None for other in near})
-    return list(found)
-
-
-async def _embedded(texts: Sequence[str]) -> Sequence[Sequence[float]]:
-    vectors, _ = await StaticEmbedder().embed(texts)
-    return vectors
-
-
-def _unit(vectors: Sequence[Sequence[float]]) -> npt.NDArray[np.float32]:
-    rows = np.asarray(vectors, np.float32)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)

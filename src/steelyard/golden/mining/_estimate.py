@@ -7,8 +7,11 @@ from pathlib import Path
 
 from steelyard.errors import ConfigurationError
 from steelyard.golden._set import GoldenSet
-from steelyard.golden.mining._turns import read_turns
+from steelyard.golden.mining._turns import Stratum, read_turns
 from steelyard.stats import Estimate, corrected_mean, weighted_mean
+
+_GRADES: Mapping[Stratum, float] = {"failing": 0.0, "uncertain": 0.5, "rest": 1.0}
+"""What the judge's finding is worth as a guess at a person's; how far it is one is found from the labels."""
 
 
 def production_mean(
@@ -22,14 +25,15 @@ def production_mean(
 ) -> Estimate:
     """The mean of people's labels over all of production, from a mined set.
 
-    With a database and a metric, the judge's scores of all stored turns are used too, corrected by the labels
-    (`steelyard.stats.corrected_mean`): the interval is the narrower, the better the judge knows.
+    With a database and a metric, it is used too which of all stored turns the judge found failing, uncertain
+    or neither, corrected by the labels (`steelyard.stats.corrected_mean`): the interval is the narrower, the
+    better the judge knows.
 
     Args:
         golden: A set of `mine`.
         labels: By case id, in 0..1; what reviewers said (`metadata["label"]`) where None.
         db: The file that the set was drawn from.
-        metric: The metric whose scores come nearest to what people say; values in 0..1.
+        metric: The metric that comes nearest to what people say; it needs a threshold.
         since: As it was given to `mine`.
         level: Nominal coverage.
 
@@ -50,15 +54,14 @@ def production_mean(
         found = weighted_mean(values, inclusion, level=level)
         assert found is not None
         return found
-    known = [case.metadata.get("scores", {}).get(metric) for case in cases]
-    if None in known:
-        raise ConfigurationError(f"a labelled case has no score of {metric!r}")
-    turns = [turn for turn in read_turns(db, metric=metric, since=since).turns if metric in turn.scores]
+    turns = {turn.record_id: turn for turn in read_turns(db, metric=metric, since=since).turns}
+    if gone := [case.id for case in cases if case.id not in turns]:
+        raise ConfigurationError(f"{len(gone)} labelled cases have no score of {metric!r} in {str(db)!r}")
     return corrected_mean(
-        [turn.scores[metric] for turn in turns],
-        [float(score) for score in known],
+        [_GRADES[turn.stratum] for turn in turns.values()],
+        [_GRADES[turns[case.id].stratum] for case in cases],
         values,
-        judged_inclusion=[turn.inclusion for turn in turns],
+        judged_inclusion=[turn.inclusion for turn in turns.values()],
         labelled_inclusion=inclusion,
         level=level,
     )

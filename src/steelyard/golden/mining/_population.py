@@ -22,7 +22,7 @@ from steelyard.stats import (
     systematic_sample,
 )
 
-SHARES: Mapping[Stratum, float] = {"failing": 0.4, "uncertain": 0.2, "rest": 0.4}
+SHARES: Mapping[Stratum, float] = {"failing": 0.3, "uncertain": 0.15, "rest": 0.55}
 """Which share of the cases each kind of turn gets, as far as there are such turns."""
 
 _LEAST_SHARE = 0.02
@@ -177,6 +177,8 @@ async def _embedded(texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], ob
 
 def _one_of(group: Sequence[StoredTurn], rng: np.random.Generator) -> tuple[StoredTurn, float]:
     """One turn of a question, by its weight, and the probability of the whole: picked, and taken here."""
+    if len(group) == 1:
+        return group[0], group[0].inclusion
     weights = np.array([1 / turn.inclusion for turn in group])
     chances = weights / weights.sum()
     index = int(rng.choice(len(group), p=chances))
