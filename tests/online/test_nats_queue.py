@@ -441,7 +441,7 @@ def test_a_spool_opened_by_address_needs_no_option(nats_server: NatsServer) -> N
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("redis://127.0.0.1", "nats:// or tls://"),
+        ("redis://127.0.0.1", "nats://, tls://, amqp:// or amqps://"),
         ("nats://", "names no host"),
         ("nats://h?queue=a.b", "queue='a.b'"),
         ("nats://h?replica=3", "no option 'replica'"),
