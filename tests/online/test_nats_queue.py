@@ -254,7 +254,10 @@ def test_a_server_that_is_restarted_loses_no_turn(own_server: NatsServer) -> Non
         assert await queue.finish(held, result(held)) is not None
         assert done is not None
         await queue.delivered([done])
-        assert (await lease_one(queue)).turn == selected("after")
+        found: list[Leased | Undelivered] = []
+        while not any(isinstance(one, Leased) for one in found):
+            found += await lease(queue)  # a result that is not acknowledged may come again
+        assert [one.turn for one in found if isinstance(one, Leased)] == [selected("after")]
         await starting
         await counted(queue, lambda counts: counts.accepted == 3 and counts.evaluated == 2)
         await queue.close()
