@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import signal
 import time
@@ -299,6 +300,7 @@ def test_a_server_that_hangs_is_waited_for_and_takes_nothing_twice(
         await queue.open()
         assert own_server.process is not None
         own_server.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, own_server.process.pid, os.WSTOPPED)
         putting = asyncio.create_task(queue.put([selected("a"), selected("b")]))
         done, _ = await asyncio.wait([putting], timeout=1)
         assert not done

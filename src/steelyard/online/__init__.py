@@ -1,6 +1,7 @@
 """The online room: turns are taken from the running application, picked, queued, judged and delivered."""
 
 from steelyard.online._default import default_monitor
+from steelyard.online._masking import without_content
 from steelyard.online._stats import Stats
 from steelyard.online.canaries._options import Canaries, CanaryReading, CanaryState
 from steelyard.online.config._defaults import spool_settings
@@ -17,7 +18,7 @@ from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._decision import Decision
 from steelyard.online.selection._price import Price
 from steelyard.online.selection._rules import Rule
-from steelyard.online.selection._sampling import sampling_position
+from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
 from steelyard.online.selection._suspicion import Suspicion
 
@@ -42,7 +43,9 @@ __all__ = [
     "Suspicion",
     "default_monitor",
     "load_settings",
+    "key_of",
     "sampling_position",
     "spool_settings",
     "try_queue",
+    "without_content",
 ]
