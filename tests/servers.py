@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 _numbers = itertools.count()
-_START = 40.0
+_START = 120.0
 
 
 def free_port() -> int:
@@ -156,3 +156,57 @@ class PostgresServer:
 def _postgres(name: str) -> str | None:
     folders = [str(path) for path in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
     return program(name, *folders)
+
+
+@dataclass
+class RabbitServer:
+    """Debian's RabbitMQ, in a folder of the test's, with an Erlang node of its own name."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @staticmethod
+    def there() -> bool:
+        """Whether there is one to be started."""
+        return _RABBIT.exists() and shutil.which("epmd") is not None
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}"
+
+    def queue(self) -> str:
+        """The address of a queue that no other test uses."""
+        return f"{self.url}/?queue={new_name()}"
+
+    def start(self) -> RabbitServer:
+        environment = {
+            **os.environ,
+            "HOME": str(self.folder),
+            "RABBITMQ_NODENAME": f"test{self.port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RABBITMQ_BASE": str(self.folder),
+            "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(self.folder),
+            "RABBITMQ_PID_FILE": str(self.folder / "pid"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "plugins"),
+            "RABBITMQ_CONF_ENV_FILE": str(self.folder / "none"),
+        }
+        with (self.folder / "rabbit.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(_RABBIT)], env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        until(lambda: listens(self.port), "rabbitmq", self.process)
+        return self
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self.process is not None:
+            os.killpg(self.process.pid, how)
+            self.process.wait(40)
+            self.process = None
+
+
+_RABBIT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+"""Not the one in the PATH, which insists on a user of its own."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from online.helpers import check_law
-from servers import NatsServer
+from servers import NatsServer, RabbitServer
 from steelyard.online import Monitor
 
 
@@ -35,5 +35,14 @@ def the_equations_hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
     server = NatsServer(tmp_path_factory.mktemp("nats")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def rabbit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitServer]:
+    if not RabbitServer.there():
+        pytest.skip("needs RabbitMQ: apt-get install rabbitmq-server")
+    server = RabbitServer(tmp_path_factory.mktemp("rabbit")).start()
     yield server
     server.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import signal
 import time
@@ -254,7 +255,10 @@ def test_a_server_that_is_restarted_loses_no_turn(own_server: NatsServer) -> Non
         assert await queue.finish(held, result(held)) is not None
         assert done is not None
         await queue.delivered([done])
-        assert (await lease_one(queue)).turn == selected("after")
+        found: list[Leased | Undelivered] = []
+        while not any(isinstance(one, Leased) for one in found):
+            found += await lease(queue)  # a result that is not acknowledged may come again
+        assert [one.turn for one in found if isinstance(one, Leased)] == [selected("after")]
         await starting
         await counted(queue, lambda counts: counts.accepted == 3 and counts.evaluated == 2)
         await queue.close()
@@ -296,6 +300,7 @@ def test_a_server_that_hangs_is_waited_for_and_takes_nothing_twice(
         await queue.open()
         assert own_server.process is not None
         own_server.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, own_server.process.pid, os.WSTOPPED)
         putting = asyncio.create_task(queue.put([selected("a"), selected("b")]))
         done, _ = await asyncio.wait([putting], timeout=1)
         assert not done
@@ -441,7 +446,7 @@ def test_a_spool_opened_by_address_needs_no_option(nats_server: NatsServer) -> N
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("redis://127.0.0.1", "nats:// or tls://"),
+        ("redis://127.0.0.1", "nats://, tls://, amqp:// or amqps://"),
         ("nats://", "names no host"),
         ("nats://h?queue=a.b", "queue='a.b'"),
         ("nats://h?replica=3", "no option 'replica'"),

@@ -98,7 +98,7 @@ def test_mistakes_are_named(environ: dict[str, str], message: str, tmp_path: Pat
     [
         ("SAMPLE_RATE", "2", "sample_rate must be a number from 0 to 1"),
         ("METRICS", "faithfullness", "faithfullness"),
-        ("SINKS", "postgres:x", "there is no sink 'postgres'"),
+        ("SINKS", "oracle:x", "there is no sink 'oracle'"),
         ("BUDGET__EUROS", "5", "budget: .*euros"),
         ("JUDGE", "gpt-4o", "no judge 'gpt-4o'"),
         ("SUSPICION__RATE", "7", "rate of Suspicion"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from online.helpers import turn
-from servers import NatsServer
+from servers import NatsServer, RabbitServer
 from steelyard.online import QueueCounts, SpoolSettings
 from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
@@ -38,14 +38,22 @@ def nats(request: pytest.FixtureRequest) -> TurnQueue:
     return open_queue(SpoolSettings(path=server.queue()))
 
 
+def rabbit(request: pytest.FixtureRequest) -> TurnQueue:
+    server: RabbitServer = request.getfixturevalue("rabbit_server")
+    return open_queue(SpoolSettings(path=server.queue()))
+
+
 QUEUES: dict[str, Callable[[pytest.FixtureRequest], TurnQueue]] = {
     "memory": memory,
     "sqlite": sqlite,
     "nats": nats,
+    "rabbit": rabbit,
 }
 
 
-@pytest.fixture(params=QUEUES)
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.timeout(180)) for name in QUEUES]  # RabbitMQ starts slowly
+)
 def run(
     request: pytest.FixtureRequest,
 ) -> Callable[[Callable[[TurnQueue], Awaitable[None]]], None]:

@@ -104,7 +104,7 @@ def test_a_server_that_goes_away_loses_what_is_written_meanwhile_by_count_and_no
 
     async def run() -> None:
         await sink.write([judged("before")])
-        server.stop(signal.SIGKILL)
+        server.stop(signal.SIGQUIT)
         with pytest.raises(SinkError, match=r"cannot be reached") as lost:
             await sink.write([judged("during")])
         assert lost.value.cause == "unreachable"
@@ -116,7 +116,7 @@ def test_a_server_that_goes_away_loses_what_is_written_meanwhile_by_count_and_no
     asyncio.run(run())
     assert set(stored(server.url)) == {"before", "after"}
     assert sum(sink.counts.lost.values()) == 1
-    server.stop(signal.SIGKILL)
+    server.stop(signal.SIGQUIT)
     assert server.password not in caplog.text
 
 

@@ -26,7 +26,9 @@ def worker(
     spool: Annotated[Path | None, typer.Option(help="The spool file that the applications write to.")] = None,
     queue: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="The broker that they publish to: `nats://HOST:4222`."),
+        typer.Option(
+            metavar="URL", help="The broker that they publish to: `nats://HOST:4222`, `amqp://HOST`."
+        ),
     ] = None,
     judge: Annotated[
         str | None, typer.Option(help="`local`, `openai:MODEL` or `decisions:MODEL`; else as configured.")

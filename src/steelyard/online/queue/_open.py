@@ -8,7 +8,7 @@ from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.queue._sqlite import SQLiteQueue
-from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._address import NATS, BrokerAddress
 from steelyard.online.queue.broker._broker import Broker, Refused, Unreachable
 from steelyard.online.queue.broker._queue import BrokerQueue
 
@@ -38,13 +38,19 @@ def open_queue(settings: SpoolSettings) -> StoredQueue:
 
 
 def _broker(address: BrokerAddress, settings: SpoolSettings) -> Broker:
+    package, extra = ("nats-py", "nats") if address.scheme in NATS else ("aio-pika", "rabbitmq")
     try:
-        from steelyard.online.queue.broker._nats import NatsBroker
+        if extra == "nats":
+            from steelyard.online.queue.broker._nats import NatsBroker
+
+            return NatsBroker(address, max_bytes=settings.max_bytes, lease_seconds=settings.lease_seconds)
+        from steelyard.online.queue.broker._amqp import AmqpBroker
+
+        return AmqpBroker(address, max_bytes=settings.max_bytes)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "nats":
-            raise MissingDependency("nats-py", extra="nats") from error
+        if (error.name or "").partition(".")[0] in {"nats", "aio_pika", "aiormq"}:
+            raise MissingDependency(package, extra=extra) from error
         raise
-    return NatsBroker(address, max_bytes=settings.max_bytes, lease_seconds=settings.lease_seconds)
 
 
 async def try_queue(settings: SpoolSettings) -> None:

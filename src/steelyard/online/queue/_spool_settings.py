@@ -19,7 +19,7 @@ class SpoolSettings:
     """Where picked turns are kept until they are judged and delivered: a file, or a queue on a broker."""
 
     path: str | Path = field(repr=False)
-    """The file, made if it is not there; or a broker's address: `nats://HOST:PORT`."""
+    """The file, made if it is not there; or a broker's address: `nats://HOST:PORT` or `amqp://HOST:PORT`."""
     max_bytes: int = 1024**3
     """Size of what may be pending in it; more is skipped as `spool_full`. On a broker it counts where the
     stream or queue is created; one that is there keeps its own."""
@@ -27,7 +27,7 @@ class SpoolSettings:
     """For a file: `normal` survives a crash of the process, `full` also one of the machine."""
     lease_seconds: float = 60.0
     """Seconds after which a turn is taken over whose process has died. NATS keeps what its consumer was
-    created with."""
+    created with; RabbitMQ gives turns back as soon as a connection ends."""
     evaluate: bool = True
     """Whether this process judges what is in it; False leaves that to `steelyard worker`."""
     address: BrokerAddress | None = field(init=False, repr=False, compare=False, default=None)

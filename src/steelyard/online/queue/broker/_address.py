@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from steelyard._internal.redact import redacted_url
 from steelyard.errors import ConfigurationError
 
 NATS = frozenset({"nats", "tls"})
+AMQP = frozenset({"amqp", "amqps"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NATS_OPTIONS = frozenset({"queue", "replicas", "credentials"})
 
@@ -26,7 +27,7 @@ class BrokerAddress:
     """Where a broker is, and which of its queues is meant."""
 
     scheme: str
-    """`nats`, or `tls` for NATS with TLS."""
+    """`nats`, `tls` (NATS), `amqp` or `amqps`."""
     servers: tuple[str, ...] = field(repr=False)
     """Addresses for the client, with user and password; several for a NATS cluster."""
     shown: str
@@ -49,9 +50,10 @@ class BrokerAddress:
             options = dict(parse_qsl(parts.query, keep_blank_values=True))
         except ValueError:
             raise ConfigurationError("the spool's address cannot be read as a URL") from None
-        if parts.scheme not in NATS:
+        if parts.scheme not in NATS | AMQP:
             raise ConfigurationError(
-                f"the spool {shown!r} is neither a file nor a broker; addresses begin with nats:// or tls://"
+                f"the spool {shown!r} is neither a file nor a broker; addresses begin with nats://, tls://, "
+                "amqp:// or amqps://"
             )
         if not parts.netloc.rpartition("@")[2]:
             raise ConfigurationError(f"the spool's address {shown!r} names no host")
@@ -60,8 +62,10 @@ class BrokerAddress:
             raise ConfigurationError(
                 f"queue={queue!r} in the spool's address: a name has up to 64 letters, digits, '_' and '-'"
             )
-        _check_nats(options)
-        return cls(parts.scheme, _servers(parts), shown, queue, options)
+        if parts.scheme in NATS:
+            _check_nats(options)
+            return cls(parts.scheme, _servers(parts), shown, queue, options)
+        return cls(parts.scheme, (urlunsplit(parts._replace(query=urlencode(options))),), shown, queue)
 
 
 def _check_nats(options: Mapping[str, str]) -> None:

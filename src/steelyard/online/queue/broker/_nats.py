@@ -54,6 +54,7 @@ class NatsBroker:
         self._jetstream: JetStreamContext | None = None
         self._subscription: JetStreamContext.PullSubscription | None = None
         self._problem: Exception | None = None
+        self._last_result = 0
         self._warn = WarnOnce(_log)
 
     @property
@@ -174,23 +175,26 @@ class NatsBroker:
         """
         _, jetstream, _ = self._connected()
         async with self._translated():
-            dead = (await jetstream.stream_info(self._streams.dead, subjects_filter=">")).state
-            results = (await jetstream.stream_info(self._streams.results)).state
+            # Turns first: what ends before the others are read then counts as ended, and never as removed.
             turns = (await jetstream.stream_info(self._streams.turns)).state
-            if results.messages and not turns.messages:
-                # Left by a process that ended between acknowledging a turn and deleting its result.
-                await jetstream.purge_stream(self._streams.results, seq=results.last_seq + 1)
+            results = (await jetstream.stream_info(self._streams.results)).state
+            dead = (await jetstream.stream_info(self._streams.dead, subjects_filter=">")).state
+            if results.messages and not turns.messages and self._last_result:
+                # Left by processes that ended between acknowledging a turn and deleting its result.
+                await jetstream.purge_stream(self._streams.results, seq=self._last_result + 1)
+            self._last_result = results.last_seq
         causes = {subject.rpartition(".")[2]: count for subject, count in (dead.subjects or {}).items()}
         if forgotten := dead.last_seq - sum(causes.values()):
             causes["forgotten"] = forgotten
         undelivered = min(results.messages, turns.messages)
-        pending = turns.messages - undelivered
-        removed = turns.last_seq - results.last_seq - dead.last_seq - pending
+        ended = results.last_seq + dead.last_seq
+        removed = turns.last_seq - ended - (turns.messages - undelivered)
         if removed > 0:
             causes["removed"] = removed
+        pending = max(0, turns.last_seq - ended - max(0, removed))
         return Totals(
-            accepted=turns.last_seq,
-            pending=pending + min(removed, 0),
+            accepted=pending + results.last_seq + sum(causes.values()),
+            pending=pending,
             evaluated=results.last_seq,
             dead=causes,
             undelivered=undelivered,

@@ -143,7 +143,7 @@ class BrokerQueue:
         while waiting:
             await self._call(publish)
         stored = [outcomes[place] for place in range(len(turns))]
-        self._counted(accepted=stored.count("new"), pending=stored.count("new"))
+        self._counted(pending=stored.count("new"))
         return stored
 
     async def lease(self, most: int) -> list[Leased | Undelivered]:
@@ -340,20 +340,23 @@ class BrokerQueue:
             bytes=totals.bytes,
         )
 
-    def _counted(
-        self, *, accepted: int = 0, pending: int = 0, evaluated: int = 0, undelivered: int = 0, dead: str = ""
-    ) -> None:
+    def _counted(self, *, pending: int = 0, evaluated: int = 0, undelivered: int = 0, dead: str = "") -> None:
         """Enter what this process has done, until the broker's own counts come."""
-        if (counts := self._counts) is not None:
-            causes = {**counts.dead, dead: counts.dead.get(dead, 0) + 1} if dead else counts.dead
-            self._counts = replace(
-                counts,
-                accepted=counts.accepted + accepted,
-                pending=counts.pending + pending,
-                evaluated=counts.evaluated + evaluated,
-                undelivered=counts.undelivered + undelivered,
-                dead=causes,
-            )
+        if (counts := self._counts) is None:
+            return
+        causes = dict(counts.dead)
+        if dead:
+            causes[dead] = causes.get(dead, 0) + 1
+        # The broker's counts may hold some of it already; they come again within a second.
+        pending, evaluated = max(0, counts.pending + pending), counts.evaluated + evaluated
+        self._counts = replace(
+            counts,
+            accepted=pending + evaluated + sum(causes.values()),
+            pending=pending,
+            evaluated=evaluated,
+            undelivered=max(0, counts.undelivered + undelivered),
+            dead=causes,
+        )
 
 
 def _key_of(turn: Selected) -> str:

@@ -1,0 +1,338 @@
+"""A queue on RabbitMQ, through aio-pika: quorum queues, which survive the loss of a server.
+
+| queue | what is in it |
+|---|---|
+| `NAME.turns` | turns that are pending |
+| `NAME.wait.SECONDS` | turns that were postponed; the broker moves them back when their time is over |
+| `NAME.dead` | dead letters, with their cause in a header |
+
+RabbitMQ numbers nothing, stores nothing beside a message and knows no duplicates. So a turn whose holder has
+died is judged again even if it had been judged, a duplicate is recognised by the process that has published
+it, and evaluated and dead turns are counted by each process for itself, since its start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import math
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import aio_pika
+from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
+from aio_pika.exceptions import (
+    AuthenticationError,
+    ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
+    DeliveryError,
+    ProbableAuthenticationError,
+    PublishError,
+)
+from aiormq.exceptions import ChannelAccessRefused, ConnectionNotAllowed
+
+from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.redact import error_words
+from steelyard._internal.warn_once import WarnOnce
+from steelyard.online.queue._protocol import Stored
+from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._broker import Message, Outgoing, Refused, Totals, Unreachable
+
+_log = logging.getLogger("steelyard.online")
+_ANSWER = 5.0
+_LINGER = 0.5
+_BURST = 0.01
+_KNOWN = 100_000
+_WAITS = (5, 10, 20, 40, 80, 160, 320, 640)
+_POSTPONED = "steelyard-postponed"
+_TOKEN = re.compile(r"[^A-Za-z0-9_-]")
+_NO_WAIT = 4  # seconds that are not worth a place in a waiting queue
+
+
+class AmqpBroker:
+    """A connection to RabbitMQ, with the queues of one queue of ours.
+
+    Args:
+        address: Where the server is.
+        max_bytes: Bound of what may be pending, for a queue that is created now.
+    """
+
+    lease_seconds = math.inf
+
+    def __init__(self, address: BrokerAddress, *, max_bytes: int) -> None:
+        self._address = address
+        self._name = address.queue
+        self._max_bytes = max_bytes
+        self._connection: AbstractConnection | None = None
+        self._channel: AbstractChannel | None = None
+        self._turns: AbstractQueue | None = None
+        self._consumer: str | None = None
+        self._coming: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
+        self._numbers = itertools.count(1)
+        self._generation = 0
+        self._held: set[int] = set()
+        self._waiting_queues: set[str] = set()
+        self._known: BoundedDict[str, None] = BoundedDict(max_items=_KNOWN)
+        self._evaluated: set[int] = set()
+        self._judged = 0
+        self._dead: Counter[str] = Counter()
+        self._warn = WarnOnce(_log)
+
+    async def connect(self) -> None:
+        """Connect anew and create the queues that are missing; what was held is the broker's again."""
+        await self.close()
+        self._generation += 1
+        self._held.clear()
+        self._evaluated.clear()
+        self._coming = asyncio.Queue()
+        async with self._translated(), asyncio.timeout(_ANSWER):
+            self._connection = await aio_pika.connect(self._address.servers[0], timeout=_ANSWER)
+            self._channel = await self._connection.channel()
+            self._turns = await self._declare("turns", {"x-overflow": "reject-publish", **self._bound()})
+            await self._declare("dead", self._bound())
+
+    async def publish(self, turns: Sequence[Outgoing]) -> list[Stored | None]:
+        """Publish side by side, and wait for the broker's confirmations."""
+        self._connected()
+        return list(await asyncio.gather(*map(self._publish_turn, turns)))
+
+    async def pull(self, most: int) -> list[Message]:
+        """Take what the broker has sent; it sends no more than a little beyond what is asked for at first."""
+        async with self._translated():
+            await self._consume(most)
+            try:
+                async with asyncio.timeout(_LINGER):
+                    found = [await self._coming.get()]
+            except TimeoutError:
+                self._connected()
+                return []
+            if self._coming.empty():
+                await asyncio.sleep(_BURST)  # the rest of a burst is on its way
+            while len(found) < most and not self._coming.empty():
+                found.append(self._coming.get_nowait())
+        return [self._message(raw) for raw in found]
+
+    async def extend(self, messages: Sequence[Message]) -> None:
+        """Leases end with the connection only."""
+
+    async def keep_result(self, message: Message, body: bytes) -> bool:
+        """Nothing is kept beside a message; False where the connection has ended since the lease."""
+        if message.seq not in self._held:
+            return False
+        self._evaluated.add(message.seq)
+        self._judged += 1
+        return True
+
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Acknowledge those that this connection still holds; the others will be judged again."""
+        async with self._translated():
+            for message in messages:
+                if message.seq in self._held:
+                    await message.raw.ack()
+                    self._held.discard(message.seq)
+                    self._evaluated.discard(message.seq)
+
+    async def give_back(self, messages: Sequence[Message], seconds: float, *, postpone: bool) -> bool:
+        """Give turns back: to their place in the queue, or by way of a queue that holds them for a while."""
+        held = [message for message in messages if message.seq in self._held]
+        if not postpone:
+            await self._stop_consuming()
+            while not self._coming.empty():
+                held.append(self._message(self._coming.get_nowait()))
+        async with self._translated():
+            for message in held:
+                if postpone:
+                    await self._copy_back(message, seconds)
+                else:
+                    await message.raw.nack(requeue=True)
+                self._held.discard(message.seq)
+        return bool(held)
+
+    async def bury(self, message: Message, cause: str) -> bool:
+        """Copy a turn to the dead letters, and then end it."""
+        if message.seq not in self._held:
+            return False
+        headers: dict[str, str | int] = {
+            "Steelyard-Cause": _TOKEN.sub("_", cause),
+            "Steelyard-Attempts": message.attempts,
+        }
+        async with self._translated():
+            try:
+                await self._send(message.body, f"{self._name}.dead", headers=headers)
+            except DeliveryError as error:
+                self._warn("dead", "a dead letter could not be stored: %s", error_words(error))
+            await message.raw.ack()
+        self._held.discard(message.seq)
+        self._dead[cause] += 1
+        return True
+
+    async def totals(self) -> Totals:
+        """What the broker has ready and this process holds, with this process's own counts."""
+        channel = self._connected()
+        async with self._translated():
+            ready = 0
+            for name in (f"{self._name}.turns", *self._waiting_queues):
+                queue = await channel.declare_queue(name, passive=True, timeout=_ANSWER)
+                ready += queue.declaration_result.message_count or 0
+        pending = ready + len(self._held) + self._coming.qsize() - len(self._evaluated)
+        return Totals(
+            accepted=pending + self._judged + sum(self._dead.values()),
+            pending=pending,
+            evaluated=self._judged,
+            dead=dict(self._dead),
+            undelivered=len(self._evaluated),
+            bytes=0,
+        )
+
+    async def close(self) -> None:
+        """Disconnect; what is held goes back to the queue."""
+        connection, self._connection = self._connection, None
+        self._channel = self._turns = self._consumer = None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(1):
+                    await connection.close()
+
+    def _bound(self) -> dict[str, int]:
+        return {"x-max-length-bytes": self._max_bytes}
+
+    def _connected(self) -> AbstractChannel:
+        if self._connection is None or self._channel is None or self._turns is None:
+            raise Unreachable("there is no connection")
+        if self._connection.is_closed or self._channel.is_closed:
+            raise Unreachable("the connection has ended")
+        return self._channel
+
+    async def _declare(self, name: str, arguments: Mapping[str, str | int]) -> AbstractQueue:
+        """Create a queue that is missing; one that is there is used as it is, if it is a quorum queue.
+
+        Its bounds are the operator's: RabbitMQ would refuse to change them.
+        """
+        assert self._connection is not None
+        full = f"{self._name}.{name}"
+        wanted = {"x-queue-type": "quorum", **arguments}
+        async with await self._connection.channel() as trying:
+            with contextlib.suppress(ChannelNotFoundEntity):
+                found = await trying.declare_queue(full, passive=True)
+                return await self._checked(found.name)
+        assert self._channel is not None
+        return await self._channel.declare_queue(full, durable=True, arguments=dict(wanted))
+
+    async def _checked(self, name: str) -> AbstractQueue:
+        """The queue, on our channel; refused where it is not a quorum queue.
+
+        RabbitMQ tells nobody the kind of a queue, but refuses to declare it as another one, and says in which
+        argument they differ; a difference in a bound is the operator's.
+        """
+        assert self._connection is not None
+        assert self._channel is not None
+        try:
+            async with await self._connection.channel() as trying:
+                await trying.declare_queue(name, durable=True, arguments={"x-queue-type": "quorum"})
+        except ChannelPreconditionFailed as error:
+            if "'x-queue-type'" in str(error) or "'durable'" in str(error):
+                raise Refused(
+                    f"the queue {name!r} is there and is not a quorum queue; empty and delete it, or name "
+                    "another one with ?queue=NAME"
+                ) from None
+        return await self._channel.get_queue(name)
+
+    async def _consume(self, most: int) -> None:
+        """Have the broker send turns, a quarter more than are judged at a time."""
+        channel = self._connected()
+        if self._consumer is None:
+            assert self._turns is not None
+            await channel.set_qos(prefetch_count=most + most // 4 + 1)
+            self._consumer = await self._turns.consume(self._coming.put, timeout=_ANSWER)
+
+    async def _stop_consuming(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None and self._turns is not None:
+            async with self._translated():
+                await self._turns.cancel(consumer, timeout=_ANSWER)
+
+    def _message(self, raw: AbstractIncomingMessage) -> Message:
+        seq = next(self._numbers)
+        self._held.add(seq)
+        headers = raw.headers or {}
+        delivered = _whole(headers.get("x-delivery-count")) + 1
+        return Message(
+            seq=seq,
+            lease=f"{self._generation}-{raw.delivery_tag}",
+            body=raw.body,
+            attempts=delivered,
+            postponed=_whole(headers.get(_POSTPONED)),
+            raw=raw,
+        )
+
+    async def _publish_turn(self, turn: Outgoing) -> Stored | None:
+        if turn.key in self._known:
+            return "known"
+        try:
+            async with asyncio.timeout(_ANSWER):
+                await self._send(turn.body, f"{self._name}.turns", key=turn.key)
+        except PublishError:
+            raise Unreachable("the queue was deleted") from None
+        except DeliveryError:
+            self._warn("full", "the broker %s refuses turns: the queue is full", self._address.shown)
+            return "full"
+        except Exception:  # noqa: BLE001 - whatever it was, the broker has not confirmed
+            return None
+        self._known[turn.key] = None
+        return "new"
+
+    async def _send(
+        self,
+        body: bytes,
+        queue: str,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str | int] | None = None,
+    ) -> None:
+        message = aio_pika.Message(
+            body, message_id=key, headers=dict(headers or {}), delivery_mode=aio_pika.DeliveryMode.PERSISTENT
+        )
+        await self._connected().default_exchange.publish(message, queue, timeout=_ANSWER)
+
+    async def _copy_back(self, message: Message, seconds: float) -> None:
+        """Put a copy into the queue that holds it for so long, and then end the original.
+
+        A broker or process that dies in between leaves both: the turn is then judged twice, with one result.
+        """
+        queue = f"{self._name}.turns"
+        if seconds > _NO_WAIT:
+            wait = next((one for one in _WAITS if one >= seconds), _WAITS[-1])
+            back = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queue}
+            queue = (await self._declare(f"wait.{wait}", {"x-message-ttl": 1000 * wait, **back})).name
+            self._waiting_queues.add(queue)
+        await self._send(
+            message.body,
+            queue,
+            key=message.raw.message_id,
+            headers={_POSTPONED: message.postponed + 1},
+        )
+        await message.raw.ack()
+
+    @asynccontextmanager
+    async def _translated(self) -> AsyncIterator[None]:
+        """The client's errors as ours, by their type: their texts may quote addresses."""
+        try:
+            yield
+        except (Unreachable, Refused):
+            raise
+        except (AuthenticationError, ProbableAuthenticationError, ChannelAccessRefused):
+            raise Refused("it refuses the credentials") from None
+        except ConnectionNotAllowed:
+            raise Refused("it does not let this user into this virtual host") from None
+        except ChannelPreconditionFailed:
+            raise Refused("a queue is there and set up otherwise") from None
+        except Exception as error:  # noqa: BLE001 - clients raise OSError, RuntimeError and much else
+            raise Unreachable(f"it cannot be reached ({error_words(error)})") from None
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0

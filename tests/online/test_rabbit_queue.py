@@ -1,0 +1,151 @@
+"""A queue on a real RabbitMQ; what every queue owes is asked of it in test_turn_queue.py."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aio_pika
+import pytest
+
+from online.helpers import turn
+from servers import RabbitServer, free_port, new_name
+from steelyard.errors import ConfigurationError
+from steelyard.online import SpoolSettings
+from steelyard.online.queue._open import try_queue
+from steelyard.online.queue._protocol import QueueFailed, TurnQueue
+from steelyard.online.queue._turns import Leased, Selected
+from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._amqp import AmqpBroker
+from steelyard.online.queue.broker._queue import BrokerQueue
+from steelyard.scores import Evaluation
+
+pytestmark = pytest.mark.timeout(180)
+"""Starting a RabbitMQ takes some seconds, and a minute on a busy machine."""
+
+
+def queue_at(url: str, *, max_bytes: int = 1024**2) -> BrokerQueue:
+    address = BrokerAddress.of(url)
+    return BrokerQueue(AmqpBroker(address, max_bytes=max_bytes), shown=address.shown, patience=5)
+
+
+def selected(name: str, **changes: object) -> Selected:
+    return Selected(turn(name, **changes), 0.25, 0.5)
+
+
+async def lease_one(queue: TurnQueue) -> Leased:
+    async with asyncio.timeout(30):
+        while not (found := await queue.lease(1)):
+            pass
+    [one] = found
+    assert isinstance(one, Leased)
+    return one
+
+
+def test_a_turn_of_a_process_that_died_comes_again_and_one_that_ends_every_process_is_dead(
+    rabbit_server: RabbitServer,
+) -> None:
+    async def test() -> None:
+        url = rabbit_server.queue()
+        first = queue_at(url)
+        await first.open()
+        await first.put([selected("a")])
+        await lease_one(first)
+        await first.close()  # without `release`: as if it had been killed
+        for _ in range(4):
+            next_one = queue_at(url)
+            await next_one.open()
+            assert (await lease_one(next_one)).turn == selected("a")
+            await next_one.close()
+        last = queue_at(url)
+        await last.open()
+        async with asyncio.timeout(30):
+            while not ((counts := last.counts()) and counts.dead):
+                assert await last.lease(1) == []
+        assert (counts.dead, counts.pending) == ({"poison": 1}, 0)
+        await last.close()
+        connection = await aio_pika.connect(rabbit_server.url)
+        channel = await connection.channel()
+        letter = await (await channel.get_queue(f"{url.rpartition('=')[2]}.dead")).get()
+        assert letter is not None
+        assert letter.headers["Steelyard-Cause"] == "poison"
+        assert b"polonium" in letter.body
+        await connection.close()
+
+    asyncio.run(test())
+
+
+def test_a_result_of_a_lost_connection_does_not_count(rabbit_server: RabbitServer) -> None:
+    async def test() -> None:
+        queue = queue_at(rabbit_server.queue())
+        await queue.open()
+        await queue.put([selected("a")])
+        leased = await lease_one(queue)
+        await queue._broker.connect()  # as after a break
+        assert await queue.finish(leased, Evaluation(record_id="a", scores=())) is None
+        again = await lease_one(queue)
+        assert await queue.finish(again, Evaluation(record_id="a", scores=())) is not None
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_a_postponed_turn_waits_in_the_broker_and_comes_back(rabbit_server: RabbitServer) -> None:
+    async def test() -> None:
+        queue = queue_at(rabbit_server.queue())
+        await queue.open()
+        await queue.put([selected("a")])
+        assert await queue.postpone(await lease_one(queue), 4.5)
+        assert await queue.lease(1) == []
+        again = await lease_one(queue)
+        assert (again.turn, again.postponed) == (selected("a"), 1)
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_a_full_queue_refuses_turns_for_their_size(
+    rabbit_server: RabbitServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        queue = queue_at(rabbit_server.queue(), max_bytes=5000)
+        await queue.open()
+        outcomes: list[str] = []
+        for number in range(20):
+            outcomes += await queue.put([selected(str(number), answer="x" * 1000)])
+        assert "new" in outcomes
+        assert outcomes.count("full") > 10
+        await queue.close()
+
+    asyncio.run(test())
+    assert "the queue is full" in caplog.text
+
+
+def test_a_queue_of_another_kind_is_refused_by_name_and_other_bounds_are_left_as_they_are(
+    rabbit_server: RabbitServer,
+) -> None:
+    async def test() -> None:
+        classic, bounded = new_name(), new_name()
+        connection = await aio_pika.connect(rabbit_server.url)
+        channel = await connection.channel()
+        await channel.declare_queue(f"{classic}.turns", durable=True)
+        await channel.declare_queue(
+            f"{bounded}.turns", durable=True, arguments={"x-queue-type": "quorum", "x-max-length": 7}
+        )
+        await connection.close()
+        with pytest.raises(ConfigurationError, match=rf"{classic}.turns.*not a quorum queue"):
+            await try_queue(SpoolSettings(path=f"{rabbit_server.url}/?queue={classic}"))
+        queue = queue_at(f"{rabbit_server.url}/?queue={bounded}")
+        await queue.open()
+        assert await queue.put([selected("a")]) == ["new"]
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_wrong_credentials_and_a_broker_that_is_not_there_are_named(rabbit_server: RabbitServer) -> None:
+    wrong = rabbit_server.url.replace("guest:guest", "guest:hidden-word")
+    with pytest.raises(ConfigurationError, match=r"refuses the credentials") as refused:
+        asyncio.run(try_queue(SpoolSettings(path=wrong)))
+    with pytest.raises(QueueFailed, match=r"cannot be reached") as away:
+        asyncio.run(try_queue(SpoolSettings(path=f"amqp://me:hidden-word@127.0.0.1:{free_port()}")))
+    assert "hidden-word" not in f"{refused.value} {away.value}"
