@@ -107,7 +107,9 @@ def _ray(path: Path, count: int) -> None:
     from steelyard_ray import RayScorer
 
     ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
-    server = {} if sys.argv[-1] == "--ray" else {"judge": "openai:stub", "base_url": sys.argv[-1]}
+    server: dict[str, Any] = (
+        {} if sys.argv[-1] == "--ray" else {"judge": "openai:stub", "base_url": sys.argv[-1]}
+    )
     one, two = (
         backfilled(path, RayScorer(actors=actors, metrics=["faithfulness"], concurrency=2, **server))[0]
         for actors in (1, 2)

@@ -36,7 +36,7 @@ ROOMS = [
     "collect",
     "view",
 ]
-LAST = ["testing", "cli"]
+LAST = ["testing", "pytest_plugin", "cli"]
 INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry", "steelyard_ray"}
 SHARED = "_internal"
 

@@ -19,10 +19,10 @@ from typing import Final, Protocol
 from steelyard._internal.redact import error_words
 from steelyard.backfill._filter import TurnFilter
 from steelyard.backfill._source import Source
-from steelyard.backfill._stored import StoredResults
+from steelyard.backfill._stored import Judgement, StoredResults
 from steelyard.engine import evaluate_one
 from steelyard.errors import SteelyardError
-from steelyard.metrics import Metric, result_id
+from steelyard.metrics import Metric, made_by
 from steelyard.online import MonitorOptions, Price, key_of, sampling_position, without_content
 from steelyard.record import Record
 from steelyard.scores import Evaluation, Usage
@@ -255,10 +255,10 @@ class Backfill:
 
     def _unknown(self, records: Sequence[Record]) -> Iterator[Task]:
         """The tasks for some turns, without what is known."""
-        ids = {record.id: self._result_ids(record) for record in records}
-        known = self._stored.known([one for named in ids.values() for one in named.values()])
+        known = self._stored.known([record.id for record in records])
         for record in records:
-            left = tuple(name for name, one in ids[record.id].items() if one not in known)
+            wanted = self._judgements(record)
+            left = tuple(one.metric for one in wanted if one not in known)
             if not left:
                 self._counts["known"] += 1
             elif (masked := self._masked(record)) is None:
@@ -266,16 +266,20 @@ class Backfill:
             else:
                 yield Task(masked, left, self._sample)
 
-    def _result_ids(self, record: Record) -> dict[str, str]:
-        """Result id by metric."""
+    def _judgements(self, record: Record) -> list[Judgement]:
+        """What this run would make of a turn."""
         options = self._options
 
-        def of(metric: Metric) -> str:
+        def of(metric: Metric) -> Judgement:
             judge = options.judge or metric.judge
             assert judge is not None  # MonitorOptions has seen to it
-            return result_id(metric, record, judge=judge, embedder=options.embedder, fuse=options.fuse)
+            made = made_by(metric, judge=judge, embedder=options.embedder, fuse=options.fuse)
+            return Judgement(
+                *(record.id, metric.name, metric.options_text, made.judge, made.embedder),
+                *(made.prompt_version, made.metric_version, made.fuse),
+            )
 
-        return {metric.name: of(metric) for metric in options.metrics}
+        return [of(metric) for metric in options.metrics]
 
     def _masked(self, record: Record) -> Record | None:
         """The turn without what nobody may see; None where the mask fails."""

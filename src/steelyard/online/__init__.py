@@ -4,12 +4,14 @@ from steelyard.online._default import default_monitor
 from steelyard.online._masking import without_content
 from steelyard.online._stats import Stats
 from steelyard.online.canaries._options import Canaries, CanaryReading, CanaryState
+from steelyard.online.config._defaults import spool_settings
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._settings import Settings
 from steelyard.online.config._settings import load as load_settings
 from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.monitor import Monitor
-from steelyard.online.queue._protocol import QueueCounts
+from steelyard.online.queue._open import try_queue
+from steelyard.online.queue._protocol import QueueCounts, QueueFailed
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
@@ -30,6 +32,7 @@ __all__ = [
     "MonitorOptions",
     "Price",
     "QueueCounts",
+    "QueueFailed",
     "Rule",
     "Selection",
     "Settings",
@@ -42,5 +45,7 @@ __all__ = [
     "load_settings",
     "key_of",
     "sampling_position",
+    "spool_settings",
+    "try_queue",
     "without_content",
 ]

@@ -35,8 +35,8 @@ def estimate(job: ScoreOptions) -> int:
     """
     console = Console(highlight=False)
     job.judge.check()
-    if job.judge.kind == "local":
-        console.print("The local judge asks nobody: no requests, no tokens, no price.")
+    if job.judge.is_here:
+        console.print("This judge asks nobody: no requests, no tokens, no price.")
         return 0
     bad = BadLines(Console(stderr=True))
     with open_input(job.source) as lines:

@@ -95,7 +95,7 @@ def _price(job: ScoreOptions, tally: Tally) -> str:
     """What the run cost, where tokens of one model were counted and its price is known."""
     usage, judge = tally.sums.usage, job.judge
     several = judge.extractor or judge.embedder
-    if judge.kind == "local" or several or not usage.prompt_tokens or usage.cost is not None:
+    if judge.is_here or several or not usage.prompt_tokens or usage.cost is not None:
         return ""
     dollars, source = price_of(usage, model=judge.chosen_model, base_url=judge.base_url)
     return source if dollars is None else f"about ${dollars:.4f} ({source})"
