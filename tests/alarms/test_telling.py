@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,13 @@ from typer.testing import CliRunner
 
 from alarms.alarm_parts import SHOWS_SOON, START, Ear, listening, scored
 from online.helpers import FAITHFUL, kind_judge, turn
-from steelyard.alarms import Alarm, AlarmSink, AlarmWatcher
+from steelyard.alarms import Alarm, AlarmSink, AlarmWatcher, Follower, smallest_inclusion
 from steelyard.cli._app import build
+from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor, Selection
 from steelyard.questions import Answer, Question, Request, YesNo
+from steelyard.report import open_results
+from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
 
 FALL = [scored(number, 1.0) for number in range(20)] + [scored(number, 0.0) for number in range(20, 60)]
@@ -205,3 +209,33 @@ def test_the_lowest_probability_comes_from_the_selection(tmp_path: Path) -> None
     monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], selection=selection)
     assert sink.watcher.smallest_inclusion == 0.1
     monitor.close()
+
+
+def test_alarms_follow_a_database_that_others_write_to(tmp_path: Path, ear: Ear) -> None:
+    path = str(tmp_path / "steelyard.db")
+    sink = SQLiteSink(path)
+    asyncio.run(sink.write([scored(1_000 + number, 1.0) for number in range(5)]))
+    results = open_results(path)
+    assert smallest_inclusion(results) == 1.0
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
+    follower = Follower(watcher, results, pause=0.01)
+    assert follower.step() == 0  # what was there before is not told of
+    asyncio.run(sink.write(FALL))
+    assert follower.step() == len(FALL)
+    assert follower.step() == 0
+    again = Follower(watcher_of(tmp_path, f"webhook:{ear.url}"), open_results(path), pause=0.01)
+    again.start()
+    assert ear.came.acquire(timeout=SHOWS_SOON)
+    again.close()
+    follower.close()
+    asyncio.run(sink.aclose())
+    assert len(ear.heard) == 1
+
+
+def test_serving_alarms_without_any_says_how_to_write_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(SQLiteSink("steelyard.db").write([scored(1, 1.0)]))
+    with pytest.raises(ConfigurationError, match="docs/alarms.md"):
+        CliRunner().invoke(build(), ["serve", "--alarms"], catch_exceptions=False)

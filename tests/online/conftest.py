@@ -1,4 +1,4 @@
-"""Every test of the room holds every Monitor that it made against law 2, when it is over."""
+"""Every test of the room holds every Monitor that it made against law 2; servers that tests share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from online.helpers import check_law
+from online.servers import NatsServer
 from steelyard.online import Monitor
 
 
@@ -29,3 +30,10 @@ def the_equations_hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for alive in made:
         if (monitor := alive()) is not None:
             check_law(monitor.stats())
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    server = NatsServer(tmp_path_factory.mktemp("nats")).start()
+    yield server
+    server.stop()

@@ -27,7 +27,7 @@ from steelyard.record import Record
 """
 
 
-def run(script: str, *, seconds: float = 40) -> tuple[int, str, float]:
+def run(script: str, *, seconds: float = 100) -> tuple[int, str, float]:
     """Run a script in a new interpreter: its exit code, its output, how long it took."""
     started = time.monotonic()
     done = subprocess.run(

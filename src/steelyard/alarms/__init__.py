@@ -8,6 +8,7 @@ when the scores have recovered. What it knows survives a restart.
 
 from steelyard.alarms._alarm import Alarm, alarms_from
 from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
+from steelyard.alarms._follow import Follower, WrittenResults, smallest_inclusion
 from steelyard.alarms._sink import AlarmSink
 from steelyard.alarms._watcher import DEFAULT_FILE, AlarmStatus, AlarmWatcher
 
@@ -18,7 +19,10 @@ __all__ = [
     "AlarmSink",
     "AlarmStatus",
     "AlarmWatcher",
+    "Follower",
     "Range",
     "WorstTurn",
+    "WrittenResults",
     "alarms_from",
+    "smallest_inclusion",
 ]

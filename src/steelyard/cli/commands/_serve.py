@@ -28,6 +28,9 @@ def serve(
     collect: Annotated[
         bool, typer.Option("--collect", help="Take spans too, as `steelyard collect` does.")
     ] = False,
+    alarms: Annotated[
+        bool, typer.Option("--alarms", help="Tell of falls, by the alarms of steelyard.toml.")
+    ] = False,
 ) -> None:
     """Show the results in a browser: figures, turns, claims with their evidence, labels.
 
@@ -47,7 +50,10 @@ def serve(
         import uvicorn
     except ImportError:
         raise MissingDependency("uvicorn", extra="serve") from None
-    with _collecting(host) if collect else nullcontext(None) as endpoint:
+    with (
+        _collecting(host) if collect else nullcontext(None) as endpoint,
+        _following(db) if alarms else nullcontext(),
+    ):
         from steelyard.view import app
 
         pages = app(db, token=token, read_only=read_only)
@@ -73,6 +79,28 @@ def _collecting(host: str) -> Iterator[ASGIApp]:
                 sink.open()
         obey_once()
         yield app(collector, token=token)
+
+
+@contextmanager
+def _following(db: str) -> Iterator[None]:
+    """The alarms of `steelyard.toml` over what is written to the results, while this server runs."""
+    from steelyard.alarms import AlarmWatcher, Follower, alarms_from, smallest_inclusion
+    from steelyard.online import load_settings
+    from steelyard.report import open_results
+
+    settings = load_settings().settings
+    if not settings.alarm:
+        raise ConfigurationError("--alarms: there is no [[alarm]] in steelyard.toml; see docs/alarms.md")
+    results = open_results(db)
+    watcher = AlarmWatcher(
+        alarms_from(settings.alarm), file=settings.alarm_file, smallest_inclusion=smallest_inclusion(results)
+    )
+    follower = Follower(watcher, results)
+    follower.start()
+    try:
+        yield
+    finally:
+        follower.close()
 
 
 def _beside(pages: ASGIApp, endpoint: ASGIApp) -> ASGIApp:
