@@ -32,13 +32,13 @@ CLAIMS = {"claims": ["Paris is the capital of France.", "Paris lies on the Seine
 def judging(messages: list[Any]) -> AIMessage:
     """A model that knows only what the first context says."""
     asked = messages[-1].content
-    keys = re.findall(r"^(q\d+): ", asked, re.MULTILINE)
+    keys = re.findall(r"^([qs]\d+): ", asked, re.MULTILINE)
     if "List the factual claims" in asked:
         answers: dict[str, Any] = dict.fromkeys(keys, CLAIMS)
     else:
         answers = {
             key: {"reason": "as read", "context": 0, "verdict": "capital" in line}
-            for key, line in re.findall(r"^(q\d+): (.*)$", asked, re.MULTILINE)
+            for key, line in re.findall(r"^([qs]\d+): (.*)$", asked, re.MULTILINE)
         }
     usage = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
     return AIMessage(f"```json\n{json.dumps(answers)}\n```", usage_metadata=usage)

@@ -31,7 +31,7 @@ CLAIMS = {"claims": ["Paris is the capital of France.", "Paris lies on the Seine
 
 def judging(prompt: str) -> str:
     """A model that knows only what the first context says."""
-    lines = re.findall(r"^(q\d+): (.*)$", prompt, re.MULTILINE)
+    lines = re.findall(r"^([qs]\d+): (.*)$", prompt, re.MULTILINE)
     if "List the factual claims" in prompt:
         answers: dict[str, Any] = {key: CLAIMS for key, _ in lines}
     else:

@@ -46,7 +46,8 @@ def clean_score(score: Score) -> Score:
         calibration=_optional(score.calibration),
         provenance=score.provenance if isinstance(score.provenance, Provenance) else None,
         also_seen={
-            text_of(kind): tuple(map(text_of, _items(parts))) for kind, parts in dict(score.also_seen).items()
+            text_of(kind): tuple(map(text_of, _items(parts)))
+            for kind, parts in (score.also_seen.items() if isinstance(score.also_seen, Mapping) else ())
         },
         left_out=int(number(score.left_out) or 0),
         id=text_of(score.id),

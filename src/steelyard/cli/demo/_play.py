@@ -211,6 +211,7 @@ def _next(database: str, model: str | None) -> list[tuple[str, str]]:
     file = "" if database == "steelyard.db" else f" --db {database}"
     steps = [
         (f"steelyard report --tag inventing{file}", "the scores of chain B again"),
+        ("steelyard judge check", "how far to trust the judge"),
         ("steelyard score FILE.jsonl", "answers of your own"),
     ]
     if model is None:

@@ -25,7 +25,10 @@ def entities(sentence: str, proper: Callable[[str], bool]) -> list[str]:
         sentence: One sentence.
         proper: Whether a capitalised word that opens a sentence is a name.
     """
-    return [sentence[start:end] for start, end in _spans(sentence, located(sentence, proper=proper))]
+    return [
+        sentence[start:end]
+        for start, end in _spans(sentence, located(sentence, proper=proper, measured=False))
+    ]
 
 
 def _spans(text: str, found: list[Located]) -> list[tuple[int, int]]:

@@ -63,12 +63,15 @@ def words(text: str, *, proper: Callable[[str], bool] = lambda word: False) -> l
     return [word for word, _, _ in located(text, proper=proper)]
 
 
-def located(text: str, *, proper: Callable[[str], bool] = lambda word: False) -> list[Located]:
+def located(
+    text: str, *, proper: Callable[[str], bool] = lambda word: False, measured: bool = True
+) -> list[Located]:
     """The words of a sentence and where they stand.
 
     Args:
         text: A sentence: names are told from capitals, and the first word's capital says nothing by itself.
         proper: Whether a capitalised word that opens a sentence is a name.
+        measured: Whether quantities, fractions and dates each become one number.
     """
     found: list[Located] = []
     for match in _WORD.finditer(text, _after_marker(text)):
@@ -85,7 +88,7 @@ def located(text: str, *, proper: Callable[[str], bool] = lambda word: False) ->
         ):
             continue
         found.extend([(word, start, end) for word in read])
-    return in_measures(text, found)
+    return in_measures(text, found) if measured else found
 
 
 _MARKER = re.compile(r"\s*\(?\d{1,2}[.)]\s+(?=\S)")

@@ -6,6 +6,7 @@ where both say something to the point. All of them are rules of language; none l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ def _closest(clause: Sequence[Word], lines: Sequence[Line], kind: str) -> list[S
     if not total:
         return []
     scored = [
-        (sum(weights[word] for word in weights.keys() & {other.stem for other in part}) / total, part)
+        (math.fsum(weights[word] for word in weights.keys() & {w.stem for w in part}) / total, part)
         for line in lines
         for part in line.clauses
     ]
@@ -264,7 +265,7 @@ def _other_quantity(claim: Line, lines: Sequence[Line]) -> Turn | None:
     near = _nearest(claim, lines)
     if near is None:
         return None
-    ours, theirs = ({word.surface.casefold() for word in line.words} for line in (claim, near))
+    ours, theirs = ({word.surface.casefold() for word in words} for words in (claim.words, near))
     if (
         ours & _ALL
         and not theirs & (_ALL | {"any", "no", "none"})
@@ -280,13 +281,17 @@ def _other_quantity(claim: Line, lines: Sequence[Line]) -> Turn | None:
     return None
 
 
-def _nearest(claim: Line, lines: Sequence[Line]) -> Line | None:
-    """The sentence that has most of a claim's telling words, if it has half of them."""
+def _nearest(claim: Line, lines: Sequence[Line]) -> Sequence[Word] | None:
+    """The clause that has most of a claim's telling words, or else the sentence, if it has half of them."""
     wanted = _telling(claim.words)
     if not wanted or not lines:
         return None
-    best = max(lines, key=lambda line: len(wanted & line.stems))
-    return best if len(wanted & best.stems) * 2 >= len(wanted) else None
+    parts = [part for line in lines for part in line.clauses]
+    for pool in (parts, [line.words for line in lines]):
+        best = max(pool, key=lambda words: len(wanted & {word.stem for word in words}), default=[])
+        if len(wanted & {word.stem for word in best}) * 2 >= len(wanted):
+            return best
+    return None
 
 
 # What is added.

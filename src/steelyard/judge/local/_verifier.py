@@ -7,6 +7,7 @@ next.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 
@@ -20,9 +21,11 @@ VERSION = "2"
 
 SPAN = 3
 """Sentences in a window."""
-ENOUGH = 0.72
+ENOUGH = 0.66
 """Score from which a claim is supported. Sentences of people's judgements (the development sets of
 docs/judges.md) are supported more often than not from about here."""
+_CLOSE = 0.6
+"""Share of a claim that a sentence must have before a negation in one of the two counts."""
 _FORBIDDEN = 0.45
 """Least probability of a claim whose words are there while something forbids a yes."""
 OVERLAP = 0.5
@@ -72,6 +75,7 @@ class Penalties:
         return (
             0.15 * bool(self.missing_numbers)
             + 0.15 * bool(self.missing_names)
+            + 0.10 * self.negation_flip
             + 0.10 * bool(self.antonym_flip)
         )
 
@@ -229,7 +233,7 @@ def _best(
         hits = [wanted & line.stems for line in text.lines]
         for first in range(max(1, len(hits) - SPAN + 1) if any(hits) else 0):
             found = frozenset[str]().union(*hits[first : first + SPAN])
-            score = sum([weights[stem] for stem in found])
+            score = math.fsum([weights[stem] for stem in found])  # the same in whatever order a set has
             if score > most:
                 most, equals = score, []
             if score == most > 0:
@@ -375,10 +379,8 @@ def _negation_flip(claim: Line, lines: Sequence[Line], weights: dict[str, float]
     "the mill was flooded, but the church was not" that is the church.
     """
     total = sum(weights.values())
-    if _share(weights, frozenset[str]().union(*(line.stems for line in lines)), total) < OVERLAP:
-        return False
-    least = max(_share(weights, line.stems, total) for line in lines) / 2
-    parts = [part for line in lines if _share(weights, line.stems, total) >= least for part in line.clauses]
+    close = [line for line in lines if _share(weights, line.stems, total) >= _CLOSE]
+    parts = [part for line in close for part in line.clauses]
     denied = _stems_of(part for part in parts if negates(part))
     stated = _stems_of(part for part in parts if not negates(part))
     for clause in claim.clauses:

@@ -1,0 +1,163 @@
+"""The rules of language that the local judge knows, each on a claim that follows and one that does not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+
+from steelyard.judge import LocalJudge
+from steelyard.questions import Answer, Noncommittal, Request, Supported, View, YesNo
+from steelyard.record import Context
+from steelyard.text import affirms, evades, is_polar, statements, states, unhedged
+
+DEPOT = (
+    "The depot at Harrow stores 40 kg of copper and 12 km of cable. It was opened on 3 May 1931. "
+    "The tunnel is 5000 m long and lies at -5 metres. In winter it is heated to 18 degrees Celsius."
+)
+GARDEN = (
+    "The roses in the garden were planted by Edith Lowe, and the ponds were dug by Martin Shaw. "
+    "Cats may enter the orchard but not the glasshouse. All the benches were painted in 1988, and some of "
+    "the paths were repaired in 1995. Because frost had killed the vines, the terrace was closed. "
+    "The fountain was built before the gate was moved."
+)
+
+
+def ask(claim: str, *texts: str, question: str = "") -> YesNo:
+    view = View(question=question or None, contexts=tuple(Context(text=text) for text in texts))
+    asked = Request(view=view, questions={"s1": Supported(claim=claim)})
+    answer: Answer = asyncio.run(LocalJudge().answer(asked)).answers["s1"]
+    assert isinstance(answer, YesNo)
+    assert answer.probability is not None
+    assert answer.value == (answer.probability >= 0.5)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "text"),
+    [
+        ("The tunnel is 5000 metres long.", "The tunnel is 5000 feet long.", DEPOT),
+        ("The tunnel is 5 kilometres long.", "The tunnel is 50 kilometres long.", DEPOT),
+        (
+            "The depot stores forty kilograms of copper.",
+            "The depot stores forty-two kilograms of copper.",
+            DEPOT,
+        ),
+        ("The depot was opened on May 3, 1931.", "The depot was opened on 3 March 1931.", DEPOT),
+        ("It was opened on 1931-05-03.", "It was opened on 1931-03-05.", DEPOT),
+        ("The tunnel lies at -5 metres.", "The tunnel lies at 5 metres.", DEPOT),
+        ("In winter it is heated to 18 °C.", "In winter it is heated to 18 °F.", DEPOT),
+        ("The ponds were dug by Martin Shaw.", "The ponds were dug by Edith Lowe.", GARDEN),
+        ("Cats may not enter the glasshouse.", "Cats may enter the glasshouse.", GARDEN),
+        ("All the benches were painted in 1988.", "All the paths were repaired in 1995.", GARDEN),
+        ("The benches were painted in 1988.", "The benches were painted in 1995.", GARDEN),
+        (
+            "The terrace was closed because frost had killed the vines.",
+            "The terrace was closed because the owner had sold it.",
+            GARDEN,
+        ),
+        (
+            "The fountain was built before the gate was moved.",
+            "The fountain was built after the gate was moved.",
+            GARDEN,
+        ),
+        (
+            "As far as I can tell, the ponds were dug by Martin Shaw.",
+            "As far as I can tell, the ponds were dug by Edith Lowe.",
+            GARDEN,
+        ),
+        ("Das Tor ist nicht verschlossen.", "Das Tor ist verschlossen.", "Das Tor ist nicht verschlossen."),
+        ("La porte n'est pas ouverte.", "La porte est ouverte.", "La porte n'est pas ouverte."),
+        ("El museo no abre los martes.", "El museo abre los martes.", "El museo no abre los martes."),
+        ("工厂不生产红茶。", "工厂生产红茶。", "工厂不生产红茶。"),
+    ],
+)
+def test_a_claim_that_follows_and_its_twin_that_does_not(true: str, false: str, text: str) -> None:
+    assert ask(true, text).value
+    assert not ask(false, text).value
+
+
+def test_a_row_of_a_table_is_read_by_itself() -> None:
+    table = "| Town | Station | Height |\n|---|---|---|\n| Arlen | yes | 410 |\n| Bremm | no | 85 |"
+    assert "another row" in ask("Bremm lies at 410.", table).reason
+
+
+def test_the_number_of_a_list_item_is_not_a_number_of_the_claim() -> None:
+    assert ask("1. The tunnel is 5000 metres long.", DEPOT).value
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "follows"),
+    [
+        ("Were the ponds dug by Martin Shaw?", "Yes.", True),
+        ("Were the ponds dug by Martin Shaw?", "No.", False),
+        ("May cats enter the glasshouse?", "No, they may not.", True),
+        ("May cats enter the glasshouse?", "Yes, they may.", False),
+    ],
+)
+def test_a_bare_reply_is_judged_by_what_was_asked(question: str, reply: str, follows: bool) -> None:
+    assert ask(reply, GARDEN, question=question).value == follows
+    assert [one.text for one in statements(reply, question)] == [reply]
+    assert statements(reply, "What is there to see?") == []
+
+
+def test_what_stands_behind_a_hedge_is_a_statement() -> None:
+    hedged = "I do not know much about it, but it was opened in 1931."
+    assert states(hedged)
+    assert not evades(hedged)
+    assert unhedged(hedged) == "it was opened in 1931."
+    assert unhedged("The depot: it stores 40 kg.") == "The depot: it stores 40 kg."
+    assert evades("I do not know, but please ask someone else.")
+
+
+def test_polar_questions_and_replies_to_them() -> None:
+    assert is_polar("Is it open?")
+    assert not is_polar("How many are open?")
+    assert (affirms("Yes, it is."), affirms("Nein."), affirms("Yes, it opened in 1931.")) == (
+        True,
+        False,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "answer", ["...", "-", "N/A", "It depends on many things.", "Das weiß ich leider nicht."]
+)
+def test_an_answer_that_says_nothing_evades(answer: str) -> None:
+    asked = Request(view=View(question="When?", answer=answer), questions={"q1": Noncommittal()})
+    found = asyncio.run(LocalJudge().answer(asked)).answers["q1"]
+    assert isinstance(found, YesNo)
+    assert found.value
+
+
+_PROBABILITIES = """
+import asyncio
+from steelyard.judge import LocalJudge
+from steelyard.probing import load_probes
+from steelyard.questions import Request, Supported, View
+from steelyard.record import Context
+
+async def main():
+    for probe in load_probes().probes[::9]:
+        view = View(question=probe.question, contexts=tuple(Context(text=text) for text in probe.contexts))
+        reply = await LocalJudge().answer(Request(view=view, questions={"s1": Supported(claim=probe.claim)}))
+        print(reply.answers["s1"].probability)
+
+asyncio.run(main())
+"""
+
+
+def test_probabilities_do_not_depend_on_the_order_of_sets() -> None:
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", _PROBABILITIES],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1] != b""
