@@ -37,7 +37,7 @@ ROOMS = [
     "view",
 ]
 LAST = ["testing", "pytest_plugin", "cli"]
-INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry"}
+INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry", "steelyard_ray"}
 SHARED = "_internal"
 
 

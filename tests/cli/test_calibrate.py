@@ -12,9 +12,9 @@ import pytest
 from cli.running import Steelyard
 from steelyard.calibration import Calibration
 from steelyard.record import Context, Record, TraceRef
+from steelyard.report import Label, open_labels
 from steelyard.scores import Evaluation, Provenance, Score, Verdict
 from steelyard.sinks import SQLiteSink
-from steelyard.view import Label, LabelStore
 
 
 def made(number: int, value: float) -> Evaluation:
@@ -87,7 +87,7 @@ def test_labels_are_stored_as_they_are_given(
     assert done.status == 0 and "stored 2 labels" in done.out
     assert "please answer with one of g, b, s" in done.out
     assert "\x1b" not in done.out
-    assert [(one.record_id, one.value, one.who) for one in LabelStore(str(db))] == [
+    assert [(one.record_id, one.value, one.who) for one in open_labels(str(db))] == [
         (first, "good", "ada"),
         (second, "bad", "ada"),
     ]
@@ -111,7 +111,7 @@ def test_claims_of_a_metric_are_labelled_one_by_one(
     db, _ = written(tmp_path, 5)
     answers(monkeypatch, "y", "n", "q")
     assert "stored 2 labels" in steelyard("label", "--db", db, "-m", "faithfulness").out
-    found = list(LabelStore(str(db)))
+    found = list(open_labels(str(db)))
     assert [(one.metric, one.claim, one.value) for one in found] == [
         ("faithfulness", 0, "supported"),
         ("faithfulness", 1, "not_supported"),
@@ -126,7 +126,7 @@ def test_a_metric_that_is_not_there_is_named(steelyard: Steelyard, tmp_path: Pat
 
 def test_a_calibration_is_made_and_said(steelyard: Steelyard, tmp_path: Path) -> None:
     db, good = written(tmp_path)
-    LabelStore(str(db)).put(labels(good))
+    open_labels(str(db)).put(labels(good))
     out = tmp_path / "c.json"
     done = steelyard("calibrate", "--db", db, "--out", out)
     assert done.status == 0, done.err
@@ -153,7 +153,7 @@ def test_nothing_is_calibrated_silently(
     count: int, kind: bool | None, cause: str, steelyard: Steelyard, tmp_path: Path
 ) -> None:
     db, good = written(tmp_path)
-    LabelStore(str(db)).put(labels([one if kind is None else kind for one in good[:count]]))
+    open_labels(str(db)).put(labels([one if kind is None else kind for one in good[:count]]))
     out = tmp_path / "c.json"
     done = steelyard("calibrate", "--db", db, "--out", out)
     assert done.status == 1 and cause in done.out and "Nothing was calibrated" in done.out
@@ -162,7 +162,7 @@ def test_nothing_is_calibrated_silently(
 
 def test_contradicting_labels_are_named(steelyard: Steelyard, tmp_path: Path) -> None:
     db, good = written(tmp_path)
-    LabelStore(str(db)).put([*labels(good), *labels([not one for one in good[:2]], "bo")])
+    open_labels(str(db)).put([*labels(good), *labels([not one for one in good[:2]], "bo")])
     done = steelyard("calibrate", "--db", db, "--dry-run")
     assert "2 turns on which as many people say good as bad" in done.out
     assert "r0" in done.out and "r1" in done.out

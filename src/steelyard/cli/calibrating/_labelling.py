@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 from steelyard.calibration import Judged, judged_scores, next_to_label
 from steelyard.cli._words import amount, counted, printable, shorten
 from steelyard.cli.calibrating._material import Sources
 from steelyard.errors import ConfigurationError
+from steelyard.report import Label, LabelValue, open_labels, open_results
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import connect_readonly, evaluation_of
-from steelyard.view import Label, LabelStore, LabelValue
 
 _ANSWER = 3_000
 _CONTEXT = 1_200
@@ -54,7 +54,7 @@ def waiting(sources: Sources, *, of_claims: bool, limit: int) -> Waiting:
     metric = max(by_metric, key=lambda name: (len(by_metric[name]), name == "faithfulness"))
     known = {
         label.record_id
-        for label in LabelStore(sources.db)
+        for label in open_labels(sources.db)
         if (label.metric == metric if of_claims else label.metric is None)
     }
     turns = next_to_label(by_metric[metric].values(), known, limit=limit)
@@ -66,7 +66,7 @@ class Labelling:
     """One sitting."""
 
     db: str
-    """The results file."""
+    """The results."""
     who: str
     """Who labels."""
     say: Say
@@ -84,18 +84,15 @@ class Labelling:
             self._show(evaluation, f"{place} of {len(turns)}")
             try:
                 for label in self._of_claims(evaluation, metric) if metric else self._of_turn(evaluation):
-                    LabelStore(self.db).put([label])
+                    open_labels(self.db).put([label])
                     count += 1
             except _Quit:
                 return count
         return count
 
     def _evaluation(self, record_id: str) -> Evaluation | None:
-        connection = connect_readonly(self.db)
-        try:
-            return evaluation_of(connection, record_id)
-        finally:
-            connection.close()
+        with closing(open_results(self.db)) as results:
+            return results.evaluation(record_id)
 
     def _show(self, evaluation: Evaluation, place: str) -> None:
         record = evaluation.record
