@@ -28,14 +28,16 @@ PASSAGES = [
     )
     for n, subject in enumerate(SUBJECTS)
 ]
-_BLOCK = re.compile(r"<<<\w+ (c\d+) (?:passage|question)[^\n]*\n(.*?)\n\w+>>>", re.DOTALL)
+_BLOCK = re.compile(
+    r"^(?:<<<)?([0-9a-f]{6,}) (c\d+) (?:passage|question)[^\n]*\n(.*?)\n(?=\1)", re.DOTALL | re.MULTILINE
+)
 
 
 def blocks(request: Received) -> dict[str, list[str]]:
     """The texts of each key, whatever stands between the delimiters."""
     found: dict[str, list[str]] = {}
     text = request.body["messages"][1]["content"]
-    for key, body in _BLOCK.findall(text):
+    for _, key, body in _BLOCK.findall(text):
         found.setdefault(key, []).append(body)
     return found
 
