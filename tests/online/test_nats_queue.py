@@ -83,6 +83,12 @@ def until(ready: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def halt(server: NatsServer) -> None:
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+
+
 async def on_server(url: str, do: Callable[[JetStreamContext], Awaitable[object]]) -> None:
     """What an operator does to the streams."""
     client = await nats.connect(url.partition("?")[0])
@@ -299,8 +305,7 @@ def test_a_server_that_hangs_is_waited_for_and_takes_nothing_twice(
         queue = queue_at(own_server.queue(), patience=30)
         await queue.open()
         assert own_server.process is not None
-        own_server.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, own_server.process.pid, os.WSTOPPED)
+        halt(own_server)
         putting = asyncio.create_task(queue.put([selected("a"), selected("b")]))
         done, _ = await asyncio.wait([putting], timeout=1)
         assert not done
