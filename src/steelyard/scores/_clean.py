@@ -46,8 +46,7 @@ def clean_score(score: Score) -> Score:
         calibration=_optional(score.calibration),
         provenance=score.provenance if isinstance(score.provenance, Provenance) else None,
         also_seen={
-            text_of(kind): tuple(map(text_of, _items(parts)))
-            for kind, parts in (score.also_seen.items() if isinstance(score.also_seen, Mapping) else ())
+            kind: tuple(map(text_of, _items(parts))) for kind, parts in _notes(score.also_seen).items()
         },
         left_out=int(number(score.left_out) or 0),
         id=text_of(score.id),
