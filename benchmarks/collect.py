@@ -2,9 +2,9 @@
 
     python benchmarks/collect.py [TURNS] [ENDPOINTS]
 
-Each turn has 10 spans: 4 of a RAG chain with 3 passages of 600 characters, 6 of HTTP and database clients. They
-are sent as the Python exporter sends them, 512 spans a request in protobuf, over 4 connections to each endpoint;
-every turn lies in one request or in two. Turns are only stored (`--no-judge`).
+Each turn has 10 spans: 4 of a RAG chain with 3 passages of 600 characters, 6 of HTTP and database clients.
+They are sent as the Python exporter sends them, 512 spans a request in protobuf, over 4 connections to each
+endpoint; a turn lies in one request or in two. Turns are only stored (`--no-judge`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def _span(request: ExportTraceServiceRequest, trace_id: bytes, number: int, plac
 
 
 @contextlib.contextmanager
-def endpoint(folder: Path, name: str):  # type: ignore[no-untyped-def]
+def endpoint(folder: Path, name: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """One endpoint with a journal of its own."""
     line = [*_COMMAND, "--port", "0", "--quiet", "2", "--journal", f"{name}.spans"]
     with subprocess.Popen(line, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
@@ -107,24 +108,22 @@ def send(ports: list[int], bodies: list[bytes]) -> int:
 
 
 def main() -> None:
+    """Measure, then kill."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    bodies = requests(turns)
+    bodies, spans = requests(turns), turns * 10
     with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
         folder = Path(place)
         running = [stack.enter_context(endpoint(folder, f"e{n}")) for n in range(count)]
         started = time.perf_counter()
-        sent = send([port for _, port in running], bodies)
+        assert send([port for _, port in running], bodies) == len(bodies)
         taken = time.perf_counter() - started
-        print(
-            f"{count} endpoint(s): {turns * 10:,} spans acknowledged in {taken:.1f} s: {turns * 10 / taken:,.0f}/s"
-        )
-        assert sent == len(bodies)
-        while count == 1 and stored(folder) < turns:
-            time.sleep(0.1)
+        print(f"{count} endpoint(s): {spans:,} spans acknowledged in {taken:.1f} s: {spans / taken:,.0f}/s")
         if count == 1:
+            while stored(folder) < turns:
+                time.sleep(0.1)
             whole = time.perf_counter() - started
-            print(f"all {turns:,} turns in the spool after {whole:.1f} s: {turns * 10 / whole:,.0f} spans/s")
+            print(f"all {turns:,} turns in the spool after {whole:.1f} s: {spans / whole:,.0f} spans/s")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         with endpoint(folder, "e0") as (process, port):
@@ -135,9 +134,8 @@ def main() -> None:
             deadline = time.monotonic() + 300
             while stored(folder) < turns and time.monotonic() < deadline:
                 time.sleep(0.2)
-        print(
-            f"killed right after the last 200: {before:,} turns were stored, after a restart {stored(folder):,} of {turns:,}"
-        )
+        after = stored(folder)
+        print(f"killed after the last 200: {before:,} turns stored; after a restart {after:,} of {turns:,}")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import argparse
 from collections.abc import Sequence
 from itertools import islice
 
+from steelyard.backfill import read_records
 from steelyard.cli.scoring._dry_run import DryRunJudge
-from steelyard.cli.scoring._input import open_input, read_records
+from steelyard.cli.scoring._input import open_input
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._score_file import suite_of
 from steelyard.engine import evaluate

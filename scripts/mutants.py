@@ -65,8 +65,8 @@ def main() -> int:
     options = parser.parse_args()
     mutants = [m for m in load(ROOT / "tests" / "mutants") if options.only in m.promise + m.file]
     with copies(options.jobs) as free, ThreadPoolExecutor(options.jobs) as pool:
-        if not unbroken_passes(mutants, free):
-            print("the tests fail on the unbroken code; mend that first")
+        if problem := fails_unbroken(mutants, free):
+            print(f"the tests fail on the unbroken code; mend that first\n{problem}")
             return 2
         outcomes = list(pool.map(lambda mutant: tried(mutant, free), mutants))
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
@@ -92,11 +92,15 @@ def copies(number: int) -> Iterator[SimpleQueue[Path]]:
         yield free
 
 
-def unbroken_passes(mutants: list[Mutant], free: SimpleQueue[Path]) -> bool:
-    """Whether every test that is to notice something passes while nothing is broken."""
+def fails_unbroken(mutants: list[Mutant], free: SimpleQueue[Path]) -> str:
+    """What pytest says where a test that is to notice something fails while nothing is broken."""
     place = free.get()
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    files = {test for test in tests if "::" not in test}
     try:
-        return not tests_fail(sorted({test for mutant in mutants for test in mutant.tests}), place)
+        return failure(
+            [test for test in tests if test in files or test.partition("::")[0] not in files], place
+        )
     finally:
         free.put(place)
 
@@ -120,13 +124,13 @@ def run(mutant: Mutant, place: Path) -> Outcome:
         return "stale"
     path.write_text(whole.replace(mutant.find, mutant.replace), encoding="utf-8")
     try:
-        return "killed" if tests_fail(mutant.tests, place) else "argued" if mutant.survives else "survived"
+        return "killed" if failure(mutant.tests, place) else "argued" if mutant.survives else "survived"
     finally:
         path.write_text(whole, encoding="utf-8")
 
 
-def tests_fail(tests: list[str], place: Path) -> bool:
-    """Whether pytest fails; a run that takes too long has noticed as well."""
+def failure(tests: list[str], place: Path) -> str:
+    """How pytest ends where it fails; a run that takes too long has noticed as well."""
     sources = [place / "src", *sorted(place.glob("integrations/*/src"))]
     environment = {
         **os.environ,
@@ -139,10 +143,10 @@ def tests_fail(tests: list[str], place: Path) -> bool:
             command, cwd=place, env=environment, capture_output=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        return True
+        return f"pytest took longer than {SECONDS:g} s"
     if ran.returncode not in (0, 1):
         raise RuntimeError(f"pytest could not run {tests}: {ran.stdout.decode()[-2000:]}")
-    return ran.returncode == 1
+    return ran.stdout.decode()[-3000:] if ran.returncode else ""
 
 
 if __name__ == "__main__":

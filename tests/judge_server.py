@@ -79,8 +79,8 @@ class Fault:
 
 
 def keyed(text: str) -> dict[str, str]:
-    """`q1: ...` and `q1|q2: ...` lines of a prompt, by key."""
-    lines = re.findall(r"(?m)^(q\d+(?:\|q\d+)*): (.*)$", text)
+    """`q1: ...`, `c2: ...` and `s1a|s1b: ...` lines of a prompt, by key."""
+    lines = re.findall(r"(?m)^([qcs]\d+\w*(?:\|[qcs]\d+\w*)*): (.*)$", text)
     return {key: line for keys, line in lines for key in keys.split("|")}
 
 

@@ -36,8 +36,8 @@ ROOMS = [
     "collect",
     "view",
 ]
-LAST = ["testing", "cli"]
-INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry"}
+LAST = ["testing", "pytest_plugin", "cli"]
+INTEGRATIONS = {"steelyard_langchain", "steelyard_llamaindex", "steelyard_opentelemetry", "steelyard_ray"}
 SHARED = "_internal"
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from calibration.pairs import drawn, evaluation
 from steelyard.calibration import Fit, Judged, Labelled, Refusal, assess, collect, corrected, next_to_label
+from steelyard.report import Label
 from steelyard.stats import corrected_mean
-from steelyard.view import Label
 
 
 def pick(judged: list[Judged], how: str, seed: int) -> list[Judged]:

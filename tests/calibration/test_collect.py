@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from calibration.pairs import evaluation
 from steelyard.calibration import Material, collect
+from steelyard.report import Label, LabelValue
 from steelyard.scores import Evaluation
-from steelyard.view import Label, LabelValue
 
 
 def label(

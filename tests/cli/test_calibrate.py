@@ -12,9 +12,9 @@ import pytest
 from cli.running import Steelyard
 from steelyard.calibration import Calibration
 from steelyard.record import Context, Record, TraceRef
+from steelyard.report import Label, open_labels
 from steelyard.scores import Evaluation, Provenance, Score, Verdict
 from steelyard.sinks import SQLiteSink
-from steelyard.view import Label, open_labels
 
 
 def made(number: int, value: float) -> Evaluation:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steelyard.cli.scoring._input import read_record, read_records
+from steelyard.backfill import read_record, read_records
 from steelyard.errors import InvalidRecord
 from steelyard.record import Context, Record, clean, record_to_dict
 

@@ -109,3 +109,26 @@ def test_wrong_options_are_named(steelyard: Steelyard, options: tuple[str, ...],
     outcome = steelyard("judge", "check", *options)
     assert outcome.status == 2
     assert told in outcome.err
+
+
+def test_a_pair_model_is_checked_without_a_price(steelyard: Steelyard, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    from judge.pair.models import write_pair
+
+    folder = write_pair(tmp_path / "model")
+    done = steelyard("judge", "check", "--judge", f"pair:{folder}", "--json")
+    assert done.status == 0, done.err
+    found = json.loads(done.out)
+    assert found["judge"].startswith("pair:onnx/model.onnx:") and found["price"] is None
+    (tmp_path / "no.onnx").write_text("text")
+    failed = steelyard("judge", "check", "--judge", f"pair:{tmp_path / 'no.onnx'}")
+    assert failed.status == 2 and "no.onnx" in failed.err
+
+
+def test_a_server_of_typed_decisions_is_planned_and_needs_its_address(steelyard: Steelyard) -> None:
+    address = "http://127.0.0.1:1/v1"
+    planned = steelyard("judge", "check", "--judge", "systemone:jev", "--base-url", address)
+    assert planned.status == 2 and "nothing was sent" in planned.err
+    failed = steelyard("judge", "check", "--judge", "systemone:jev")
+    assert failed.status == 2 and "--base-url" in failed.err

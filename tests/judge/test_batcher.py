@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -26,12 +27,14 @@ from steelyard.questions import (
     Question,
     QuestionBatcher,
     Rating,
+    Relevant,
     Request,
     Supported,
     Texts,
     Useful,
     Vector,
     YesNo,
+    keyed,
     require,
 )
 from steelyard.record import Context, Record
@@ -76,9 +79,10 @@ def deep(record: Record) -> MetricRun:
 
 
 def embeds(record: Record) -> MetricRun:
-    """Three rounds, the last one by the embedder."""
-    (questions,) = require((yield [GeneratedQuestions(count=3)]), Texts)
-    require((yield [Noncommittal()]), YesNo)
+    """Two rounds, the last one by the embedder."""
+    written, evades = yield [GeneratedQuestions(count=3), Noncommittal()]
+    (questions,) = require([written], Texts)
+    require([evades], YesNo)
     vectors = require((yield [Embed(text=text) for text in questions.items]), Vector)
     return scored("embeds", float(len(vectors)))
 
@@ -131,7 +135,9 @@ def test_metrics_of_different_depth_share_trips() -> None:
     # Claims need the question and Questions must not see it; then all verdicts at once; then the vectors.
     first, second, third, fourth = server.received
     assert sorted([parts(first.text) >= {"question"}, parts(second.text) >= {"question"}]) == [False, True]
-    assert [len(third.questions), parts(third.text)] == [6, {"question", "contexts", "answer"}]
+    # Whether the answer evades goes along with the claims, which see the same.
+    assert sorted([len(first.questions), len(second.questions)]) == [1, 2]
+    assert [len(third.questions), parts(third.text)] == [5, {"question", "contexts", "answer"}]
     assert fourth.path == "/v1/embeddings"
     assert len(fourth.body["input"]) == 3
     assert usage.requests == 4
@@ -142,7 +148,7 @@ def test_record_mode_asks_once_to_extract_and_once_to_judge() -> None:
     with JudgeServer() as server:
         scores, usage = ask(server, METRICS, fuse="record")
     assert scores["deep"].value == 1.0
-    assert [len(request.questions) for request in server.received[:2]] == [2, 6]
+    assert [len(request.questions) for request in server.received[:2]] == [3, 5]
     assert usage.requests == 3
 
 
@@ -167,7 +173,7 @@ def test_every_verdict_lands_at_its_own_claim() -> None:
     claims = ["First is true.", "Second is false.", "Third is true.", "Fourth is false."]
 
     def think(request: Received) -> Any:
-        if "q2" not in request.questions:
+        if "q1" in request.questions:
             return {"q1": {"claims": claims}}
         # Keys in another order than asked.
         return {
@@ -192,7 +198,7 @@ def verdicts(*values: Any) -> str:
     """A reply to a few Supported questions."""
     return (
         "{"
-        + ", ".join(f'"q{at}": {value}' for at, value in enumerate(values, start=1) if value is not None)
+        + ", ".join(f'"s{at}": {value}' for at, value in enumerate(values, start=1) if value is not None)
         + "}"
     )
 
@@ -283,7 +289,7 @@ def test_one_metric_fails_without_the_others() -> None:
 
 def test_fewer_questions_than_asked_for_are_enough() -> None:
     def two(request: Received) -> Any:
-        asked_to_write = "questions that" in request.text
+        asked_to_write = "different questions" in request.text
         return {"q1": {"questions": ["One?", "Two?"]} if asked_to_write else {"verdict": False}}
 
     with JudgeServer(two) as server:
@@ -322,8 +328,8 @@ def test_independent_repeats_do_not_share_a_request() -> None:
         return scored("twice", float(len(answers)))
 
     with JudgeServer() as server:
-        ask(server, [Asks("twice", twice), Asks("shallow", shallow)])
-    assert sorted(len(request.questions) for request in server.received) == [1, 3]
+        ask(server, [Asks("twice", twice)])
+    assert [len(request.questions) for request in server.received] == [1, 1]
 
 
 def test_a_repeat_carries_an_extraction_that_may_see_the_same() -> None:
@@ -335,10 +341,11 @@ def test_a_repeat_carries_an_extraction_that_may_see_the_same() -> None:
 
     with JudgeServer() as server:
         _, usage = ask(server, [Asks("embeds", embeds), Asks("rated", rated)])
-    first, second, _ = server.received
-    assert [len(first.questions), len(second.questions)] == [2, 2]
-    assert "question" not in parts(first.text)
-    assert usage.requests == 3
+    shared = next(request for request in server.received if "different questions" in request.text)
+    assert len(shared.questions) == 2
+    assert parts(shared.text) == {"answer", "contexts"}
+    # Whether the answer evades and the first rating have requests of their own, then the vectors.
+    assert usage.requests == 4
 
 
 def test_a_judge_that_raises_fails_by_name() -> None:
@@ -434,3 +441,53 @@ def test_the_schema_asks_for_every_key() -> None:
         assert schema["required"] == list(schema["properties"])
         assert schema["properties"].keys() == request.questions.keys()
         assert filled(schema).keys() == request.questions.keys()
+
+
+def test_a_second_try_is_asked_otherwise() -> None:
+    with JudgeServer() as server:
+        server.faults.append(Fault(content="no JSON"))
+        scores, _ = ask(server, [Asks("three", three)])
+    first, second = server.received
+    assert scores["three"].value == 1.0
+    assert first.body["temperature"] < second.body["temperature"]
+    assert "second time" in second.text
+    assert "second time" not in first.text
+
+
+def test_keys_say_what_they_are_about() -> None:
+    asked: list[Question] = [
+        Supported(claim="A a."),
+        Supported(claim="B b.", passage=1),
+        Useful(context=1),
+        Claims(),
+        Relevant(text="A a.", of="answer"),
+        Relevant(text="C c.", of="answer"),
+    ]
+    assert list(keyed(asked)) == ["s1a", "s2c2", "c2", "q4", "s1b", "s3b"]
+    assert list(keyed([Supported(claim="A a."), Supported(claim="B b.")])) == ["s1", "s2"]
+    both: list[Question] = [Useful(context=0), Useful(context=0, toward="reference")]
+    assert list(keyed(both)) == ["c1", "c1a"]
+
+
+def test_long_contexts_are_cut_by_what_bears_on_the_questions() -> None:
+    filler = "The weather was mild and nothing else was noted on that day. " * 60
+    text = f"{filler}Einstein was born in Ulm in 1879. {filler}"
+    record = replace(RECORD, contexts=(Context(text=text), Context(text=filler)))
+
+    async def main(url: str) -> tuple[list[Score], QuestionBatcher]:
+        judge = ChatJudge("m", base_url=url, max_characters=4000)
+        batcher = QuestionBatcher(judge=judge)
+        try:
+            return await batcher.run(record, [Asks("three", three)]), batcher
+        finally:
+            await judge.aclose()
+
+    with JudgeServer() as server:
+        scores, batcher = asyncio.run(main(server.url))
+        (got,) = server.received
+    assert scores[0].value == 1.0
+    assert "Einstein was born in Ulm in 1879." in got.text
+    assert len(got.text) < 4500
+    assert re.search(r"\[\.\.\. \d+ characters left out \.\.\.\]", got.text)
+    (view,) = batcher.views
+    assert len(text) + len(filler) - 4000 < view.left_out < len(text) + len(filler)

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -525,3 +526,69 @@ def test_one_judge_in_many_threads_at_once() -> None:
         replies = [reply for found in threads.map(work, [judge] * 8) for reply in found]
     assert len(replies) == 120
     assert all(isinstance(reply.answers["q1"], YesNo) for reply in replies)
+
+
+def test_reasoning_at_length_comes_first_and_is_nobodys_answer() -> None:
+    def think(got: Received) -> Any:
+        assert got.schema is not None
+        assert next(iter(got.schema["properties"])) == "thoughts"
+        return {"thoughts": "Long. " * 50, "q1": {"reason": "so", "context": 1, "verdict": True}}
+
+    with JudgeServer(think) as server:
+        reply = ask(server, reasoning="long")
+        (prompt,) = server.prompts
+    assert reply.answers == {"q1": YesNo(value=True, reason="so", evidence=(Evidence(context=0),))}
+    assert "15 words" not in prompt
+    assert ChatJudge("m", base_url=server.url, reasoning="long").prompt_version.endswith("-long")
+
+
+def test_contradicting_wishes_for_reasoning_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="contradict"):
+        ChatJudge("m", base_url="http://127.0.0.1:1/v1", reasons=False, reasoning="long")
+    with pytest.raises(ConfigurationError, match="'none', 'short', 'long'"):
+        ChatJudge("m", base_url="http://127.0.0.1:1/v1", reasoning="deep")  # type: ignore[arg-type]
+
+
+def test_a_server_that_takes_no_lengths_of_lists_gets_none() -> None:
+    wish = Request(view=VIEW, questions={"q1": GeneratedQuestions()})
+    with JudgeServer() as server:
+        server.refuse = lambda body: "minItems is not supported" if "minItems" in str(body) else None
+        reply = ask(server, wish)
+        last = server.received[-1]
+    assert isinstance(reply.answers["q1"], Texts)
+    assert last.body["response_format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "written"),
+    [
+        ("Wann wurde die Mühle gebaut?", "Sie wurde 1742 gebaut.", "Wann entstand die Mühle?"),
+        ("茶厂建于哪一年？", "茶厂建于1956年。", "茶厂是什么时候建立的？"),
+        ("متى تأسست المدرسة؟", "تأسست المدرسة عام 1948.", "في أي عام تأسست المدرسة؟"),
+    ],
+)
+def test_the_language_of_the_material_is_asked_for_and_kept(question: str, answer: str, written: str) -> None:
+    view = View(question=question, answer=answer)
+    asked: dict[str, Question] = {"q1": Claims(), "q2": GeneratedQuestions(count=1)}
+
+    def think(got: Received) -> Any:
+        assert "in its language" in got.text
+        assert "in the language of the answer" in got.text
+        assert question in got.text
+        assert answer in got.text
+        return {"q1": {"claims": [answer]}, "q2": {"questions": [written]}}
+
+    with JudgeServer(think) as server:
+        reply = ask(server, Request(view=view, questions=asked))
+    assert reply.answers == {"q1": Texts(items=(answer,)), "q2": Texts(items=(written,))}
+
+
+def test_the_second_rating_sees_the_material_in_reverse_order() -> None:
+    usual, swapped = (replace(RATING, needs=NEEDS | {"question"}, swapped=flag) for flag in (False, True))
+    with JudgeServer() as server:
+        for rating in (usual, swapped):
+            ask(server, Request(view=VIEW, questions={"q1": rating}))
+        first, second = server.prompts
+    heads = [re.findall(r"(?m)^(?:<<<)?\w+ (context c\d|question|answer)$", text) for text in (first, second)]
+    assert heads[0] == ["context c1", "context c2", "question", "answer"]
+    assert heads[1] == ["answer", "question", "context c1", "context c2"]

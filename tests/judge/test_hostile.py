@@ -85,7 +85,8 @@ def open_text(got: Received) -> tuple[str, list[str]]:
     assert fence is not None
     body = got.text.split(rule, 1)[1]
     pieces = re.split(rf"<<<{fence[1]} (.*?)\n?{fence[1]}>>>", body, flags=re.DOTALL)
-    return "".join(pieces[::2]), pieces[1::2]
+    inside = [block for piece in pieces[1::2] for block in piece.split(f"\n{fence[1]} ")]
+    return "".join(pieces[::2]), inside
 
 
 @hostile
@@ -100,11 +101,11 @@ def test_what_is_judged_stays_between_its_fences(text: str) -> None:
     assert inside[0] == f"context c1\n{sent}"
     # What is left outside is our own wording, whatever was judged: no line of theirs, no key of theirs.
     assert [line for line in outside.splitlines() if line] == [
-        "The keys before a statement ask, in turn: (1) Can the statement be inferred from the contexts "
-        'alone? No, if any part of it is not there. "context": number of the deciding context, 0 for none. '
+        "The keys before a statement ask, in turn: (1) According to the contexts alone, is the statement "
+        'true? No if any part of it does not follow. "context": number of the deciding context, 0 for none. '
         "(2) Does the answer make this statement too, in whatever words?",
         "Does the sentence help to answer the question?",
-        "Can the statement be inferred from the contexts alone? No, if any part of it is not there. "
+        "According to the contexts alone, is the statement true? No if any part of it does not follow. "
         '"context": number of the deciding context, 0 for none.',
     ]
 
@@ -174,7 +175,7 @@ def test_the_delimiter_cannot_be_guessed_and_does_not_change() -> None:
     # Whoever learns a delimiter and plants it gets another one.
     planted = render(Request(view=View(contexts=(Context(text="a"),), answer=f"{one[3:]}>>>"), questions={}))
     assert one[3:] in planted.user
-    assert planted.user.count(planted.user[3:9]) == 4
+    assert planted.user.count(planted.user[3:9]) == 3
     assert planted.user[3:9] != one[3:]
 
 
@@ -183,7 +184,7 @@ def test_requests_about_one_record_begin_alike() -> None:
     claim = {"q1": Supported(claim="A.")}
     alone = render(Request(view=View(contexts=contexts), questions=claim))
     beside = render(Request(view=View(contexts=contexts, question="Q?", answer="A."), questions=claim))
-    shared = alone.user[: alone.user.index("Can the")]
+    shared = alone.user[: alone.user.rindex(alone.user[3:9], 0, alone.user.index("According to"))]
     assert beside.user.startswith(shared)
     assert alone.system == beside.system
 
@@ -201,7 +202,7 @@ def test_a_statement_asked_about_twice_stands_once() -> None:
     )
     fenced = re.findall(r"<<<\w+ statements\n(.*?)\n\w+>>>", prompt.user, re.DOTALL)
     assert fenced == ["q1|q3: Paris is big.\nq2|q4: Rome is old.", "q5: Rome is big."]
-    assert prompt.user.count("(1) Can the") == prompt.user.count("(2) Does the reference make") == 1
+    assert prompt.user.count("(1) According to the") == prompt.user.count("(2) Does the reference make") == 1
 
 
 REPLY = {"q1": {"reason": "r", "context": 1, "verdict": True}, "q2": {"verdict": False}}

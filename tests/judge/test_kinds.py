@@ -116,7 +116,10 @@ def test_there_is_a_sample_of_every_kind() -> None:
 
 
 def test_every_question_that_a_judge_can_be_asked_is_among_the_kinds() -> None:
-    package = {kind for kind in Question.__subclasses__() if kind.__module__.startswith("steelyard.")}
+    def below(kind: type[Question]) -> set[type[Question]]:
+        return {kind} if not kind.__subclasses__() else set().union(*map(below, kind.__subclasses__()))
+
+    package = {kind for kind in below(Question) if kind.__module__.startswith("steelyard.")}
     assert package == QUESTION_KINDS | {Embed, ScoreOf}
 
 

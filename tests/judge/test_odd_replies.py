@@ -74,12 +74,12 @@ class Odd:
     "reply",
     [
         None,
-        {"q1": True},
-        Reply(answers={"q1": "yes", "q2": YesNo(value=True), "q3": YesNo(value=True)}),  # type: ignore[dict-item]
-        Reply(answers={f"q{n}": YesNo(value="no") for n in (1, 2, 3)}),  # type: ignore[arg-type]
-        Reply(answers={f"q{n}": YesNo(value=True, probability=float("nan")) for n in (1, 2, 3)}),
-        Reply(answers={f"q{n}": YesNo(value=True, probability=2) for n in (1, 2, 3)}),
-        Reply(answers={f"q{n}": Texts(items=("yes",)) for n in (1, 2, 3)}),
+        {"s1": True},
+        Reply(answers={"s1": "yes", "s2": YesNo(value=True), "s3": YesNo(value=True)}),  # type: ignore[dict-item]
+        Reply(answers={f"s{n}": YesNo(value="no") for n in (1, 2, 3)}),  # type: ignore[arg-type]
+        Reply(answers={f"s{n}": YesNo(value=True, probability=float("nan")) for n in (1, 2, 3)}),
+        Reply(answers={f"s{n}": YesNo(value=True, probability=2) for n in (1, 2, 3)}),
+        Reply(answers={f"s{n}": Texts(items=("yes",)) for n in (1, 2, 3)}),
     ],
 )
 def test_what_is_no_answer_never_becomes_a_score(reply: Any) -> None:
@@ -190,7 +190,7 @@ def test_a_cancelled_evaluation_is_cancelled() -> None:
 def test_odd_usage_is_counted_as_far_as_it_makes_sense(odd: dict[str, Any]) -> None:
     half: Any = np.float32(0.5)
     reply = Reply(
-        answers={f"q{n}": YesNo(value=True, probability=half) for n in (1, 2, 3)},
+        answers={f"s{n}": YesNo(value=True, probability=half) for n in (1, 2, 3)},
         usage=Usage(**odd),
     )
     batcher = QuestionBatcher(judge=Odd(reply))

@@ -69,7 +69,12 @@ def greedy(questions: Sequence[Question], *, independent: bool) -> int:
 def fits(group: Sequence[Question], *, independent: bool) -> bool:
     visible = frozenset[Part]().union(*(question.needs | question.shows for question in group))
     lanes = {question.sample for question in group} - {0}
-    return not any(visible & q.hides for q in group) and (independent or len(lanes) <= 1)
+    return all(may_see(question, visible) for question in group) and (independent or len(lanes) <= 1)
+
+
+def may_see(question: Question, visible: frozenset[Part]) -> bool:
+    own = question.needs | question.shows | question.admits
+    return not visible & question.hides and visible <= own
 
 
 @given(rounds, st.booleans())
@@ -77,7 +82,7 @@ def test_nothing_hidden_is_shown(questions: list[Question], independent: bool) -
     for group in pack(questions, fuse="view", independent=independent, weigh=weigh):
         for question in group.questions:
             assert question.needs <= group.parts
-            assert not shown(group) & question.hides
+            assert may_see(question, shown(group))
         if not independent:
             assert len({question.sample for question in group.questions} - {0}) <= 1
 
@@ -104,15 +109,35 @@ def test_record_mode_needs_one_group_and_one_more_for_each_further_repeat(questi
 
 
 def test_of_equally_few_groups_those_with_less_material() -> None:
-    # The context-free predicate may ride with either; only one of them keeps the contexts out of a request.
-    light = Predicate(criterion="light", needs=frozenset({"answer"}), hides=frozenset({"reference"}))
-    heavy = Predicate(
-        criterion="heavy", needs=frozenset({"contexts", "answer"}), hides=frozenset({"reference"})
-    )
-    other = Predicate(criterion="other", needs=frozenset({"reference"}))
-    free = Predicate(criterion="free", needs=frozenset({"contexts"}))
-    groups = pack([other, free, light, heavy], fuse="view", independent=False, weigh=weigh)
-    assert sorted(weigh(group.parts) for group in groups) == [15, 120]
+    # The one that admits more may ride with either; with one of them the answer is in view already.
+    wide = rating({"contexts", "question"}, admits={"answer"})
+    other = rating({"reference", "answer"})
+    free = rating({"answer"}, admits={"contexts", "question", "reference"})
+    groups = pack([free, wide, other], fuse="view", independent=False, weigh=weigh)
+    assert sorted(weigh(group.parts) for group in groups) == [35, 101]
+    assert next(group for group in groups if free in group.questions).parts == other.needs
+
+
+def rating(needs: set[Part], *, admits: set[Part] | None = None) -> Rating:
+    words = " and ".join(sorted(needs))
+    levels = ((0.0, "bad"), (1.0, "good"))
+    return Rating(instruction=words, levels=levels, needs=frozenset(needs), admits=frozenset(admits or set()))
+
+
+def test_company_adds_nothing_to_a_view_that_a_question_does_not_admit() -> None:
+    alone = pack([Supported(claim="a")], fuse="view", independent=False, weigh=weigh)
+    others = [Noncommittal(), Useful(context=0), Useful(context=0, toward="reference")]
+    others += [Same(claim="a", among="reference", of="answer"), GeneratedQuestions()]
+    beside = pack([Supported(claim="a"), *others], fuse="view", independent=False, weigh=weigh)
+    (group,) = [group for group in beside if Supported(claim="a") in group.questions]
+    assert group.parts == alone[0].parts == {"question", "contexts", "answer"}
+
+
+def test_what_a_record_lacks_keeps_nothing_apart() -> None:
+    asked = [Supported(claim="a"), rating({"contexts", "answer"})]
+    there: frozenset[Part] = frozenset({"contexts", "answer"})
+    assert len(pack(asked, fuse="view", independent=False, weigh=weigh)) == 2
+    assert len(pack(asked, fuse="view", independent=False, weigh=weigh, present=there)) == 1
 
 
 @settings(deadline=None, max_examples=5)

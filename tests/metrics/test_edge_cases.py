@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import re
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from scripts import FixedEmbedder, Script
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
 from steelyard.metrics import (
@@ -23,16 +25,31 @@ from steelyard.metrics import (
     ContextEntityRecall,
     ContextRecall,
     CustomJudge,
+    FactualCorrectness,
     Faithfulness,
     Hallucination,
     Metric,
     RagScore,
+    ResponseGroundedness,
     RubricScore,
     by_name,
     default_metrics,
     metrics_named,
+    score_record,
 )
-from steelyard.questions import Capabilities, Claims, MetricRun, Part, Supported
+from steelyard.questions import (
+    Answer,
+    Capabilities,
+    Claims,
+    Fuse,
+    MetricRun,
+    Part,
+    Question,
+    Request,
+    Supported,
+    Texts,
+    YesNo,
+)
 from steelyard.record import Context, Record
 from steelyard.scores import Score
 from steelyard.testing import ScriptedJudge
@@ -262,3 +279,84 @@ def test_a_name_for_a_variant_keeps_the_variant() -> None:
     assert [metric.options["variant"] for metric in made] == ["statements", "sentences"]
     with pytest.raises(ConfigurationError, match="needs a criterion="):
         metrics_named(["aspect_critic"], LocalJudge())
+
+
+def test_the_aspect_correctness_is_judged_with_the_reference_in_view() -> None:
+    assert "reference" in AspectCritique(aspect="correctness").shown
+    assert "reference" not in AspectCritique(aspect="conciseness").shown
+    assert AspectCritique(aspect="correctness", shown=("answer",)).shown == ("answer",)
+
+
+def test_the_name_that_two_libraries_use_differently_is_warned_about(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anew = WarnOnce(logging.getLogger("steelyard.metrics"))
+    monkeypatch.setattr("steelyard.metrics._registry._warn", anew)
+    by_name("nv_context_relevance")
+    assert "context_relevancy" not in caplog.text
+    by_name("context_relevance")
+    assert "context_relevancy" in caplog.text
+
+
+def test_the_whole_answer_can_be_one_claim() -> None:
+    record = FULL.replace(answer="One is so. Two is so.")
+    seen: list[str] = []
+
+    def think(question: Question, request: Request) -> Answer:
+        assert isinstance(question, Supported)
+        seen.append(question.claim)
+        return YesNo(value=True)
+
+    made = asyncio.run(Faithfulness(claims="whole").score(record, judge=ScriptedJudge(think)))
+    assert (made.value, seen) == (1.0, [record.answer])
+
+
+def test_both_readings_of_hallucination_and_of_recall() -> None:
+    def think(question: Question, request: Request) -> Answer:
+        match question:
+            case Claims(of="answer"):
+                return Texts(items=("a.", "b.", "c."))
+            case Claims():
+                return Texts(items=("x.", "y."))
+            case Supported(of="answer"):
+                return YesNo(value=question.claim != "c.")
+            case Supported():
+                return YesNo(value=question.claim == "x.")
+            case _:
+                return YesNo(value="c1" in getattr(question, "criterion", ""))
+
+    def value(metric: Metric, record: Record) -> float | None:
+        return asyncio.run(metric.score(record, judge=ScriptedJudge(think), embedder=EMBEDDER)).value
+
+    # Two of three claims of the answer hold; one of two of the reference is there.
+    assert value(FactualCorrectness(mode="recall"), FULL) == pytest.approx(1 / 2)
+    assert value(FactualCorrectness(mode="recall", recall="counts"), FULL) == pytest.approx(2 / 3)
+    two = FULL.replace(contexts=(Context(text="A."), Context(text="B.")), reference_contexts=())
+    assert value(Hallucination(over="contexts"), two) == pytest.approx(1 / 2)
+
+
+def test_what_company_adds_to_a_view_stands_on_the_score_and_in_its_id() -> None:
+    judge = Script(
+        answer_claims=("a.",),
+        reference_claims=("b.",),
+        ratings={0: 1.0, 1: 2.0, 2: 2.0},
+        questions=("q?",),
+    ).judge()
+
+    def scores(*metrics: Metric, fuse: Fuse = "view") -> dict[str, Score]:
+        made = asyncio.run(score_record(FULL, list(metrics), judge=judge, embedder=EMBEDDER, fuse=fuse))
+        return {score.metric: score for score in made.scores}
+
+    relevancy, grounded, faithful = AnswerRelevancy(), ResponseGroundedness(), Faithfulness()
+    alone = scores(relevancy)["answer_relevancy"]
+    beside = scores(relevancy, grounded)["answer_relevancy"]
+    assert alone.also_seen == {}
+    assert beside.also_seen == {"generated_questions": ("contexts",)}
+    assert alone.id != beside.id
+    # A verdict has one view, whatever stands beside it.
+    both = scores(faithful, grounded, ContextRecall(), AnswerCorrectness())["faithfulness"]
+    assert both.also_seen == {"claims": ("reference",)}
+    assert "supported" not in both.also_seen
+    fused = scores(faithful, ContextRecall(), fuse="record")["faithfulness"]
+    assert "reference" in fused.also_seen["supported"]
+    assert fused.id != scores(faithful, fuse="record")["faithfulness"].id

@@ -103,7 +103,8 @@ def test_context_relevancy_is_needed_sentences_over_all() -> None:
         contexts=(Context(text="One is. Two is. Three is."), Context(text="Four is. One is."))
     )
     result = score(ContextRelevancy(), record, Script(true=frozenset({"Two is."})))
-    assert result.value == 0.25  # "One is." stands twice and counts once
+    assert result.value == 0.2  # "One is." stands twice, is asked about once and counts twice
+    assert len(result.verdicts) == 4
     assert score(ContextRelevancy(), record, Script()).value == 0.0
 
 

@@ -61,6 +61,10 @@ def check_law(stats: Stats) -> None:
     assert stats.accepted == (
         stats.pending + stats.evaluated + sum(stats.dead.values()) + stats.abandoned + stats.spooled
     )
+    for sink in stats.sinks.values():
+        assert sink.lost == sum(sink.lost_by.values())
+    if (spool := stats.spool) is not None:
+        assert spool.accepted == spool.pending + spool.evaluated + sum(spool.dead.values())
 
 
 @dataclass

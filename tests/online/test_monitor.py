@@ -179,6 +179,7 @@ def test_flush_says_what_is_left_and_close_gives_it_up() -> None:
     assert (stats.abandoned, stats.pending, stats.skipped) == (5, 0, {"closed": 1})
 
 
+@pytest.mark.faults
 def test_a_mask_is_applied_before_everything_else() -> None:
     judge, sink = kind_judge(), MemorySink()
     monitor = Monitor(
@@ -196,6 +197,7 @@ def test_a_mask_is_applied_before_everything_else() -> None:
     monitor.close()
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("mask", [lambda record: 1 / 0, lambda record: "text", lambda record: time.sleep(3)])
 def test_a_mask_that_fails_drops_the_content(mask: Any, caplog: pytest.LogCaptureFixture) -> None:
     judge, sink = kind_judge(), MemorySink()
@@ -320,6 +322,7 @@ def test_equal_turns_are_judged_once_while_a_mask_is_at_work() -> None:
     monitor.close()
 
 
+@pytest.mark.faults
 def test_masks_that_hang_do_not_use_up_the_threads_of_later_ones() -> None:
     release = threading.Event()
 

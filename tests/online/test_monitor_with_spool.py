@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import signal
 import sqlite3
@@ -9,16 +11,20 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from online.helpers import FAITHFUL, check_law, kind_judge, turn, yes
+from online.helpers import FAITHFUL, SlowJudge, check_law, kind_judge, turn, yes
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
 from steelyard.online import Budget, Monitor, QueueCounts, Spool, SpoolSettings, Stats
 from steelyard.online.queue import _spool_schema
-from steelyard.questions import Answer, Question, Request
+from steelyard.online.queue._turns import Selected
+from steelyard.questions import Answer, Question, Reply, Request
+from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink, ScriptedJudge
 
 
@@ -288,7 +294,7 @@ def test_a_locked_spool_is_waited_for(tmp_path: Path) -> None:
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     monitor.submit(turn())
-    assert monitor.flush(0.5) == 1
+    assert monitor.flush(7) == 1  # longer than SQLite itself waits
     other.execute("COMMIT")
     other.close()
     assert monitor.flush(10) == 0
@@ -369,3 +375,66 @@ def test_wrong_settings_are_refused(tmp_path: Path) -> None:
             budget=Budget(requests_per_day=5),
             spool=SpoolSettings(path=tmp_path / "s.db", evaluate=False),
         )
+
+
+@pytest.mark.faults
+def test_a_judge_slower_than_the_lease_is_not_asked_twice(tmp_path: Path) -> None:
+    judges = [SlowJudge(yes, seconds=3), SlowJudge(yes, seconds=0)]
+    path = tmp_path / "s.db"
+    first, second = (
+        Monitor(metrics=FAITHFUL, judge=judge, sinks=[], spool=SpoolSettings(path=path, lease_seconds=1))
+        for judge in judges
+    )
+    first.submit(turn())
+    deadline = time.monotonic() + 20
+    while not judges[0].running and time.monotonic() < deadline:
+        time.sleep(0.02)
+    second.start()
+    assert first.flush(20) == 0
+    assert (len(judges[0].requests), len(judges[1].requests)) == (1, 0)
+    second.close(0)
+    first.close(0)
+
+
+@pytest.mark.faults
+def test_a_turn_is_not_postponed_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    Spool(path).put([Selected(turn("old"), 0.0, 1.0)])
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("UPDATE turns SET postponed = 30")
+        file.commit()
+
+    class Down(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            raise JudgeUnavailable("down", cause="unreachable")
+
+    sink = MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=Down(yes), sinks=[sink], spool=path)
+    monitor.start()
+    deadline = time.monotonic() + 20
+    while not sink.evaluations and time.monotonic() < deadline:
+        time.sleep(0.02)
+    [evaluation] = sink.evaluations
+    assert evaluation["faithfulness"].cause == "unreachable"
+    assert monitor.flush(5) == 0
+    monitor.close(0)
+
+
+def test_content_that_is_not_to_be_stored_is_in_no_result_in_the_spool(tmp_path: Path) -> None:
+    class Stuck(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            await asyncio.sleep(60)
+
+    path = tmp_path / "s.db"
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[Stuck()], spool=path, store_content=False)
+    monitor.submit(turn())
+    deadline = time.monotonic() + 20
+    rows: list[tuple[str]] = []
+    while not rows and time.monotonic() < deadline:
+        time.sleep(0.05)
+        if path.exists():
+            with closing(sqlite3.connect(path)) as file, contextlib.suppress(sqlite3.OperationalError):
+                rows = file.execute("SELECT body FROM results").fetchall()
+    [(body,)] = rows
+    assert "faithfulness" in body and "polonium" not in body
+    monitor.close(0)

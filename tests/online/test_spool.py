@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -216,7 +217,10 @@ def test_a_wall_clock_a_day_off_changes_nothing(tmp_path: Path, monkeypatch: pyt
     spool = opened(tmp_path / "spool.db", lease_seconds=10)
     spool.put([spooled("a")])
     [leased] = spool.lease_turns(1)
-    real = __import__("time").time
+    with closing(sqlite3.connect(tmp_path / "spool.db")) as file:
+        [(until,)] = file.execute("SELECT lease_until FROM turns").fetchall()
+    assert 0 < until - time.monotonic() <= 10  # the machine's own clock, whatever the calendar says
+    real = time.time
     monkeypatch.setattr("time.time", lambda: real() + 86_400)
     assert spool.lease_turns(1) == []
     monkeypatch.setattr("time.time", lambda: real() - 86_400)
@@ -464,3 +468,17 @@ def test_turns_stored_by_an_older_version_are_read(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "spool.db") as db:
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
     db.close()
+
+
+@pytest.mark.parametrize(("durability", "synchronous"), [("normal", 1), ("full", 2)])
+def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Any, synchronous: int) -> None:
+    spool = opened(tmp_path / "spool.db", durability=durability)
+    assert spool._db.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+    assert spool._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_ids_that_begin_alike_are_different_turns(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db")
+    names = [f"{'0' * 900}{number}" for number in range(3)]
+    assert spool.put([spooled(name) for name in names]) == ["new"] * 3
+    assert [leased.turn.record.id for leased in spool.lease_turns(5)] == names

@@ -10,39 +10,52 @@ from pathlib import Path
 import pytest
 
 from online.helpers import turn
+from online.servers import NatsServer
 from steelyard.online import QueueCounts, SpoolSettings
 from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
+from steelyard.online.queue._open import open_queue
 from steelyard.online.queue._protocol import TurnQueue
-from steelyard.online.queue._sqlite import SQLiteQueue
 from steelyard.online.queue._turns import Leased, Queued, Selected, Undelivered
 from steelyard.scores import Evaluation
 
 
-def memory(path: Path) -> TurnQueue:
+def memory(request: pytest.FixtureRequest) -> TurnQueue:
     inbox = Inbox(max_items=100, max_bytes=10**6, wake=lambda: None, feedback=Feedback())
     for _ in range(100):
         inbox.put(Queued(turn(), None, 1))
     return MemoryQueue(inbox, capacity=8)
 
 
-def sqlite(path: Path) -> TurnQueue:
-    return SQLiteQueue(SpoolSettings(path=path / "queue.db"))
+def sqlite(request: pytest.FixtureRequest) -> TurnQueue:
+    folder: Path = request.getfixturevalue("tmp_path")
+    return open_queue(SpoolSettings(path=folder / "queue.db"))
 
 
-QUEUES: dict[str, Callable[[Path], TurnQueue]] = {"memory": memory, "sqlite": sqlite}
+def nats(request: pytest.FixtureRequest) -> TurnQueue:
+    server: NatsServer = request.getfixturevalue("nats_server")
+    return open_queue(SpoolSettings(path=server.queue()))
+
+
+QUEUES: dict[str, Callable[[pytest.FixtureRequest], TurnQueue]] = {
+    "memory": memory,
+    "sqlite": sqlite,
+    "nats": nats,
+}
 
 
 @pytest.fixture(params=QUEUES)
 def run(
-    request: pytest.FixtureRequest, tmp_path: Path
+    request: pytest.FixtureRequest,
 ) -> Callable[[Callable[[TurnQueue], Awaitable[None]]], None]:
     """Runs a test's coroutine on an open queue, and checks the ledger before and after."""
 
+    make = QUEUES[request.param]
+
     def runner(test: Callable[[TurnQueue], Awaitable[None]]) -> None:
         async def inside() -> None:
-            async with opened(QUEUES[request.param](tmp_path)) as queue:
+            async with opened(make(request)) as queue:
                 await test(queue)
                 balanced(queue)
 
@@ -190,9 +203,11 @@ def test_there_is_room_at_first_and_a_lease_waits_for_a_turn(run: Runner) -> Non
     run(test)
 
 
-def test_places_in_memory_are_held_until_they_are_given_back(tmp_path: Path) -> None:
+def test_places_in_memory_are_held_until_they_are_given_back(
+    request: pytest.FixtureRequest,
+) -> None:
     async def test() -> None:
-        queue = memory(tmp_path)
+        queue = memory(request)
         assert await queue.room(5) == 5
         assert await queue.room(5) == 3
         waiting = asyncio.create_task(queue.room(5))
@@ -206,10 +221,10 @@ def test_places_in_memory_are_held_until_they_are_given_back(tmp_path: Path) -> 
 
 
 def test_a_full_queue_in_memory_has_room_as_soon_as_a_turn_is_judged_whatever_its_sinks_do(
-    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     async def test() -> None:
-        queue = memory(tmp_path)
+        queue = memory(request)
         await queue.put([selected(str(number)) for number in range(8)])
         waiting = asyncio.create_task(queue.room(5))
         leased = (await lease(queue))[0]

@@ -59,10 +59,12 @@ def test_a_model_that_was_shown_what_was_retrieved_before_it_is_a_turn(receiver:
         f"{PARIS.page_content}\n{QUESTION}",
         f"{PARIS.page_content} {QUESTION}",
         f"<context>{PARIS.page_content}</context>\nUser question: {QUESTION}",
+        f"Answer by the context:\n{PARIS.page_content}\nAnswer the question by the above context: {QUESTION}",
+        f"Answer by the context:\n{PARIS.page_content}\n\n{QUESTION}",
     ],
 )
 def test_the_question_is_found_beside_the_passages(receiver: Receiver, prompt: Any) -> None:
-    Shelf().invoke("capital of France")
+    Shelf().invoke("seat of government")
     says("Paris.").invoke(prompt)
     assert receiver.record.question == QUESTION
 

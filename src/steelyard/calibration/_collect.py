@@ -14,7 +14,7 @@ _GOOD: Mapping[str, bool] = {"good": True, "bad": False, "supported": True, "not
 
 
 class LabelLike(Protocol):
-    """What one person says of a turn, of a metric's score or of one claim, as `steelyard.view.Label`."""
+    """What one person says of a turn, of a metric's score or of one claim, as `steelyard.report.Label`."""
 
     @property
     def record_id(self) -> str:

@@ -19,7 +19,14 @@ from steelyard.golden._set import GOLDEN_SCHEMA, Difference, GoldenSet, case_fro
 if TYPE_CHECKING:
     from steelyard.golden._results import CaseResult, GateResult, MetricResult, Run
     from steelyard.golden.gates import Comparison, Gate, compare_runs
-    from steelyard.golden.running import Declined, arun_golden, junit_xml, markdown_summary, run_golden
+    from steelyard.golden.running import (
+        Declined,
+        arun_golden,
+        assert_scores,
+        junit_xml,
+        markdown_summary,
+        run_golden,
+    )
 
 __all__ = [
     "GOLDEN_SCHEMA",
@@ -37,6 +44,7 @@ __all__ = [
     "Run",
     "Source",
     "arun_golden",
+    "assert_scores",
     "case_from_dict",
     "case_to_dict",
     "compare_runs",
@@ -59,6 +67,7 @@ __getattr__, __dir__ = lazy_exports(
         "MetricResult": "steelyard.golden._results",
         "Run": "steelyard.golden._results",
         "arun_golden": "steelyard.golden.running",
+        "assert_scores": "steelyard.golden.running",
         "compare_runs": "steelyard.golden.gates",
         "junit_xml": "steelyard.golden.running",
         "markdown_summary": "steelyard.golden.running",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from steelyard.judge.embed import MiniLMEmbedder, OpenAIEmbedder, StaticEmbedder
     from steelyard.judge.local import LocalJudge
     from steelyard.judge.local._locate import locate, locate_all
+    from steelyard.judge.pair import PairJudge, PairLabels
+    from steelyard.judge.systemone import SystemOneJudge
 
 __all__ = [
     "ChatJudge",
@@ -23,7 +25,10 @@ __all__ = [
     "LocalJudge",
     "MiniLMEmbedder",
     "OpenAIEmbedder",
+    "PairJudge",
+    "PairLabels",
     "StaticEmbedder",
+    "SystemOneJudge",
     "judge_from",
     "locate",
     "locate_all",
@@ -37,7 +42,10 @@ __getattr__, __dir__ = lazy_exports(
         "LocalJudge": "steelyard.judge.local",
         "MiniLMEmbedder": "steelyard.judge.embed",
         "OpenAIEmbedder": "steelyard.judge.embed",
+        "PairJudge": "steelyard.judge.pair",
+        "PairLabels": "steelyard.judge.pair",
         "StaticEmbedder": "steelyard.judge.embed",
+        "SystemOneJudge": "steelyard.judge.systemone",
         "judge_from": "steelyard.judge._by_name",
         "locate": "steelyard.judge.local._locate",
         "locate_all": "steelyard.judge.local._locate",

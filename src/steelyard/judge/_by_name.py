@@ -19,8 +19,9 @@ def judge_from(
     """The judge that a name stands for.
 
     Args:
-        spec: `local`, `openai:MODEL` (also `chat:MODEL`), `decisions:MODEL` (also `decisions` alone); or a
-            judge, which is handed back.
+        spec: `local`, `openai:MODEL` (also `chat:MODEL`), `decisions:MODEL` (also `decisions` alone),
+            `systemone:MODEL` with a `base_url`, `pair:FILE` for an ONNX model; or a judge, which is handed
+            back.
         model: The model, where the name has none.
         base_url: Where the server is.
         api_key: Its key.
@@ -62,4 +63,26 @@ def _make(kind: str, model: str | None, remote: dict[str, Any], spec: str) -> Ju
         from steelyard.judge.decisions import DecisionsJudge
 
         return DecisionsJudge(model, **remote) if model else DecisionsJudge(**remote)
-    raise ConfigurationError(f"no judge {spec!r}; there are 'local', 'openai:MODEL' and 'decisions:MODEL'")
+    if kind == "systemone":
+        if not model:
+            raise ConfigurationError(f"judge {spec!r} needs a model: 'systemone:MODEL'")
+        from steelyard.judge.systemone import SystemOneJudge
+
+        return SystemOneJudge(model, **remote)
+    if kind == "pair":
+        return _pair(model, remote, spec)
+    raise ConfigurationError(
+        f"no judge {spec!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL', 'systemone:MODEL' and "
+        "'pair:FILE'"
+    )
+
+
+def _pair(file: str | None, remote: dict[str, Any], spec: str) -> Judge:
+    given = {name: value for name, value in remote.items() if value is not None}
+    if not file:
+        raise ConfigurationError(f"judge {spec!r} needs a model: 'pair:FOLDER/model.onnx'")
+    if "base_url" in given or "api_key" in given:
+        raise ConfigurationError(f"judge {spec!r} runs here; leave out its server and key")
+    from steelyard.judge.pair import PairJudge
+
+    return PairJudge(file, **given)

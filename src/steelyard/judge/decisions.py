@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from steelyard.errors import ConfigurationError, MalformedReply, MissingDependency
 from steelyard.judge._openai_client import Endpoint, body_of, usage_of
-from steelyard.judge.chat._prompts import Material, fence_view
+from steelyard.judge.chat._prompts import Material, fence_view, is_listed, lists_of
 from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
 from steelyard.questions import (
     Answer,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DecisionsJudge"]
 
-_VERSION = "d1"
+_VERSION = "d2"
 _MOST = 400
 _PLACES = {"reference_contexts": "the expected contexts", "contexts": "the contexts"}
 
@@ -69,7 +69,7 @@ def _supported(question: Supported) -> str:
     place = _place(question.by)
     if question.passage is not None:
         place = f"context {'c' if question.by == 'contexts' else 'e'}{question.passage + 1}"
-    return f"Every part of this statement can be inferred from {place} alone"
+    return f"According to {place} alone this statement is true, and every part of it follows"
 
 
 def _relevant(question: Relevant) -> str:
@@ -79,6 +79,11 @@ def _relevant(question: Relevant) -> str:
         if of_contexts
         else "This statement addresses the question"
     )
+
+
+def _same(question: Same) -> str:
+    place = f"claims of the {question.among}, taken together," if is_listed(question) else question.among
+    return f"The {place} also {'make' if is_listed(question) else 'makes'} this statement, in whatever words"
 
 
 def _yes_no(_: Question, body: Mapping[str, Any]) -> Answer:
@@ -104,14 +109,17 @@ def _predicate(wording: Callable[[Any], str]) -> _DecisionKind:
 
 KINDS: Mapping[type[Question], _DecisionKind] = {
     Supported: _predicate(_supported),
-    Contradicted: _predicate(lambda q: f"This statement is said to be wrong by {_place(q.by)}"),
+    Contradicted: _predicate(lambda q: f"What {_place(q.by)} say excludes that this statement is true"),
     Relevant: _predicate(_relevant),
-    Same: _predicate(lambda q: f"The {q.among} also makes this statement, in whatever words"),
+    Same: _predicate(_same),
     Useful: _predicate(
-        lambda q: f"Context c{q.context + 1} helped to arrive at the {q.toward} to the question."
+        lambda q: f"Context c{q.context + 1} was useful in arriving at the {q.toward} to the question."
     ),
     Noncommittal: _predicate(
-        lambda _: "The answer is evasive: it says that it does not know, or nothing to the point."
+        lambda _: (
+            "The answer evades the question: it is vague, says that it does not know, or nothing to the "
+            "point."
+        )
     ),
     Predicate: _predicate(lambda q: q.criterion),
     Rating: _DecisionKind(
@@ -188,10 +196,14 @@ class DecisionsJudge(Wrapper):
             max_questions=max_questions,
             max_characters=max_characters,
         )
-        bare = _Decisions(model, endpoint, able)
+        bare = self._bare(model, endpoint, able)
         super().__init__(Retry(AdaptiveConcurrency(bare, most=concurrency), RetryPolicy(retries=retries)))
         self._extractor = extractor
         self._where = endpoint.where
+
+    def _bare(self, model: str, endpoint: Endpoint, able: Capabilities) -> Judge:
+        """One request to the server, in its own form."""
+        return _Decisions(model, endpoint, able)
 
     @property
     def name(self) -> str:
@@ -266,7 +278,9 @@ class _Decisions:
         """Ask, and hold each answer against its question by name."""
         started = time.perf_counter()
         lines = [question.quoted or "" for question in request.questions.values()]
-        material = fence_view(request.view, beside=lines)
+        lists = lists_of(request.questions.values())
+        more = [(f"claims of the {part}", "\n".join(claims)) for part, claims in sorted(lists.items())]
+        material = fence_view(request.view, beside=lines, more=more)
         questions = [{"name": key, **_put(q, material)} for key, q in request.questions.items()]
         raw = await self._endpoint.call(lambda client: self._send(client, material, questions))
         body = body_of(raw.http_response.content)

@@ -1,6 +1,6 @@
 """The metrics room: one noun per file, each a formula and the questions it asks."""
 
-from steelyard.metrics._metric import Metric, RecordScores, score_record
+from steelyard.metrics._metric import Metric, RecordScores, made_by, score_record
 from steelyard.metrics._registry import ALIASES, ALL, by_name, default_metrics, metrics_named
 from steelyard.metrics.answer_accuracy import AnswerAccuracy
 from steelyard.metrics.answer_correctness import AnswerCorrectness
@@ -53,6 +53,7 @@ __all__ = [
     "RubricScore",
     "by_name",
     "default_metrics",
+    "made_by",
     "metrics_named",
     "score_record",
 ]

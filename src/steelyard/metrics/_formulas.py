@@ -16,10 +16,11 @@ def share(hits: Iterable[bool]) -> float:
     return sum(marks) / len(marks)
 
 
-def share_error(probabilities: Sequence[float | None]) -> float | None:
+def share_error(probabilities: Sequence[float | None], counts: Sequence[int] | None = None) -> float | None:
     """Standard error of a share of yes-verdicts whose probabilities a judge gave.
 
-    Verdicts are taken as independent Bernoulli draws: sqrt(sum p(1-p)) / n. None where any is unknown.
+    Verdicts are taken as independent Bernoulli draws: sqrt(sum p(1-p)) / n, or sqrt(sum c^2 p(1-p)) / sum c
+    where a verdict counts c times. None where any probability is unknown.
 
     >>> share_error([0.5, 0.5, 0.5, 0.5])
     0.25
@@ -27,7 +28,8 @@ def share_error(probabilities: Sequence[float | None]) -> float | None:
     known = [p for p in probabilities if p is not None]
     if not known or len(known) < len(probabilities):
         return None
-    return math.sqrt(sum(p * (1 - p) for p in known)) / len(known)
+    times = counts or [1] * len(known)
+    return math.sqrt(sum(c * c * p * (1 - p) for p, c in zip(known, times, strict=True))) / sum(times)
 
 
 def average_precision(useful: Sequence[bool]) -> float:

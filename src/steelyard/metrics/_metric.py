@@ -203,23 +203,51 @@ async def score_record(
     """
     batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse, deadline=deadline)
     scores = await batcher.run(record, metrics)
-    provenance = Provenance(
-        judge=judge.name,
-        embedder=embedder.name if embedder else None,
-        prompt_version=judge.prompt_version,
-        fuse=fuse,
-        calibrated=judge.capabilities.calibrated,
-    )
+    provenance = _provenance(judge, embedder, fuse)
+    company = sorted({part for metric in metrics for part in metric.needs}) if fuse == "record" else []
     return RecordScores(
         scores=tuple(
-            _finish(score, metric, record, provenance) for score, metric in zip(scores, metrics, strict=True)
+            _finish(
+                replace(score, also_seen=view.also_seen, left_out=view.left_out),
+                metric,
+                record,
+                provenance,
+                company,
+            )
+            for score, metric, view in zip(scores, metrics, batcher.views, strict=True)
         ),
         usage=batcher.usage,
         retry_after=batcher.retry_after,
     )
 
 
-def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance) -> Score:
+def made_by(
+    metric: Metric, *, judge: Judge, embedder: Embedder | None = None, fuse: Fuse = "view"
+) -> Provenance:
+    """How a Score will have been made, known before anything is asked: who has it need not ask again.
+
+    Args:
+        metric: The metric.
+        judge: Who would answer; a judge that the metric brings goes first.
+        embedder: Who would embed.
+        fuse: How questions would share requests.
+    """
+    return replace(_provenance(metric.judge or judge, embedder, fuse), metric_version=metric.version)
+
+
+def _provenance(judge: Judge, embedder: Embedder | None, fuse: Fuse) -> Provenance:
+    return Provenance(
+        judge=judge.name,
+        embedder=embedder.name if embedder else None,
+        prompt_version=judge.prompt_version,
+        fuse=fuse,
+        calibrated=judge.capabilities.calibrated,
+    )
+
+
+def _finish(
+    score: Score, metric: Metric, record: Record, provenance: Provenance, company: list[Part]
+) -> Score:
     """Give a raw Score its identity: how it was made, its id, and whether it passes."""
     value = None if score.value is None else _number(score.value)
     if value is None and (score.status == "scored" or score.value is not None):
@@ -238,7 +266,7 @@ def _finish(score: Score, metric: Metric, record: Record, provenance: Provenance
         passed=passed,
         label=score.label if passed is None or score.label else ("pass" if passed else "fail"),
         provenance=replace(provenance, metric_version=metric.version),
-        id=_result_id(metric, record, provenance),
+        id=_result_id(metric, record, provenance, [company, score.also_seen if not company else {}]),
     )
 
 
@@ -259,11 +287,15 @@ def _passes(value: float | None, metric: Metric) -> bool | None:
     return value >= metric.threshold if metric.direction == "higher" else value <= metric.threshold
 
 
-def _result_id(metric: Metric, record: Record, made: Provenance) -> str:
-    """The same record, metric, options and way of judging give the same id, so that sinks upsert."""
+def _result_id(metric: Metric, record: Record, made: Provenance, view: list[Any]) -> str:
+    """The same record, metric, options and way of judging give the same id, so that sinks upsert.
+
+    In view mode what company added to a view is in it: only questions of the first round admit anything, so
+    it is known whatever fails later. In record mode what the metrics need together is: it decides the views.
+    """
     options = json.dumps(metric.options, sort_keys=True, default=repr)
     parts = [
         *(record.id, metric.name, metric.key, metric.version, options),
-        *(made.judge, made.embedder, made.prompt_version, made.fuse),
+        *(made.judge, made.embedder, made.prompt_version, made.fuse, view),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom
@@ -65,8 +67,18 @@ ALIASES: dict[str, Callable[[], Metric]] = {
     "ragas_score": RagScore,
     "rubrics_score": RubricScore,
     "aspect_critic": AspectCritique,
+    "nv_context_relevance": ContextRelevance,
+    "nv_response_groundedness": ResponseGroundedness,
+    "nv_accuracy": AnswerAccuracy,
 }
 """Names that other libraries and papers use, and what they mean there; their Scores carry our names."""
+
+
+_TRAP = (
+    "context_relevance is NVIDIA's rating of all contexts together; the context relevance of the RAGAS paper "
+    "(needed sentences / sentences) is context_relevancy. Write nv_context_relevance to mean the rating."
+)
+_warn = WarnOnce(logging.getLogger("steelyard.metrics"))
 
 
 def by_name(name: str) -> Callable[[], Metric]:
@@ -76,6 +88,8 @@ def by_name(name: str) -> Callable[[], Metric]:
         ConfigurationError: If there is none; the message lists those there are.
     """
     wanted = name.strip().lower().replace("-", "_")
+    if wanted in ("context_relevance", "contextrelevance"):
+        _warn("context_relevance", _TRAP)
     for metric in ALL:
         if wanted in (metric.key, metric.__name__.lower()):
             return metric

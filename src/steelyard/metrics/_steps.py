@@ -12,8 +12,8 @@ from steelyard.record import Record
 from steelyard.scores import Evidence, Verdict
 from steelyard.text import statements
 
-ClaimsFrom = Literal["extracted", "sentences"]
-"""Whether the judge extracts claims, or each sentence is one."""
+ClaimsFrom = Literal["extracted", "sentences", "whole"]
+"""Whether the judge extracts claims, each sentence is one, or the whole text is a single one."""
 
 Step = Generator[Sequence[Question], Sequence[Answer], list[str]]
 """A part of a metric that asks and comes back with texts."""
@@ -30,12 +30,13 @@ def claims_of(record: Record, of: Literal["answer", "reference"], how: ClaimsFro
     Args:
         record: The turn.
         of: Which text.
-        how: Extracted by the judge with the question in view, or one claim a sentence that states
-            something, without asking.
+        how: Extracted by the judge with the question in view; or one claim a sentence that states something,
+            or one for all of them, without asking.
     """
     text = record.answer if of == "answer" else record.reference or ""
-    if how == "sentences":
-        return [sentence.text for sentence in statements(text)]
+    if how != "extracted":
+        stated = [sentence.text for sentence in statements(text)]
+        return stated if how == "sentences" or not stated else [text.strip()]
     (found,) = require((yield [Claims(of=of)]), Texts)
     return list(dict.fromkeys(found.items))
 

@@ -17,7 +17,8 @@ _HIDES: frozenset[Part] = frozenset({"contexts", "reference_contexts"})
 class AnswerAccuracy(TwoRatings):
     """Mean of two independent ratings of 0, 2 or 4, each / 4, in 0..1.
 
-    The second rating swaps the roles of answer and reference, so that neither is favoured as the yardstick.
+    The second rating swaps the roles of answer and reference and their order, so that neither is favoured as
+    the yardstick or for standing first.
     """
 
     key = "answer_accuracy"
@@ -39,7 +40,14 @@ class AnswerAccuracy(TwoRatings):
     def ratings(self) -> tuple[Rating, Rating]:
         """The contexts stay hidden: only the two texts are compared."""
         first, second = (
-            Rating(instruction=wording, levels=self.levels, needs=_NEEDS, hides=_HIDES, sample=sample)
+            Rating(
+                instruction=wording,
+                levels=self.levels,
+                needs=_NEEDS,
+                hides=_HIDES,
+                sample=sample,
+                swapped=sample == 2,
+            )
             for sample, wording in enumerate(self.wordings, start=1)
         )
         return first, second

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._formulas import cosine, f_beta
@@ -21,10 +22,12 @@ class AnswerCorrectness(Metric):
 
     Source: Ragas' `AnswerCorrectness`. TP: claims of the answer that the reference makes too; FP: those it
     does not make; FN: claims of the reference that the answer does not make. Similarity: cosine of the
-    embeddings of answer and reference, clipped to 0..1; with a weight of 0 it is not asked for.
+    embeddings of answer and reference, clipped to 0..1; with a weight of 0 it is not asked for. As there,
+    claims are compared with the claims of the other text; those in the same words need no judge.
     """
 
     key = "answer_correctness"
+    version = "2"
 
     weights: tuple[float, float] = (0.75, 0.25)
     """Of the claims and of the similarity; they are normalised."""
@@ -47,11 +50,13 @@ class AnswerCorrectness(Metric):
     def questions(self, record: Record) -> MetricRun:
         """Both lists of claims first, then a verdict for each claim, with the embeddings alongside."""
         ours, theirs = yield from both_claims()
-        made = [Same(claim=claim, among="reference", of="answer") for claim in ours]
-        known = [Same(claim=claim, among="answer", of="reference") for claim in theirs]
+        made = _compared(ours, theirs, of="answer", among="reference")
+        known = _compared(theirs, ours, of="reference", among="answer")
+        asked = [question for question in (*made, *known) if isinstance(question, Same)]
         texts = [Embed(text=record.answer), Embed(text=record.reference or "")] if self.weights[1] else []
-        answers = yield [*made, *known, *texts]
-        judged = require(answers[: len(made) + len(known)], YesNo)
+        answers = (yield [*asked, *texts]) if asked or texts else []
+        found = iter(require(answers[: len(asked)], YesNo))
+        judged = [next(found) if isinstance(one, Same) else one for one in (*made, *known)]
         true_positive = sum(answer.value for answer in judged[: len(made)])
         missed = sum(not answer.value for answer in judged[len(made) :])
         factual = f_beta(true_positive, len(made) - true_positive, missed, beta=self.beta)
@@ -69,3 +74,24 @@ class AnswerCorrectness(Metric):
             explanation=f"{true_positive} claims agree, {len(made) - true_positive} are not in the "
             f"reference, {missed} of the reference are missing; F {factual:.2f}, similarity {similarity:.2f}",
         )
+
+
+def _compared(
+    claims: Sequence[str],
+    others: Sequence[str],
+    *,
+    of: Literal["answer", "reference"],
+    among: Literal["answer", "reference"],
+) -> list[Same | YesNo]:
+    """For each claim the question whether the others make it too, or a yes where one has the same words."""
+    there = {_words(other) for other in others}
+    return [
+        YesNo(value=True, reason="in the same words")
+        if _words(claim) in there
+        else Same(claim=claim, among=among, of=of, listed=tuple(others))
+        for claim in claims
+    ]
+
+
+def _words(claim: str) -> str:
+    return " ".join(claim.casefold().split()).rstrip(".")

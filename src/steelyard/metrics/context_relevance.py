@@ -39,6 +39,7 @@ class ContextRelevance(TwoRatings):
                 needs=frozenset({"question", "contexts"}),
                 hides=frozenset({"answer", "reference", "reference_contexts"}),
                 sample=sample,
+                swapped=sample == 2,
             )
             for sample, wording in enumerate(self.wordings, start=1)
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.metrics._formulas import cosine, jaccard, share, share_error
+from steelyard.metrics._formulas import cosine, jaccard, share_error
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import Step, verdicts
 from steelyard.questions import (
@@ -37,8 +38,8 @@ class ContextRelevancy(Metric):
     """Sentences of the contexts that the question needs / all their sentences, in 0..1.
 
     Source: Es et al. 2024 (arXiv:2309.15217), section 3, CR = extracted sentences / sentences of the
-    contexts. The contexts are split together, a sentence that stands in two of them counts once, and "none
-    of them" is 0.
+    contexts. A sentence that stands there several times is asked about once and counts as often as it
+    stands; "none of them" is 0.
 
     `variant="statements"` is DeepEval's: what is judged are the statements that the judge extracts from the
     contexts, not their sentences.
@@ -49,6 +50,7 @@ class ContextRelevancy(Metric):
     """
 
     key = "context_relevancy"
+    version = "2"
 
     variant: Literal["sentences", "statements"] = "sentences"
     """What is judged: sentences as they stand, or statements that the judge extracts."""
@@ -68,7 +70,8 @@ class ContextRelevancy(Metric):
 
     def questions(self, record: Record) -> MetricRun:
         """One verdict per sentence (or statement) and repeat."""
-        texts = yield from self._texts(record)
+        times = Counter((yield from self._texts(record)))
+        texts, counts = list(times), list(times.values())
         if not texts:
             return self.not_applicable(f"no_{self.variant}", f"the contexts hold no {self.variant}")
         samples = range(1, self.repeats + 1) if self.repeats > 1 else (0,)
@@ -81,12 +84,19 @@ class ContextRelevancy(Metric):
         agreement = 1.0
         if len(picks) > 1:
             agreement = yield from self._agreement(picks)
-        value = sum(share(answer.value for answer in found) for found in rounds) / len(rounds) * agreement
+        needed = [
+            sum(count for answer, count in zip(found, counts, strict=True) if answer.value)
+            for found in rounds
+        ]
+        total = sum(counts)
+        value = sum(needed) / total / len(rounds) * agreement
         return self.scored(
             value,
             verdicts=verdicts("relevant", texts * len(rounds), answers),
-            standard_error=share_error([a.probability for a in answers]) if len(rounds) == 1 else None,
-            explanation=f"{len(picks[0])} of {len(texts)} {self.variant} needed for the question"
+            standard_error=share_error([a.probability for a in answers], counts)
+            if len(rounds) == 1
+            else None,
+            explanation=f"{needed[0]} of {total} {self.variant} needed for the question"
             + (f"; agreement of {len(picks)} judgements {agreement:.2f}" if len(picks) > 1 else ""),
         )
 
@@ -95,7 +105,7 @@ class ContextRelevancy(Metric):
             (found,) = require((yield [Claims(of="contexts")]), Texts)
             return list(dict.fromkeys(found.items))
         split = sentences("\n\n".join(context.text for context in record.contexts))
-        return list(dict.fromkeys(sentence.text for sentence in split))
+        return [sentence.text for sentence in split]
 
     def _agreement(self, picks: list[list[str]]) -> _Agreeing:
         pairs = list(combinations(picks, 2))

@@ -19,8 +19,9 @@ __all__ = ["FactualCorrectness"]
 class FactualCorrectness(Metric):
     """Claims of the answer that the reference entails (precision), and the other way round (recall), in 0..1.
 
-    Source: Ragas' `FactualCorrectness`; unlike there, recall is over the reference's own claims, so that
-    finer-grained answers are not punished. F = (1 + b^2) P R / (b^2 P + R).
+    Source: Ragas' `FactualCorrectness`, F = (1 + b^2) P R / (b^2 P + R). Recall is over the reference's own
+    claims, so that a finer-grained answer is not favoured; `recall="counts"` is Ragas' reading, which takes
+    the supported claims of the answer as true positives on both sides: R = TP / (TP + FN).
     """
 
     key = "factual_correctness"
@@ -29,6 +30,9 @@ class FactualCorrectness(Metric):
     """Which of the three is the value."""
     beta: float = 1.0
     """Above 1 recall counts more, below 1 precision."""
+    recall: Literal["claims", "counts"] = "claims"
+    """Covered claims of the reference over all of them; or the answer's supported claims over those and the
+    reference's missing ones, as Ragas counts."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +53,12 @@ class FactualCorrectness(Metric):
         covered = [Supported(claim=claim, by="answer", of="reference") for claim in theirs]
         answers = require((yield [*right, *covered]), YesNo)
         precision = share(answer.value for answer in answers[: len(ours)])
-        recall = share(answer.value for answer in answers[len(ours) :])
+        covered_claims = [answer.value for answer in answers[len(ours) :]]
+        recall = share(covered_claims)
+        if self.recall == "counts":
+            hits = sum(answer.value for answer in answers[: len(ours)])
+            missed = covered_claims.count(False)
+            recall = hits / (hits + missed) if hits + missed else 0.0
         f_value = f_score(precision, recall, beta=self.beta)
         return self.scored(
             {"f": f_value, "precision": precision, "recall": recall}[self.mode],

@@ -28,7 +28,8 @@ class Faithfulness(Metric):
     key = "faithfulness"
 
     claims: ClaimsFrom = "extracted"
-    """Whether the judge extracts the claims, or each sentence of the answer is one."""
+    """Whether the judge extracts the claims, each sentence of the answer is one, or the whole answer is: then
+    the value is 0 or 1. A model that reasons at length agrees with people best over the whole at once."""
     variant: Literal["entailment", "non_contradiction"] = "entailment"
     """Whether a claim must be supported, or only must not be contradicted."""
 

@@ -31,15 +31,26 @@ class ResponseGroundedness(TwoRatings):
         return ("answer", "contexts")
 
     def ratings(self) -> tuple[Rating, Rating]:
-        """The reference stays hidden: only the contexts may back the answer."""
-        first, second = (
-            Rating(
-                instruction=wording,
-                levels=self.levels,
-                needs=frozenset({"answer", "contexts"}),
-                hides=frozenset({"reference", "reference_contexts"}),
-                sample=sample,
-            )
-            for sample, wording in enumerate(self.wordings, start=1)
+        """The reference stays hidden: only the contexts may back the answer.
+
+        The first sees the question too, which says what a short answer means; the second asks what somebody
+        could write who knows the contexts alone, and sees them last.
+        """
+        hides: frozenset[Part] = frozenset({"reference", "reference_contexts"})
+        first = Rating(
+            instruction=self.wordings[0],
+            levels=self.levels,
+            needs=frozenset({"question", "answer", "contexts"}),
+            hides=hides,
+            sample=1,
+        )
+        second = Rating(
+            instruction=self.wordings[1],
+            levels=self.levels,
+            needs=frozenset({"answer", "contexts"}),
+            admits=frozenset({"question"}),
+            hides=hides,
+            sample=2,
+            swapped=True,
         )
         return first, second

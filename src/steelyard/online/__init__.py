@@ -1,21 +1,24 @@
 """The online room: turns are taken from the running application, picked, queued, judged and delivered."""
 
 from steelyard.online._default import default_monitor
+from steelyard.online._masking import without_content
 from steelyard.online._stats import Stats
 from steelyard.online.canaries._options import Canaries, CanaryReading, CanaryState
+from steelyard.online.config._defaults import spool_settings
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.config._settings import Settings
 from steelyard.online.config._settings import load as load_settings
 from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.monitor import Monitor
-from steelyard.online.queue._protocol import QueueCounts
+from steelyard.online.queue._open import try_queue
+from steelyard.online.queue._protocol import QueueCounts, QueueFailed
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._decision import Decision
 from steelyard.online.selection._price import Price
 from steelyard.online.selection._rules import Rule
-from steelyard.online.selection._sampling import sampling_position
+from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
 from steelyard.online.selection._suspicion import Suspicion
 
@@ -29,6 +32,7 @@ __all__ = [
     "MonitorOptions",
     "Price",
     "QueueCounts",
+    "QueueFailed",
     "Rule",
     "Selection",
     "Settings",
@@ -39,5 +43,9 @@ __all__ = [
     "Suspicion",
     "default_monitor",
     "load_settings",
+    "key_of",
     "sampling_position",
+    "spool_settings",
+    "try_queue",
+    "without_content",
 ]

@@ -19,8 +19,8 @@ from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
+from steelyard.online.queue._open import open_queue
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
-from steelyard.online.queue._sqlite import SQLiteQueue
 from steelyard.online.queue._turns import Leased, Undelivered
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
@@ -37,7 +37,8 @@ _LONGEST_PAUSE = 30.0
 class Worker:
     """Moves turns into a queue, and sees each turn that it leases from there through to its end.
 
-    The queue is in memory, or a spool. Where a spool fails, turns go through memory until it works again.
+    The queue is in memory, or a spool: a file or a broker. Where a spool fails, turns go through memory until
+    it works again.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Worker:
         # Sinks may settle results after the worker has begun anew.
         self._settled: defaultdict[TurnQueue, asyncio.Queue[Undelivered]] = defaultdict(asyncio.Queue)
         self.canaries = canaries_of(options)
-        self.spool = SQLiteQueue(options.spool) if options.spool else None
+        self.spool = open_queue(options.spool) if options.spool else None
         self.intake = Intake(
             options,
             inbox=inbox,

@@ -124,7 +124,8 @@ class Monitor:
             exit_timeout: Seconds that `close` and the end of the program wait for what is pending.
             throttle: Turns judged per minute at most; 0 for no limit.
             budget: What judging may use up per hour and day.
-            spool: A file that keeps picked turns until they are judged and delivered, whatever crashes.
+            spool: What keeps picked turns until they are judged and delivered, whatever crashes: a file, or
+                the address of a broker (`nats://HOST:4222`) that several machines share.
             calibration: What people's labels say of the judge's scores, or the file of it that
                 `steelyard calibrate` wrote: scores carry calibrated values beside their own.
             canaries: Probes with a known answer, asked beside turns to notice when the judge changes:

@@ -1,8 +1,16 @@
 """The questions room: what may be asked, what can be answered, and the batcher that fuses questions."""
 
 from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
-from steelyard.questions._batcher import MetricRun, QuestionBatcher, ScoreOf, SupportsQuestions, require
+from steelyard.questions._batcher import (
+    MetricRun,
+    MetricView,
+    QuestionBatcher,
+    ScoreOf,
+    SupportsQuestions,
+    require,
+)
 from steelyard.questions._check import check
+from steelyard.questions._keys import keyed
 from steelyard.questions._packing import Fuse, Group, pack
 from steelyard.questions._protocols import Capabilities, Embedder, Judge, Reply, Request, View
 from steelyard.questions._question import (
@@ -41,6 +49,7 @@ __all__ = [
     "Judge",
     "Level",
     "MetricRun",
+    "MetricView",
     "Noncommittal",
     "Part",
     "Predicate",
@@ -61,6 +70,7 @@ __all__ = [
     "View",
     "YesNo",
     "check",
+    "keyed",
     "pack",
     "require",
 ]

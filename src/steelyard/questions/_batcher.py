@@ -27,9 +27,11 @@ from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, JudgeError, Unanswerable
 from steelyard.questions._answer import Answer, Unanswered, Vector
 from steelyard.questions._check import check
+from steelyard.questions._fitting import fitted
+from steelyard.questions._keys import keyed
 from steelyard.questions._packing import Fuse, Group, pack
 from steelyard.questions._protocols import Embedder, Judge, Request, View
-from steelyard.questions._question import Embed, Part, Question
+from steelyard.questions._question import Embed, Noncommittal, Part, Question
 from steelyard.record import Record
 from steelyard.recording import unrecorded
 from steelyard.scores import Score, Usage, clean_usage
@@ -105,6 +107,8 @@ class _Case:
     questions: Sequence[Question] = ()
     parts: dict[int, _Case] = field(default_factory=dict)
     """The metrics whose Scores it asks for, by the place of the question in this round."""
+    asked: list[Question] = field(default_factory=list)
+    """Everything that it asked, and the metrics whose Scores it asked for."""
     score: Score | None = None
 
     def start(self) -> _Case:
@@ -120,6 +124,7 @@ class _Case:
             outstanding += [question for part in self.parts.values() for question in part.advance(known)]
             if outstanding:
                 return outstanding
+            self.asked += [question for part in self.parts.values() for question in part.asked]
             self._resume([self._answer_at(place, known) for place in range(len(self.questions))])
         return []
 
@@ -144,6 +149,7 @@ class _Case:
                 for place, question in enumerate(self.questions)
                 if isinstance(question, ScoreOf)
             }
+            self.asked += self.questions
             return
         except StopIteration as stop:
             if isinstance(stop.value, Score):
@@ -174,6 +180,16 @@ def _without_answer(name: str, problem: Unanswerable, judge: str) -> Score:
     return Score.failed(name, cause=problem.cause, explanation=explanation)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricView:
+    """What the judge was shown while it answered the questions of one metric."""
+
+    also_seen: Mapping[str, tuple[str, ...]]
+    """As in `Score.also_seen`."""
+    left_out: int
+    """As in `Score.left_out`."""
+
+
 @dataclass
 class QuestionBatcher:
     """Asks one judge and one embedder on behalf of any number of metrics.
@@ -185,6 +201,7 @@ class QuestionBatcher:
         deadline: `time.monotonic()` after which nothing more is asked; None for none.
         usage: What it has cost so far.
         retry_after: The longest wait in seconds that a failed request was told to keep; None for none.
+        views: What the judge was shown for each metric of `run`, in order.
     """
 
     judge: Judge
@@ -193,6 +210,9 @@ class QuestionBatcher:
     deadline: float | None = None
     usage: Usage = field(default_factory=Usage)
     retry_after: float | None = None
+    views: list[MetricView] = field(default_factory=list)
+    _shown: dict[Question, frozenset[Part]] = field(default_factory=dict, repr=False)
+    _left_out: dict[Question, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse an unknown fuse mode.
@@ -212,7 +232,19 @@ class QuestionBatcher:
             dict.fromkeys(question for case in cases for question in case.advance(known))
         ):
             known.update(await self._round(record, outstanding))
+        self.views = [self._view_of(case) for case in cases]
         return [case.score for case in cases if case.score is not None]
+
+    def _view_of(self, case: _Case) -> MetricView:
+        more: dict[str, set[Part]] = {}
+        for question in case.asked:
+            own = question.needs | question.shows
+            if extra := self._shown.get(question, own) - own:
+                more.setdefault(question.kind, set()).update(extra)
+        return MetricView(
+            also_seen={kind: tuple(sorted(parts)) for kind, parts in sorted(more.items())},
+            left_out=max((self._left_out.get(question, 0) for question in case.asked), default=0),
+        )
 
     async def _round(self, record: Record, questions: list[Question]) -> dict[Question, Answer]:
         """Ask what can be asked now: unsupported questions fall at once, extractions go first, texts last."""
@@ -244,23 +276,30 @@ class QuestionBatcher:
         """The requests of a round. While something is to be extracted, only what costs nothing goes along.
 
         That is a second or later repeat: it needs a request of its own anyway, which can do the extracting.
+        And it is what may see no more than an extraction does: it would need a request of its own later.
         """
         able = self.judge.capabilities
         if any(question.extracts for question in questions):
             lone = not able.independent and self.fuse != "off"
-            questions = [q for q in questions if q.extracts or (lone and q.sample > 1)]
+            questions = [
+                q for q in questions if q.extracts or (lone and (q.sample > 1 or isinstance(q, Noncommittal)))
+            ]
         packed = pack(
             questions,
             fuse=self.fuse,
             independent=able.independent,
             weigh=lambda parts: _size(View.of(record, parts)),
+            present=_present(record),
         )
+        for group in packed:
+            shown = group.parts.union(*(question.shows for question in group.questions))
+            self._shown.update(dict.fromkeys(group.questions, shown & _present(record)))
         return [piece for group in packed for piece in self._split(record, group)]
 
     def _split(self, record: Record, group: Group) -> Iterable[Group]:
         """Cut a group into pieces that the judge can take."""
         able = self.judge.capabilities
-        room = able.max_characters - _size(View.of(record, group.parts))
+        room = able.max_characters - min(_size(View.of(record, group.parts)), _share(able.max_characters))
         piece: list[Question] = []
         used = 0
         for question in group.questions:
@@ -277,22 +316,27 @@ class QuestionBatcher:
         """Ask a group, and once more what did not come back well."""
         view = View.of(record, group.parts)
         if (size := _size(view)) > (most := self.judge.capabilities.max_characters):
-            detail = f"{size} characters of material, and the judge {self.judge.name!r} takes {most}"
-            return dict.fromkeys(group.questions, Unanswered(cause="too_large", detail=detail))
+            view, left_out = fitted(view, group.questions, characters=_share(most))
+            if left_out is None:
+                detail = f"{size} characters of material, and the judge {self.judge.name!r} takes {most}"
+                return dict.fromkeys(group.questions, Unanswered(cause="too_large", detail=detail))
+            self._left_out.update(dict.fromkeys(group.questions, left_out))
         answers = await self._request(view, group.questions)
         poor = [question for question, answer in answers.items() if _worth_asking_again(answer)]
         if poor:
             self.usage += Usage(reasked=len(poor))
-            answers.update(await self._request(view, poor))
+            answers.update(await self._request(view, poor, attempt=2))
         return answers
 
-    async def _request(self, view: View, questions: Sequence[Question]) -> dict[Question, Answer]:
-        keyed = {f"q{number}": question for number, question in enumerate(questions, start=1)}
+    async def _request(
+        self, view: View, questions: Sequence[Question], *, attempt: int = 1
+    ) -> dict[Question, Answer]:
+        named = keyed(questions)
 
         async def send() -> dict[Question, Answer]:
-            reply = await self.judge.answer(Request(view=view, questions=keyed))
-            answers = {question: check(question, reply.answers.get(key)) for key, question in keyed.items()}
-            self.usage += clean_usage(reply.usage) + Usage(extra=len(reply.answers.keys() - keyed.keys()))
+            reply = await self.judge.answer(Request(view=view, questions=named, attempt=attempt))
+            answers = {question: check(question, reply.answers.get(key)) for key, question in named.items()}
+            self.usage += clean_usage(reply.usage) + Usage(extra=len(reply.answers.keys() - named.keys()))
             return answers
 
         found = await self._call(send)
@@ -379,3 +423,14 @@ def _size(view: View) -> int:
     texts = [view.question, view.answer, view.reference]
     passages = [*(view.contexts or ()), *(view.reference_contexts or ())]
     return sum(len(text) for text in texts if text) + sum(len(passage.text) for passage in passages)
+
+
+def _present(record: Record) -> frozenset[Part]:
+    """The parts of a record that have something in them."""
+    parts: tuple[Part, ...] = get_args(Part)
+    return frozenset(part for part in parts if _size(View.of(record, frozenset({part}))))
+
+
+def _share(characters: int) -> int:
+    """What of a judge's room the material may take where it has to be cut; the rest is for the questions."""
+    return characters * 4 // 5

@@ -1,7 +1,9 @@
 """Who may see what: packing the questions of one round into as few requests as possible.
 
-Two questions may share a request if nothing that the request shows is hidden from either of them, and if they
-do not carry two different repeat numbers: independent repeats must not see each other's answers. Finding the
+Two questions may share a request if it shows neither of them anything that is hidden from it, nor any
+material that it neither needs nor admits, so that a question has the same view alone and in company; and if
+they do not carry two different repeat numbers: independent repeats must not see each other's answers.
+Finding the
 fewest requests is colouring a small graph (a dozen kinds of view at most, with the metrics of this package).
 Branch and bound finds the fewest, and of those the ones with the least material, if it gets to its end; its
 first solution is the greedy one. It stops after `_STEPS` steps with the best so far, so that no mixture of
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 from steelyard.questions._question import Part, Question
 
@@ -21,6 +23,8 @@ Fuse = Literal["view", "record", "off"]
 """How questions share requests: by what they may see, all of a round at once, or not at all."""
 
 _STEPS = 2000
+_Parts = frozenset[Part]
+_PARTS: _Parts = frozenset(get_args(Part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class _ViewKind:
     needs: frozenset[Part]
     shown: frozenset[Part]
     hidden: frozenset[Part]
+    closed: frozenset[Part]
+    """Parts that must not be added."""
     sample: int
     questions: tuple[Question, ...]
 
@@ -48,28 +54,35 @@ def pack(
     fuse: Fuse,
     independent: bool,
     weigh: Callable[[frozenset[Part]], int],
+    present: frozenset[Part] = _PARTS,
 ) -> list[Group]:
     """Group questions into requests.
 
     Args:
         questions: Distinct questions of one round.
-        fuse: `view` honours what is hidden, `record` ignores it, `off` asks one by one.
+        fuse: `view` honours what is hidden and admitted, `record` ignores it, `off` asks one by one.
         independent: Whether the judge answers each question by itself, so that repeats may share a request.
         weigh: Size of some parts of the record, to choose between equally few requests.
+        present: The parts that the record has; what is empty neither joins questions nor keeps them apart.
     """
     if fuse == "off":
         return [Group(question.needs, (question,)) for question in questions]
-    kinds = _kinds(questions, hiding=fuse == "view", repeats=not independent)
+    kinds = _kinds(questions, present, hiding=fuse == "view", repeats=not independent)
     best = _Search(weigh).fewest(kinds) if kinds else []
     return [Group(group.needs, group.questions) for group in best]
 
 
-def _kinds(questions: Sequence[Question], *, hiding: bool, repeats: bool) -> list[_ViewKind]:
-    gathered: dict[tuple[frozenset[Part], frozenset[Part], frozenset[Part], int], list[Question]] = {}
+def _kinds(
+    questions: Sequence[Question], present: frozenset[Part], *, hiding: bool, repeats: bool
+) -> list[_ViewKind]:
+    gathered: dict[tuple[_Parts, _Parts, _Parts, _Parts, int], list[Question]] = {}
     for question in questions:
         hidden = question.hides if hiding else frozenset[Part]()
+        needs = question.needs & present
+        own = needs | question.shows | question.admits
+        closed = present - own if hiding else frozenset[Part]()
         sample = question.sample if repeats else 0
-        key = (question.needs, question.needs | question.shows, hidden, sample)
+        key = (needs, needs | question.shows, hidden, closed, sample)
         gathered.setdefault(key, []).append(question)
     return [_ViewKind(*key, tuple(members)) for key, members in gathered.items()]
 
@@ -111,9 +124,9 @@ class _Search:
 
 def _joined(group: _ViewKind, kind: _ViewKind) -> _ViewKind | None:
     """A group with a kind more, or None where something it would show must stay hidden from somebody."""
+    needs, closed = group.needs | kind.needs, group.closed | kind.closed
     shown, hidden = group.shown | kind.shown, group.hidden | kind.hidden
-    if shown & hidden or (group.sample and kind.sample and group.sample != kind.sample):
+    if shown & (hidden | closed) or (group.sample and kind.sample and group.sample != kind.sample):
         return None
-    return _ViewKind(
-        group.needs | kind.needs, shown, hidden, group.sample or kind.sample, group.questions + kind.questions
-    )
+    sample, questions = group.sample or kind.sample, group.questions + kind.questions
+    return _ViewKind(needs, shown, hidden, closed, sample, questions)

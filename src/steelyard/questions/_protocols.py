@@ -40,7 +40,10 @@ class Request:
 
     view: View
     questions: Mapping[str, Question]
-    """By key (`q1`, `q2`, ...), in the order asked."""
+    """By key (`s1` for the first statement, `c2` for context 2, `q1`, ...), in the order asked."""
+    attempt: int = 1
+    """2 where the first reply to these questions had no usable answer: they have to be asked otherwise, or a
+    judge at temperature 0 says the same again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

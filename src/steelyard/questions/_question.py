@@ -1,14 +1,17 @@
 """The question algebra: what a metric may ask, with meaning instead of prompt strings.
 
-Every question says three things about the record's material:
+Every question says four things about the record's material:
 
-- `needs`: the parts that must be in view to answer it,
+- `needs`: the parts that are in view when it is asked; this is its own view, whatever is asked beside it,
+- `admits`: further parts that may be in view for the sake of a question that shares the request,
 - `shows`: the parts it gives away by itself (a claim is a piece of the answer),
 - `hides`: the parts that must stay out of view, because they would give the verdict away or bias it.
 
-A request may hold several questions as long as nothing in its view is hidden from any of them (see
-`_packing`). Questions are values: equal questions are asked once. A question with a non-zero `sample` is an
-independent repeat: it is never merged with its twin, and shares a request with it only where the judge
+Only questions that are always asked in the first round admit anything (extractions, and the second of two
+ratings), so that what company adds is known whatever fails later; it stands on the Score (`Score.also_seen`)
+and in its id. A request may hold several questions as long as nothing in its view is hidden from any of them
+(see `_packing`). Questions are values: equal questions are asked once. A question with a non-zero `sample` is
+an independent repeat: it is never merged with its twin, and shares a request with it only where the judge
 answers each question by itself.
 """
 
@@ -49,6 +52,11 @@ class Question:
         return _NONE
 
     @property
+    def admits(self) -> frozenset[Part]:
+        """Parts that may be in view beside `needs`."""
+        return _NONE
+
+    @property
     def quoted(self) -> str | None:
         """The words of the record that it holds, to be treated as data; None where all words are ours."""
         return None
@@ -66,10 +74,13 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Supported(Question):
-    """Can this claim be inferred from the given passages (or the reference) alone?"""
+class _AboutClaim(Question):
+    """A question about a claim that is held against a text.
 
-    kind = "supported"
+    The user's question and the text that the claim was taken from are in view: "In 1879." or "It closed
+    then." says nothing by itself, and neither of the two gives a verdict away.
+    """
+
     form = YesNo
     claim: str
     """The claim, a full sentence."""
@@ -77,8 +88,6 @@ class Supported(Question):
     """What it is held against."""
     of: Part = "answer"
     """What the claim was taken from."""
-    passage: int | None = None
-    """Index of the one passage to hold it against; None for all of them together."""
 
     @property
     def quoted(self) -> str:
@@ -86,7 +95,7 @@ class Supported(Question):
 
     @property
     def needs(self) -> frozenset[Part]:
-        return _parts(self.by)
+        return _parts("question", self.by, self.of)
 
     @property
     def shows(self) -> frozenset[Part]:
@@ -98,30 +107,25 @@ class Supported(Question):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contradicted(Question):
-    """Do the given passages say that this claim is wrong? Silence is not contradiction."""
+class Supported(_AboutClaim):
+    """Does this claim follow from the given passages (or the reference) alone?
+
+    The question of attribution: "according to the source, the claim" (Rashkin et al. 2023, arXiv:2112.12870).
+    """
+
+    kind = "supported"
+    passage: int | None = None
+    """Index of the one passage to hold it against; None for all of them together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contradicted(_AboutClaim):
+    """Do the given passages say something that cannot be true together with this claim?
+
+    Contradiction as in natural language inference (Bowman et al. 2015, arXiv:1508.05326); silence is none.
+    """
 
     kind = "contradicted"
-    form = YesNo
-    claim: str
-    by: Literal["contexts", "reference_contexts", "reference"] = "contexts"
-    of: Part = "answer"
-
-    @property
-    def quoted(self) -> str:
-        return self.claim
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _parts(self.by)
-
-    @property
-    def shows(self) -> frozenset[Part]:
-        return _parts(self.of)
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _parts("answer", "reference", "reference_contexts", "contexts") - {self.of, self.by}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +149,10 @@ class Useful(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class Relevant(Question):
-    """Does this sentence help to answer the question?"""
+    """Does this sentence help to answer the question?
+
+    The text that it was taken from is not in view: its sentences are, since all of them are asked about.
+    """
 
     kind = "relevant"
     form = YesNo
@@ -183,6 +190,8 @@ class Same(Question):
     """The text to look for it in."""
     of: Part
     """What the claim was taken from."""
+    listed: tuple[str, ...] = ()
+    """The claims of that text, which are then shown in its place: claims are compared with claims."""
 
     @property
     def quoted(self) -> str:
@@ -190,11 +199,11 @@ class Same(Question):
 
     @property
     def needs(self) -> frozenset[Part]:
-        return _parts(self.among)
+        return _parts("question") if self.listed else _parts("question", self.among, self.of)
 
     @property
     def shows(self) -> frozenset[Part]:
-        return _parts(self.of)
+        return _parts(self.of, self.among)
 
     @property
     def hides(self) -> frozenset[Part]:
@@ -215,6 +224,10 @@ class Rating(Question):
     """What must be in view."""
     hides: frozenset[Part] = _NONE
     """What must stay out of view."""
+    admits: frozenset[Part] = _NONE
+    """What may be in view besides; leave it empty unless it is asked in a metric's first round."""
+    swapped: bool = False
+    """Whether the material is shown in reverse order, so that the order favours neither of two ratings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +271,10 @@ class Claims(Question):
         return _parts("contexts") if self.of == "contexts" else _parts("question", self.of)
 
     @property
+    def admits(self) -> frozenset[Part]:
+        return _extractable(self.of) - self.needs
+
+    @property
     def hides(self) -> frozenset[Part]:
         return _parts("answer", "reference", "contexts", "reference_contexts") - _extractable(self.of)
 
@@ -281,6 +298,10 @@ class Entities(Question):
         return _parts(self.of)
 
     @property
+    def admits(self) -> frozenset[Part]:
+        return _parts("question", "answer", "reference") - self.needs
+
+    @property
     def hides(self) -> frozenset[Part]:
         return _NONE if self.of == "contexts" else _parts("contexts")
 
@@ -300,24 +321,32 @@ class GeneratedQuestions(Question):
         return _parts("answer")
 
     @property
+    def admits(self) -> frozenset[Part]:
+        return _parts("contexts")
+
+    @property
     def hides(self) -> frozenset[Part]:
         return _parts("question", "reference", "reference_contexts")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Noncommittal(Question):
-    """Does the answer evade: does it say that it does not know, or nothing to the point?"""
+    """Does the answer evade the question: does it say that it does not know, or nothing to the point?"""
 
     kind = "noncommittal"
     form = YesNo
 
     @property
     def needs(self) -> frozenset[Part]:
-        return _parts("answer")
+        return _parts("question", "answer")
+
+    @property
+    def admits(self) -> frozenset[Part]:
+        return _parts("reference")
 
     @property
     def hides(self) -> frozenset[Part]:
-        return _NONE
+        return _parts("contexts", "reference_contexts")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,10 @@ def clean_score(score: Score) -> Score:
         calibrated_value=calibrated if calibrated is not None and 0 <= calibrated <= 1 else None,
         calibration=_optional(score.calibration),
         provenance=score.provenance if isinstance(score.provenance, Provenance) else None,
+        also_seen={
+            text_of(kind): tuple(map(text_of, _items(parts))) for kind, parts in dict(score.also_seen).items()
+        },
+        left_out=int(number(score.left_out) or 0),
         id=text_of(score.id),
     )
 

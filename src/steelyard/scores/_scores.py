@@ -152,6 +152,11 @@ class Score:
     None where no calibration was made for this metric and judge."""
     calibration: str | None = None
     """Version of the calibration that it comes from."""
+    also_seen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Parts of the record that the judge had in view beside what a kind of question needs, by kind: what
+    questions in the same request brought along. Empty where every question had its own view."""
+    left_out: int = 0
+    """Characters of the contexts that the judge had no room for; what bears on the questions was kept."""
     id: str = ""
     """Result id: the same record, metric, options, judge and wording give the same id, so sinks upsert."""
 

@@ -271,7 +271,18 @@ def _whole(evaluation: Evaluation) -> dict[str, Any]:
     data = evaluation_to_dict(evaluation)
     known = {*_IN_COLUMNS, "provenance"}
     scores = [{name: item for name, item in score.items() if name not in known} for score in data["scores"]]
+    for score in scores:
+        if verdicts := score.get("verdicts"):
+            score["verdicts"] = [_compact(verdict) for verdict in verdicts]
     return {**data, "scores": scores}
+
+
+def _compact(verdict: dict[str, Any]) -> dict[str, Any]:
+    """A verdict with six digits of its probability: the others are noise, and an eighth of a body."""
+    probability = verdict.get("probability")
+    if not isinstance(probability, float):
+        return verdict
+    return {**verdict, "probability": round(probability, 6)}
 
 
 def _json(value: object) -> str:

@@ -12,6 +12,7 @@ here turn such samples into figures with intervals; they need numpy alone and re
 
 from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
 from steelyard.stats._difference import Difference, difference_of, paired_difference, unpaired_difference
+from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
 from steelyard.stats._flips import FlipAlarm
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
 from steelyard.stats._labels import auroc, cohen_kappa, corrected_mean
@@ -43,10 +44,13 @@ __all__ = [
     "ewma",
     "find_slices",
     "fixed_calls",
+    "inclusion_probabilities",
     "name_clusters",
     "paired_difference",
     "pass_rate",
     "repeats_order",
+    "spread_sizes",
+    "systematic_sample",
     "turns_needed",
     "unpaired_difference",
     "weighted_mean",

@@ -76,6 +76,9 @@ def asked_in_call(view: View, origin: Provenance) -> Asked:
         rest = rest.replace(text, "\n")
     if shown := next((found for query in reversed(queries) if (found := _line_of(query, rest))), ""):
         return Asked(question=shown)
+    last = next((line.strip() for line in reversed(rest.split("\n")) if line.strip()), "")
+    if last.endswith("?") and len(last.split()) <= _LONGEST_QUESTION:
+        return Asked(question=last)
     return Asked(question=queries[-1] if queries else "", notes=("question_rewritten_only",))
 
 

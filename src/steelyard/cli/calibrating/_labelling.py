@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 from steelyard.calibration import Judged, judged_scores, next_to_label
 from steelyard.cli._words import amount, counted, printable, shorten
 from steelyard.cli.calibrating._material import Sources
 from steelyard.errors import ConfigurationError
+from steelyard.report import Label, LabelValue, open_labels, open_results
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import connect_readonly, evaluation_of
-from steelyard.view import Label, LabelValue, open_labels
 
 _ANSWER = 3_000
 _CONTEXT = 1_200
@@ -66,7 +66,7 @@ class Labelling:
     """One sitting."""
 
     db: str
-    """The results file."""
+    """The results."""
     who: str
     """Who labels."""
     say: Say
@@ -91,11 +91,8 @@ class Labelling:
         return count
 
     def _evaluation(self, record_id: str) -> Evaluation | None:
-        connection = connect_readonly(self.db)
-        try:
-            return evaluation_of(connection, record_id)
-        finally:
-            connection.close()
+        with closing(open_results(self.db)) as results:
+            return results.evaluation(record_id)
 
     def _show(self, evaluation: Evaluation, place: str) -> None:
         record = evaluation.record

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from steelyard.calibration import Material, PersonLabel, collect, read_annotations
 from steelyard.errors import ConfigurationError
+from steelyard.report import Label, open_labels, open_results
 from steelyard.scores import Evaluation
-from steelyard.sinks import read_evaluations
-from steelyard.view import Label, import_labels, open_labels
+from steelyard.view import import_labels
 
+_PAGE = 500
 LIMIT = 10_000
-"""Turns that are looked at, the latest ones."""
+"""Turns that are looked at, those written last."""
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Sources:
     """Where turns and labels come from."""
 
     db: str
-    """The results file."""
+    """The results: a file, or the address of a database."""
     files: Sequence[Path] = ()
     """Files with further labels: CSV, JSONL, or JSON out of Phoenix or Langfuse."""
     metric: str | None = None
@@ -34,8 +36,19 @@ class Sources:
     """Lines and annotations that hold no label; filled while reading."""
 
     def evaluations(self) -> Iterator[Evaluation]:
-        """The turns, the latest first."""
-        return read_evaluations(self.db, metric=self.metric, newest_first=True, limit=self.limit)
+        """The turns that were written last, in order of writing; each with the scores of `metric` alone."""
+        with closing(open_results(self.db)) as results:
+            place = max(results.position() - self.limit, 0)
+            while page := results.written_after(place, limit=_PAGE):
+                place = page[-1][0]
+                for _, evaluation in page:
+                    yield self._narrowed(evaluation)
+
+    def _narrowed(self, evaluation: Evaluation) -> Evaluation:
+        if self.metric is None:
+            return evaluation
+        scores = tuple(score for score in evaluation.scores if score.metric == self.metric)
+        return evaluation.replace(scores=scores)
 
     def material(self) -> list[Material]:
         """Turns and labels brought together.

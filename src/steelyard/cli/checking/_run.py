@@ -23,7 +23,7 @@ from steelyard.probing import CheckRun, JudgeCheck, ProbeSet, advice, baselines,
 from steelyard.questions import Judge
 from steelyard.scores import Usage
 
-_KINDS = ("local", "openai", "decisions")
+_KINDS = ("local", "pair", "openai", "decisions", "systemone")
 _Progress = Callable[[str, int, int], None]
 
 
@@ -50,7 +50,8 @@ class CheckOptions:
         kind, _, named = self.judge.partition(":")
         if kind not in _KINDS:
             raise ConfigurationError(
-                f"no judge {self.judge!r}; there are 'local', 'openai:MODEL' and 'decisions:MODEL'"
+                f"no judge {self.judge!r}; there are 'local', 'pair:FILE', 'openai:MODEL', 'decisions:MODEL' "
+                "and 'systemone:MODEL'"
             )
         if named and self.model:
             raise ConfigurationError(f"--judge {self.judge} names a model already; leave out --model")
@@ -76,7 +77,7 @@ def run(options: CheckOptions) -> int:
     choice = options.chosen()
     choice.check()
     probes = load_probes(options.probes)
-    if choice.kind != "local":
+    if not choice.is_here:
         _plan(choice, probes, console)
         if not options.yes:
             raise ConfigurationError("nothing was sent; add --yes to ask this judge at that price")
@@ -122,7 +123,7 @@ def _plan(choice: JudgeChoice, probes: ProbeSet, console: Console) -> None:
 
 def _price(choice: JudgeChoice, usage: Usage) -> str:
     """What the check cost, in words; empty for a judge that costs nothing."""
-    if choice.kind == "local" or not usage.prompt_tokens:
+    if choice.is_here or not usage.prompt_tokens:
         return ""
     dollars, source = price_of(usage, model=choice.chosen_model, base_url=choice.base_url)
     return source if dollars is None else f"about ${dollars:.4f} ({source})"

@@ -17,7 +17,9 @@ def calibrate(
             "and Langfuse hand them out.",
         ),
     ] = None,
-    db: Annotated[str, typer.Option(metavar="FILE", help="The results file.")] = "steelyard.db",
+    db: Annotated[
+        str, typer.Option(metavar="FILE", help="The results: a file, or the address of a database.")
+    ] = "steelyard.db",
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the calibration goes.")
     ] = Path("steelyard-calibration.json"),

@@ -18,7 +18,12 @@ def _judge() -> None:
 def check(
     judge: Annotated[
         str,
-        typer.Option("--judge", "-j", metavar="NAME", help="`local`, `openai:MODEL` or `decisions:MODEL`."),
+        typer.Option(
+            "--judge",
+            "-j",
+            metavar="NAME",
+            help="`local`, `pair:FILE`, `openai:MODEL`, `decisions:MODEL` or `systemone:MODEL`.",
+        ),
     ] = "local",
     model: Annotated[str, typer.Option(metavar="M", help="The model, where NAME has none.")] = "",
     base_url: Annotated[

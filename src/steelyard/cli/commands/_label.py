@@ -8,7 +8,9 @@ import typer
 
 
 def label(
-    db: Annotated[str, typer.Option(metavar="FILE", help="The results file.")] = "steelyard.db",
+    db: Annotated[
+        str, typer.Option(metavar="FILE", help="The results: a file, or the address of a database.")
+    ] = "steelyard.db",
     metric: Annotated[
         str,
         typer.Option("--metric", "-m", metavar="M", help="Label the claims of this metric, not whole turns."),

@@ -14,6 +14,8 @@ class JudgeName(StrEnum):
     LOCAL = "local"
     OPENAI = "openai"
     DECISIONS = "decisions"
+    SYSTEMONE = "systemone"
+    PAIR = "pair"
 
 
 class FuseName(StrEnum):
@@ -37,10 +39,13 @@ def score(
     judge: Annotated[
         JudgeName,
         typer.Option(
-            "--judge", "-j", help="`local` needs no key; `openai` is any server that speaks its protocol."
+            "--judge",
+            "-j",
+            help="`local` needs no key; `openai` is any server that speaks its protocol; `pair` is an ONNX "
+            "model of yours.",
         ),
     ] = JudgeName.LOCAL,
-    model: Annotated[str, typer.Option(metavar="M", help="The judge's model.")] = "",
+    model: Annotated[str, typer.Option(metavar="M", help="The judge's model; for `pair` its file.")] = "",
     extractor: Annotated[
         str,
         typer.Option(

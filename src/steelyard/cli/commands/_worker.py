@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sqlite3
 import threading
@@ -14,7 +15,7 @@ import typer
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from steelyard.online import Monitor
+    from steelyard.online import Monitor, SpoolSettings
 
 _LOOK = 0.2
 _BRIEFLY = 2.0
@@ -22,35 +23,44 @@ _PATIENCE = 60.0
 
 
 def worker(
-    spool: Annotated[Path, typer.Option(help="The spool file that the applications write to.")],
+    spool: Annotated[Path | None, typer.Option(help="The spool file that the applications write to.")] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The broker that they publish to: `nats://HOST:4222`."),
+    ] = None,
     judge: Annotated[
         str | None, typer.Option(help="`local`, `openai:MODEL` or `decisions:MODEL`; else as configured.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Leave when the spool is empty.")] = False,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Turns judged at the same time; else as configured.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Leave when nothing is left to do.")] = False,
 ) -> None:
-    """Judge the turns in a spool until stopped (SIGTERM or Ctrl-C); several workers may share one spool.
+    """Judge turns from a spool until stopped (SIGTERM or Ctrl-C); several workers may share one.
 
-    In the application: `Monitor(spool=SpoolSettings(path=FILE, evaluate=False))`. Metrics, judge and sinks
-    are those of `steelyard config`, seen from here.
+    A spool is a file of this machine (--spool) or a queue on a broker (--queue), for workers on any number of
+    machines; without either, it is the one of `STEELYARD_SPOOL` or `steelyard.toml`. In the application:
+    `Monitor(spool=SpoolSettings(path=FILE_OR_URL, evaluate=False))`. Metrics, judge and sinks are those of
+    `steelyard config`, seen from here.
 
-    A spool that fails (a full disk, say) is tried again until it works. The exit status is 1 where it did not
-    work at the end; with --once the worker gives up after a minute.
+    A queue that fails (a full disk, a broker that is away) is tried again until it works. The exit status is
+    1 where it did not work at the end; with --once the worker gives up after a minute.
     """
     from steelyard.judge import LocalJudge
-    from steelyard.online import Monitor, SpoolSettings, load_settings
+    from steelyard.online import Monitor, load_settings
 
-    _try(spool)
-    chosen = judge or load_settings().settings.judge
-    monitor = Monitor(
-        judge=LocalJudge() if chosen == "local" else judge,
-        spool=SpoolSettings(path=spool, evaluate=True),
-    )
+    settings = _settings(spool, queue)
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
+    _try(settings)
+    chosen = judge or load_settings().settings.judge
+    monitor = Monitor(
+        judge=LocalJudge() if chosen == "local" else judge, spool=settings, concurrency=concurrency
+    )
     monitor.start()
     _wait_until_open(monitor)
-    typer.echo(f"judging what comes into {spool}", err=True)
+    typer.echo(f"judging what comes into {spool or settings.shown}", err=True)
     seen = time.monotonic()
     while not stopped.wait(_LOOK) and not (once and _empty(monitor)):
         if monitor.stats().spool is not None:
@@ -58,18 +68,45 @@ def worker(
         elif once and time.monotonic() - seen > _PATIENCE:
             break
     if not _leave(monitor):
-        typer.echo(f"the spool {spool} cannot be used; what is in it waits for the next worker", err=True)
+        typer.echo(
+            f"the spool {spool or settings.shown} cannot be used; what is in it waits for the next worker",
+            err=True,
+        )
         raise typer.Exit(1)
 
 
-def _try(spool: Path) -> None:
-    """Open the file once: a worker without a spool has nothing to fall back on."""
-    from steelyard.online import Spool
+def _settings(spool: Path | None, queue: str | None) -> SpoolSettings:
+    """What to work on.
 
+    Raises:
+        ConfigurationError: If that is nothing, or not clear.
+    """
+    from steelyard.online import spool_settings
+
+    if spool is not None and queue is not None:
+        raise ConfigurationError("give --spool or --queue, not both")
+    if queue is not None and "://" not in queue:
+        raise ConfigurationError(f"--queue needs a broker's URL such as nats://127.0.0.1:4222, not {queue!r}")
+    settings = spool_settings(queue or spool)
+    if settings is None:
+        raise ConfigurationError("there is nothing to work on; give --spool FILE or --queue URL")
+    return settings
+
+
+def _try(settings: SpoolSettings) -> None:
+    """Open the queue once: a worker has nothing to fall back on. A broker that is away is waited for."""
+    from steelyard.online import QueueFailed, Spool, try_queue
+
+    if settings.address is None:
+        try:
+            Spool(settings.path).close()
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigurationError(f"the spool {settings.shown!r} cannot be used: {error}") from None
+        return
     try:
-        Spool(spool).close()
-    except (sqlite3.Error, OSError) as error:
-        raise ConfigurationError(f"the spool {str(spool)!r} cannot be used: {error}") from None
+        asyncio.run(try_queue(settings))
+    except QueueFailed as error:
+        typer.echo(f"waiting for {settings.shown}: {error}", err=True)
 
 
 def _wait_until_open(monitor: Monitor) -> None:

@@ -177,12 +177,31 @@ def _decide(question: dict[str, Any]) -> dict[str, Any]:
             return {"type": "score", "score": float(top), "confidence": 1.0, "probabilities": levels}
 
 
+def _systemone(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
+    answers = {name: _decide_by_name(question) for name, question in body["questions"].items()}
+    sent = len(json.dumps(body["state"], ensure_ascii=False)) + len(json.dumps(body["questions"]))
+    return {"answers": answers, "model": body["model"]}, _usage(sent, len(answers))
+
+
+def _decide_by_name(question: dict[str, Any]) -> dict[str, Any]:
+    match question["type"]:
+        case "noul":
+            return {"type": "noul", "noul": 1.0}
+        case "choice":
+            labels = list(question["criteria"])
+            odds = {label: float(label == labels[0]) for label in labels}
+            return {"type": "choice", "choice": labels[0], "probabilities": odds}
+        case _:
+            top = len(question["criteria"]) - 1
+            return {"type": "score", "score": float(top), "probabilities": {str(top): 1.0}}
+
+
 def _embeddings(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
     data = [{"index": at, "embedding": [1.0]} for at in range(len(body["input"]))]
     return {"model": body["model"], "data": data}, _usage(sum(map(len, body["input"])), 0)
 
 
-_WIRE = {"completions": _chat, "decisions": _decisions, "embeddings": _embeddings}
+_WIRE = {"completions": _chat, "decisions": _decisions, "systemone": _systemone, "embeddings": _embeddings}
 
 
 def _usage(sent: int, received: int) -> Usage:

@@ -11,6 +11,7 @@ from steelyard.judge import OpenAIEmbedder, StaticEmbedder, judge_from
 from steelyard.questions import Embedder, Judge
 
 _MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
+_HERE = ("local", "pair")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,9 +19,9 @@ class JudgeChoice:
     """What was typed about the judge."""
 
     kind: str
-    """`local`, `openai` or `decisions`."""
+    """`local`, `pair`, `openai`, `decisions` or `systemone`."""
     model: str | None = None
-    """`--model`."""
+    """`--model`; for `pair` the model's file."""
     extractor: str | None = None
     """`--extractor`."""
     embedder: str | None = None
@@ -39,10 +40,21 @@ class JudgeChoice:
             raise ConfigurationError(
                 "--model, --embedder, --base-url and --api-key-env need --judge openai or --judge decisions"
             )
+        if self.kind == "pair" and (not self.model or any(remote[1:])):
+            raise ConfigurationError(
+                "--judge pair needs --model FILE, an ONNX model, and no server: it runs here"
+            )
+        if self.kind == "systemone" and not (self.model and self.base_url):
+            raise ConfigurationError("--judge systemone needs --model and --base-url")
         if self.extractor and self.kind != "decisions":
             raise ConfigurationError(
                 "--extractor needs --judge decisions; other judges extract by themselves"
             )
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs in this process: nothing is sent, and there is no price."""
+        return self.kind in _HERE
 
     @property
     def chosen_model(self) -> str:
@@ -56,8 +68,8 @@ class JudgeChoice:
             ConfigurationError: If the options do not go together, or a key is needed and not set.
         """
         self.check()
-        if self.kind == "local":
-            return judge_from("local")
+        if self.is_here:
+            return judge_from(f"{self.kind}:{self.model or ''}")
         return self.remote(base_url=self.base_url, api_key=self._key(), concurrency=self.concurrency)
 
     def build_embedder(self) -> Embedder:

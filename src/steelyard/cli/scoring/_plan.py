@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from steelyard.backfill import read_records
 from steelyard.cli._words import counted
 from steelyard.cli.scoring._dry_run import ASSUMED, DryRunJudge
-from steelyard.cli.scoring._input import count_lines, open_input, read_records
+from steelyard.cli.scoring._input import count_lines, open_input
 from steelyard.cli.scoring._prices import price_of
 from steelyard.cli.scoring._score_file import BadLines, ScoreOptions, suite_of
 from steelyard.engine import evaluate
@@ -34,8 +35,8 @@ def estimate(job: ScoreOptions) -> int:
     """
     console = Console(highlight=False)
     job.judge.check()
-    if job.judge.kind == "local":
-        console.print("The local judge asks nobody: no requests, no tokens, no price.")
+    if job.judge.is_here:
+        console.print("This judge asks nobody: no requests, no tokens, no price.")
         return 0
     bad = BadLines(Console(stderr=True))
     with open_input(job.source) as lines:

@@ -14,8 +14,9 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from steelyard.backfill import read_records
 from steelyard.cli._words import counted, printable
-from steelyard.cli.scoring._input import count_lines, open_input, read_records
+from steelyard.cli.scoring._input import count_lines, open_input
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._prices import price_of
 from steelyard.cli.scoring._summary import Tally, show
@@ -94,7 +95,7 @@ def _price(job: ScoreOptions, tally: Tally) -> str:
     """What the run cost, where tokens of one model were counted and its price is known."""
     usage, judge = tally.sums.usage, job.judge
     several = judge.extractor or judge.embedder
-    if judge.kind == "local" or several or not usage.prompt_tokens or usage.cost is not None:
+    if judge.is_here or several or not usage.prompt_tokens or usage.cost is not None:
         return ""
     dollars, source = price_of(usage, model=judge.chosen_model, base_url=judge.base_url)
     return source if dollars is None else f"about ${dollars:.4f} ({source})"

@@ -1,6 +1,7 @@
 """Putting a golden set to an application, recorded and judged."""
 
 from steelyard.golden.running._app import App, app_from
+from steelyard.golden.running._assert import assert_scores
 from steelyard.golden.running._declined import Declined
 from steelyard.golden.running._outputs import junit_xml, markdown_summary
 from steelyard.golden.running._reply import AppReply, OddReply, read_reply
@@ -14,6 +15,7 @@ __all__ = [
     "Repeat",
     "app_from",
     "arun_golden",
+    "assert_scores",
     "junit_xml",
     "markdown_summary",
     "read_reply",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from steelyard.engine import check_names, evaluate_one
 from steelyard.errors import ConfigurationError
 from steelyard.golden._case import Case
+from steelyard.golden._loops import run_anywhere
 from steelyard.golden._results import CaseResult, MetricResult, Run
 from steelyard.golden._set import GoldenSet
 from steelyard.golden.gates import Gate, GateCheck, gates_from
@@ -31,8 +31,6 @@ Repeat = Literal["judge", "app"]
 """What a gate repeats: judging the same answers, or asking the application again as well."""
 OnCase = Callable[[CaseResult], None]
 
-_Result = TypeVar("_Result")
-
 
 def run_golden(golden: GoldenSet, app: object, **options: Any) -> Run:
     """Run a golden set and wait; `arun_golden` without an event loop of your own.
@@ -40,7 +38,16 @@ def run_golden(golden: GoldenSet, app: object, **options: Any) -> Run:
     Raises:
         ConfigurationError: If an option cannot mean what was given.
     """
-    return _run(arun_golden(golden, app, **options))
+    return run_anywhere(_closing(golden, app, options))
+
+
+async def _closing(golden: GoldenSet, app: object, options: dict[str, Any]) -> Run:
+    """A run in a loop that ends with it: connections do not outlive a loop, whoever made the judge."""
+    options = {**options, "judge": judge_from(options.get("judge", "local"))}
+    try:
+        return await arun_golden(golden, app, **options)
+    finally:
+        await options["judge"].aclose()
 
 
 async def arun_golden(
@@ -303,13 +310,3 @@ def _warnings(golden: GoldenSet) -> list[str]:
     if count := len(golden.unreviewed):
         found.append(f"nobody has reviewed {count} of {len(golden)} cases")
     return found
-
-
-def _run(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run a coroutine in a loop of our own, wherever we are called from."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1, thread_name_prefix="steelyard-golden") as thread:
-        return thread.submit(lambda: asyncio.run(work)).result()

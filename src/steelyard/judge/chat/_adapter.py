@@ -18,7 +18,7 @@ from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, M
 from steelyard.judge._openai_client import named_error
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._parse import answers_in
-from steelyard.judge.chat._prompts import PROMPT_VERSION, render, schema
+from steelyard.judge.chat._prompts import Reasoning, reasoning_of, render, schema, version_of
 from steelyard.questions import Capabilities, Reply, Request
 from steelyard.recording import unrecorded
 from steelyard.scores import Usage
@@ -102,6 +102,7 @@ class ModelJudge(ABC):
         reasons: Whether each verdict comes with a short reason; without, replies are shorter and cheaper.
         max_questions: Questions in one request.
         max_characters: Characters of material and questions in one request.
+        reasoning: As for `ChatJudge`.
 
     Raises:
         ConfigurationError: If an option makes no sense.
@@ -116,11 +117,12 @@ class ModelJudge(ABC):
         reasons: bool,
         max_questions: int,
         max_characters: int,
+        reasoning: Reasoning | None = None,
     ) -> None:
         self._calls = _Calls(timeout=timeout, concurrency=concurrency)
-        self._reasons = reasons
+        self._reasoning = reasoning_of(reasons, reasoning)
         self.name = name
-        self.prompt_version = PROMPT_VERSION if reasons else f"{PROMPT_VERSION}-brief"
+        self.prompt_version = version_of(self._reasoning)
         self.capabilities = Capabilities(
             kinds=frozenset(KINDS), max_questions=max_questions, max_characters=max_characters
         )
@@ -138,8 +140,8 @@ class ModelJudge(ABC):
         Raises:
             JudgeError: If the whole request came to nothing.
         """
-        prompt = render(request, reasons=self._reasons)
-        user = prompt.spelled(schema(request, reasons=self._reasons))
+        prompt = render(request, reasoning=self._reasoning)
+        user = prompt.spelled(schema(request, reasoning=self._reasoning))
         started = time.perf_counter()
         text, counted = await self._calls.run(lambda: self.complete(prompt.system, user), self.name)
         answers, _ = answers_in(text, request)

@@ -11,7 +11,7 @@ from steelyard.judge._openai_client import Endpoint, body_of, usage_of
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._logprobs import with_probabilities
 from steelyard.judge.chat._parse import answers_in
-from steelyard.judge.chat._prompts import PROMPT_VERSION, Prompt, render, schema
+from steelyard.judge.chat._prompts import Prompt, Reasoning, reasoning_of, render, schema, version_of
 from steelyard.judge.chat._server_features import ServerFeatures
 from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
 from steelyard.questions import Answer, Capabilities, Rating, Reply, Request, Unanswered
@@ -40,8 +40,10 @@ class ChatJudge(Wrapper):
             asks for more than 20 seconds is not waited for.
         concurrency: Requests in flight, and connections, at most; fewer for a while after a 429 or a timeout.
         reasons: Whether each verdict comes with a short reason; without, replies are shorter and cheaper.
+        reasoning: `long` for a model that thinks at length about everything in a request before it gives the
+            verdicts. Replies become several times longer. The default goes by `reasons`.
         temperature: Sampling temperature; None to leave it to the server. Independent repeats of one question
-            in the same words are drawn at no less than 0.7, or they would be copies of each other.
+            in the same words, and second tries, are drawn at no less than 0.7, or they would be copies.
         logprobs: Whether to ask for log probabilities and turn them into probabilities on the verdicts. They
             make replies many times longer, and reasoning models refuse them.
         max_tokens: Limit on a reply; None for the server's own.
@@ -65,6 +67,7 @@ class ChatJudge(Wrapper):
         retries: int = 3,
         concurrency: int = 16,
         reasons: bool = True,
+        reasoning: Reasoning | None = None,
         temperature: float | None = 0.0,
         logprobs: bool = False,
         max_tokens: int | None = None,
@@ -84,7 +87,7 @@ class ChatJudge(Wrapper):
             model,
             endpoint,
             able,
-            reasons=reasons,
+            reasoning=reasoning_of(reasons, reasoning),
             temperature=temperature,
             logprobs=logprobs,
             max_tokens=max_tokens,
@@ -105,17 +108,17 @@ class _Chat:
         endpoint: Endpoint,
         capabilities: Capabilities,
         *,
-        reasons: bool,
+        reasoning: Reasoning,
         temperature: float | None,
         logprobs: bool,
         max_tokens: int | None,
     ) -> None:
         self.name = f"chat:{model}"
-        self.prompt_version = PROMPT_VERSION if reasons else f"{PROMPT_VERSION}-brief"
+        self.prompt_version = version_of(reasoning)
         self.capabilities = capabilities
         self._model = model
         self._endpoint = endpoint
-        self._reasons = reasons
+        self._reasoning = reasoning
         self._temperature = temperature
         self._logprobs = logprobs
         self._max_tokens = max_tokens
@@ -124,12 +127,12 @@ class _Chat:
     async def answer(self, request: Request) -> Reply:
         """Ask; on a bad request, ask in a way that the server may like better."""
         features = self._features
-        prompt = render(request, reasons=self._reasons)
-        shape = schema(request, reasons=self._reasons)
+        prompt = render(request, reasoning=self._reasoning)
         started = time.perf_counter()
         tried = 0
         while True:
             tried += 1
+            shape = schema(request, reasoning=self._reasoning, counts=features.counts)
             options = self._options(features, request, prompt, shape)
             try:
                 body = await self._send(options)
@@ -176,7 +179,7 @@ class _Chat:
             options["response_format"] = {"type": "json_object"}
         if self._temperature is not None and features.temperature:
             repeated = any(q.sample > 1 and not isinstance(q, Rating) for q in request.questions.values())
-            lowest = _REPEAT_TEMPERATURE if repeated else 0.0
+            lowest = _REPEAT_TEMPERATURE if repeated or request.attempt > 1 else 0.0
             options["temperature"] = max(self._temperature, lowest)
         if self._logprobs and features.logprobs:
             options |= {"logprobs": True, "top_logprobs": 5}

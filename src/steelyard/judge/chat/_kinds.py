@@ -2,6 +2,14 @@
 
 A kind is one entry in `KINDS`; the prompt, the JSON schema and the reading of the reply all go by it. What a
 wording says counts for `PROMPT_VERSION` in `_prompts`.
+
+The wordings follow the definitions of the literature, in our own words: support is attribution, "according
+to the source, the statement" (Rashkin et al. 2023, arXiv:2112.12870, section 3), and all of it or none, as in
+Es et al. 2024 (arXiv:2309.15217, section 3), who also define generated questions; contradiction is that of
+natural language inference (Bowman et al. 2015, arXiv:1508.05326), under which what is not mentioned is
+neutral; claims stand alone (Choi et al. 2021, arXiv:2102.05169; Min et al. 2023, arXiv:2305.14251);
+usefulness is what context precision asks of each passage, and evasion what makes an answer noncommittal, as
+Ragas documents them.
 """
 
 from __future__ import annotations
@@ -48,7 +56,7 @@ _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 _MISSING = object()
 
 Wording = tuple[str, str]
-"""The instruction, which many questions share, and the question's own line."""
+"""The instruction, which many questions share and which may be empty, and the question's own line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +113,16 @@ def _supported(question: Supported) -> Wording:
     else:
         place = _PLACES[question.by]
     point = _POINTER if _points(question) else ""
-    instruction = (
-        f"Can the statement be inferred from {place} alone? No, if any part of it is not there.{point}"
-    )
-    return instruction, question.claim
+    follows = f"According to {place} alone, is the statement true? No if any part of it does not follow."
+    return f"{follows}{point}", question.claim
 
 
 def _contradicted(question: Contradicted) -> Wording:
     place = _PLACES[question.by]
     places = f"any of {place}" if question.by.endswith("contexts") else place
     point = _POINTER if _points(question) else ""
-    instruction = f"Does {places} say that the statement is wrong? Silence is no contradiction.{point}"
-    return instruction, question.claim
+    excludes = f"Does what {places} say exclude that the statement is true? Silence does not exclude it."
+    return f"{excludes}{point}", question.claim
 
 
 def _relevant(question: Relevant) -> Wording:
@@ -129,12 +135,15 @@ def _same(question: Same) -> Wording:
 
 
 def _useful(question: Useful) -> Wording:
-    instruction = f"Did this context help to arrive at the {question.toward} to the question?"
-    return instruction, f"c{question.context + 1}"
+    instruction = f"Was the context useful in arriving at the {question.toward} to the question?"
+    return instruction, f"context c{question.context + 1}"
 
 
 def _noncommittal(_: Noncommittal) -> Wording:
-    return "Does it evade: does it say that it does not know, or nothing to the point?", "the answer."
+    return "", (
+        "Does the answer evade the question: is it vague, does it say that it does not know, or nothing to "
+        "the point?"
+    )
 
 
 def _predicate(question: Predicate) -> Wording:
@@ -173,7 +182,10 @@ def _verdict(question: Question, given: Given) -> Answer:
 
 
 def _rating(question: Rating) -> Wording:
-    levels = "; ".join(f"{value:g} = {one_line(text)}" for value, text in question.levels)
+    described = [(value, one_line(text)) for value, text in question.levels if text.strip()]
+    levels = "; ".join(f"{value:g} = {text}" for value, text in described)
+    if len(described) < len(question.levels):
+        levels += "; the numbers between them are steps from the one to the other"
     return f"Which level fits best? {levels}.", question.instruction
 
 
@@ -212,19 +224,26 @@ def _option(question: Choose, given: Given) -> Answer:
 
 def _claims(question: Claims) -> Wording:
     return (
-        "List the factual claims it makes, one full sentence each that can be understood alone: "
-        "resolve pronouns, with the question in mind. No claim makes an empty list."
-    ), f"the {question.of}."
+        "List the factual claims of a text, in its language: one full sentence each, to be understood alone, "
+        "with pronouns and answers to the question made complete. No claim makes an empty list."
+    ), f"claims of the {question.of}"
 
 
 def _entities(question: Entities) -> Wording:
     return (
-        "List the named entities in it as written: people, places, organisations, dates, numbers, works."
-    ), f"the {question.of}."
+        "List the named entities of a text as written: people, places, organisations, dates, numbers, works."
+    ), f"entities of the {question.of}"
 
 
 def _generated(question: GeneratedQuestions) -> Wording:
-    return f"Write {question.count} questions that it would answer, all different.", "the answer."
+    return "", (
+        f"Write {question.count} different questions that the answer would answer, in the language of the "
+        "answer."
+    )
+
+
+def _generated_shape(question: GeneratedQuestions) -> Mapping[str, Any]:
+    return {"questions": {**_TEXTS, "minItems": 1, "maxItems": question.count}}
 
 
 def _texts(question: Question, given: Given) -> Answer:
@@ -258,6 +277,6 @@ KINDS: Mapping[type[Question], ChatKind] = {
     Choose: ChatKind(wording=_choose, shape=_option_shape, parse=_option),
     Claims: _list_of("claims", _claims),
     Entities: _list_of("entities", _entities),
-    GeneratedQuestions: _list_of("questions", _generated),
+    GeneratedQuestions: ChatKind(wording=_generated, shape=_generated_shape, parse=_texts, reasoned=False),
 }
 """Everything but embeddings."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.judge.chat._kinds import KINDS, Given, malformed
+from steelyard.judge.chat._prompts import THOUGHTS
 from steelyard.questions import Answer, Question, Request, Unanswered
 
 # Only at the very beginning: further on the tags may be quoted, and cutting there would splice two answers.
@@ -61,6 +62,8 @@ def read(request: Request, found: ParsedReply) -> dict[str, Answer]:
     answers: dict[str, Answer] = {}
     for key, value in found.values.items():
         question = request.questions.get(key)
+        if question is None and key == THOUGHTS:
+            continue
         if question is None:
             answers[key] = malformed("nobody asked")
         elif isinstance(value, _Ambiguous):

@@ -28,6 +28,8 @@ class ServerFeatures:
     """Whether it takes a temperature."""
     logprobs: bool = True
     """Whether it takes the wish for log probabilities."""
+    counts: bool = True
+    """Whether lists in the schema may say how long they are."""
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What it calls the limit on the reply."""
 
@@ -47,6 +49,8 @@ class ServerFeatures:
             return replace(self, logprobs=False)
         if "max_tokens" in words and "max_tokens" in sent:
             return replace(self, limit="max_completion_tokens")
+        if self.form == "schema" and self.counts and ("minitems" in words or "maxitems" in words):
+            return replace(self, counts=False)
         lower = _LOWER.get(self.form)
         return replace(self, form=lower) if lower else None
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.judge._onnx import open_session
 from steelyard.scores import Usage
 
 _TOKENS = 256
@@ -91,10 +92,6 @@ def _run(session: Any, tokenizer: Any, texts: list[str]) -> list[list[float]]:
 
 @cache
 def _load(threads: int) -> tuple[Any, Any]:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise MissingDependency("onnxruntime", extra="minilm") from None
     from tokenizers import Tokenizer
 
     model = _file(*_MODEL).read_bytes()
@@ -102,9 +99,7 @@ def _load(threads: int) -> tuple[Any, Any]:
         raise ConfigurationError(
             "the installed model.onnx is not the one it should be; reinstall the package"
         )
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = open_session(model, threads=threads, extra="minilm")
     tokenizer = Tokenizer.from_file(str(_file(*_TOKENIZER)))
     tokenizer.enable_truncation(max_length=_TOKENS)
     tokenizer.enable_padding()

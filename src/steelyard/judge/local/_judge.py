@@ -145,6 +145,8 @@ class _Case:
         return (yield from self._verdict(question.claim, question.by, question.passage))
 
     def _same(self, question: Same) -> _Work:
+        if question.listed:
+            return (yield from self._held(question.claim, ["\n\n".join(question.listed)], question.among))
         return (yield from self._verdict(question.claim, question.among))
 
     def _verdict(self, claim: str, by: Part, passage: int | None = None) -> _Work:
@@ -153,8 +155,12 @@ class _Case:
             texts = texts[passage : passage + 1] if passage >= 0 else []
         if not texts:
             return _nothing(by)
+        return (yield from self._held(claim, texts, by, passage or 0))
+
+    def _held(self, claim: str, texts: Sequence[str], by: Part, first: int = 0) -> _Work:
+        """A claim against texts, of which the first is number `first` of its part."""
         finding, read = yield from self._find(claim, texts)
-        evidence = _evidence(finding, read, by, passage or 0)
+        evidence = _evidence(finding, read, by, first)
         return YesNo(
             value=finding.score >= THRESHOLD and finding.holds,
             probability=finding.score,

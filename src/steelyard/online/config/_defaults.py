@@ -14,7 +14,7 @@ from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
 from steelyard.judge.middleware import CircuitBreaker, Wrapper
 from steelyard.metrics import Metric, default_metrics, metrics_named
 from steelyard.online.canaries._options import Canaries, canaries_from
-from steelyard.online.config._settings import Settings
+from steelyard.online.config._settings import Settings, load
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._price import Price
@@ -143,6 +143,16 @@ def choose_spool(settings: Settings, given: str | Path | SpoolSettings | None) -
         return given
     entries = dict(settings.spool) if given is None else {**settings.spool, "path": given}
     return _made(SpoolSettings, entries, "spool") if "path" in entries else None
+
+
+def spool_settings(given: str | Path | None = None) -> SpoolSettings | None:
+    """The spool for a worker, which judges what is in it; see `choose_spool`.
+
+    Raises:
+        ConfigurationError: If an entry means nothing.
+    """
+    chosen = choose_spool(load().settings, given)
+    return replace(chosen, evaluate=True) if chosen is not None else None
 
 
 def choose_calibration(settings: Settings, given: str | Path | Calibration | None) -> Calibration | None:

@@ -57,7 +57,7 @@ class Settings(PlainOptions):
     budget: dict[str, Any] = field(default_factory=dict)
     """Entries of `Budget`; `price` is a table with `input` and `output`, or the name of a model."""
     spool: dict[str, Any] = field(default_factory=dict)
-    """Entries of `SpoolSettings`; no `path` means no spool."""
+    """Entries of `SpoolSettings`, or only its `path`: a file or a broker's address. None: no spool."""
     calibration: str = ""
     """A file that `steelyard calibrate` wrote: scores then carry calibrated values beside their own."""
     canaries: dict[str, Any] = field(default_factory=dict)

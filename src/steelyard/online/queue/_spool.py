@@ -14,7 +14,6 @@ with the machine: a time further ahead than it can have been set is one from bef
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 import threading
@@ -29,9 +28,10 @@ from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, Stored
 from steelyard.online.queue._spool_schema import Durability, connect
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.online.queue._written import turn_from_json, turn_to_json
 from steelyard.online.selection import _shared_budget
 from steelyard.online.selection._shared_budget import Claim, Granted
-from steelyard.record import record_from_dict, record_to_dict, text_of
+from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
 
 _log = logging.getLogger("steelyard.online")
@@ -40,25 +40,6 @@ _KEPT = 100_000
 _PRUNED_EVERY = 1000
 _LONGEST_LEASE = "longest_lease_ms"
 _ID = 1000
-
-
-def _to_json(turn: Selected) -> str | None:
-    data = {"sampling_position": turn.sampling_position, "rate": turn.rate}
-    try:
-        line = json.dumps(
-            {**data, "record": record_to_dict(turn.record)}, ensure_ascii=False, separators=(",", ":")
-        )
-        line.encode()  # a lone surrogate somewhere would fail in SQLite, and take the others along
-        return line
-    except Exception:  # noqa: BLE001 - a hostile record may raise anything; the others are stored
-        return None
-
-
-def _from_json(body: str) -> Selected:
-    data = json.loads(body)
-    # Schema 1 called it `place`; turns that waited through an update still do.
-    position = data["sampling_position"] if "sampling_position" in data else data["place"]
-    return Selected(record_from_dict(data["record"]), position, data["rate"])
 
 
 class Spool:
@@ -112,7 +93,7 @@ class Spool:
 
     def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Put turns in, in one transaction; says for each what became of it."""
-        lines = [_to_json(turn) for turn in turns]
+        lines = [turn_to_json(turn) for turn in turns]
         stored: list[Stored] = []
         with self._transaction() as db:
             room = self._max_bytes - self._total(db, "bytes")
@@ -323,7 +304,7 @@ class Spool:
     def _read(self, db: sqlite3.Connection, seq: int, body: str) -> Selected | None:
         """A turn's body; one that cannot be read is dead."""
         try:
-            return _from_json(body)
+            return turn_from_json(body)
         except Exception:  # noqa: BLE001 - RecursionError, AttributeError: a row may hold anything
             self._end(db, seq, "dead", "unreadable")
             return None

@@ -11,6 +11,7 @@ left of an absent passage then is chance.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,13 +68,17 @@ def find_passages(
         >>> [s.found for s in find_passages(["Rome has\nseven hills.", "Paris is in France."], [prompt])]
         [True, False]
     """
-    prompt = _Prompt(prompts)
+    read = _read(prompts)
+    split: dict[str, list[str]] = {}
+    if (whole := _whole(passages, read, question, split)) is not None:
+        return whole
+    prompt = _Prompt(read)
     known: dict[str, _Passage] = {}
     left = MOST_PASSAGES
     for text in passages:
         if text not in known and left >= len(text):
             left -= len(text)
-            known[text] = _Passage(text, prompt)
+            known[text] = _Passage(text, split.get(text) or words(text), prompt)
     _decide(list(known.values()), prompt, question)
     return tuple(known[text].sighting if text in known else _UNDECIDED for text in passages)
 
@@ -83,17 +88,66 @@ def shingles(text_words: Sequence[str]) -> list[int]:
     return list(map(hash, zip(text_words, text_words[1:], text_words[2:], text_words[3:], strict=False)))
 
 
+def _read(prompts: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Each prompt once, up to the bound, with its words."""
+    found: list[tuple[str, list[str]]] = []
+    left = MOST_PROMPT
+    for text in dict.fromkeys(prompts):
+        found.append((text[:left], words(text[:left])))
+        left -= len(found[-1][0])
+    return found
+
+
+def _whole(
+    passages: Sequence[str],
+    prompts: Sequence[tuple[str, list[str]]],
+    question: str,
+    split: dict[str, list[str]],
+) -> tuple[Sighting, ...] | None:
+    """The sightings where every passage stands whole in a prompt and apart from the others; else None.
+
+    That is so for most turns, and the words need not be hashed to see it. `split` keeps the words of the
+    passages that were looked at.
+    """
+    unique = dict.fromkeys(passages)
+    if sum(map(len, unique)) > MOST_PASSAGES:
+        return None
+    least = max(SHINGLE, len(words(question)) + 1)
+    rows = [f" {' '.join(text_words)} " for _, text_words in prompts]
+    found: dict[str, Sighting] = {}
+    taken: list[tuple[int, int]] = []
+    for text in unique:
+        own = split[text] = words(text)
+        place = _place(f" {' '.join(own)} ", rows) if len(own) >= least else None
+        if place is None:
+            return None
+        found[text] = Sighting(found=True, seen=1.0, position=place)
+        taken.append((place, place + len(own)))
+    taken.sort()
+    if any(start < end for (_, end), (start, _) in itertools.pairwise(taken)):
+        return None
+    return tuple(found[text] for text in passages)
+
+
+def _place(words_text: str, rows: Sequence[str]) -> int | None:
+    """The word of all prompts at which a row of words begins; None where it stands in none of them whole."""
+    before = 0
+    for row in rows:
+        at = row.find(words_text)
+        if at >= 0:
+            return before + row.count(" ", 0, at)
+        before += row.count(" ")
+    return None
+
+
 class _Prompt:
     """The prompts as one row of shingles, with where each shingle first stands."""
 
-    def __init__(self, prompts: Sequence[str]) -> None:
-        self.texts: list[str] = []
+    def __init__(self, prompts: Sequence[tuple[str, list[str]]]) -> None:
+        self.texts = [text for text, _ in prompts]
         self.row: list[int] = []
-        left = MOST_PROMPT
-        for text in dict.fromkeys(prompts):
-            self.texts.append(text[:left])
-            left -= len(self.texts[-1])
-            self.row += shingles(words(self.texts[-1]))
+        for _, text_words in prompts:
+            self.row += shingles(text_words)
         self.first = dict(zip(reversed(self.row), range(len(self.row) - 1, -1, -1), strict=True))
         self.explained = bytearray(len(self.row))
         """One where a shingle first stands that is accounted for."""
@@ -124,9 +178,9 @@ class _Prompt:
 class _Passage:
     """One candidate while it is judged."""
 
-    def __init__(self, text: str, prompt: _Prompt) -> None:
+    def __init__(self, text: str, text_words: list[str], prompt: _Prompt) -> None:
         self.text = text
-        self.words = words(text)
+        self.words = text_words
         self.row = shingles(self.words)
         self.places = list(map(prompt.first.get, self.row))
         self.is_one_piece = _in_a_row(self.places)

@@ -50,6 +50,7 @@ _UNSHOWN = re.compile(r"<[\w. ]{1,200}(?:generator|object|function|coroutine)\b|
 _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
 _OBJECT = re.compile(r"[A-Za-z_][\w.]{0,80}\([A-Za-z_]\w{0,80}=")
 _NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_LED_IN = re.compile(r"[^:\n]{0,120}\b(?:question|query)\b[^:\n]{0,80}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _INVENTED_WORDS = 40
 
 
@@ -278,11 +279,16 @@ def has_history(value: object, depth: int = _DEPTH) -> bool:
 
 
 def question_in_prompt(prompt: str) -> str:
-    """The question that a prompt names on its last `Question:` line; empty where it names none."""
-    for line in reversed(prompt.split("\n")):
+    """The question that a prompt names on its last `Question:` line; empty where it names none.
+
+    Where there is no such line, a last line such as "Answer the question from the context above: ..." is one.
+    """
+    lines = [line for line in prompt.split("\n") if line.strip()]
+    for line in reversed(lines):
         if named := _NAMED.match(line):
             return named[1].strip()
-    return ""
+    last = _LED_IN.match(lines[-1]) if lines else None
+    return last[1].strip() if last and len(last[1].split()) <= _INVENTED_WORDS else ""
 
 
 def _attribute(value: object, name: str) -> Any:

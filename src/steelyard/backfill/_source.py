@@ -1,0 +1,224 @@
+"""Where stored turns are found: each file, folder or address by what it holds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, cast
+
+from steelyard.backfill import _langfuse, _langsmith, _phoenix
+from steelyard.backfill._columns import Columns, record_of
+from steelyard.backfill._rows import Bad
+from steelyard.backfill._tables import SUFFIXES, TableSource, column_names, rows
+from steelyard.backfill._traced import Tracing
+from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.record import Record
+
+_LINES = (".jsonl", ".json", ".ndjson", ".gz")
+_LONGEST = 64 * 1024 * 1024
+Kind = Literal["otlp", "langfuse", "langsmith", "records"]
+
+
+class Source(Protocol):
+    """Stored turns."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        ...
+
+    @property
+    def without(self) -> Mapping[str, int]:
+        """Traces that gave no turn, by cause; known when the turns have been read."""
+        ...
+
+    def records(self, bad: Bad) -> Iterator[Record]:
+        """The turns; whatever holds none is told."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracesFound:
+    """What came of some spans."""
+
+    records: Sequence[Record]
+    """The turns."""
+    problems: Sequence[str] = ()
+    """What could not be read."""
+    without: Mapping[str, int] = field(default_factory=dict)
+    """Traces and pieces of traces that gave no turn, by cause."""
+
+
+TraceReader = Callable[[Iterable[bytes]], TracesFound]
+"""Reads OTLP/JSON, one export a line; `steelyard_opentelemetry` has one."""
+
+
+def open_sources(
+    places: Sequence[str], *, columns: Columns, read_traces: TraceReader, project: str = "default"
+) -> list[Source]:
+    """Find out what each place holds.
+
+    Args:
+        places: Files, folders (everything in them, by name), and addresses of Phoenix servers.
+        columns: Where the parts of a turn are in tables and lines.
+        read_traces: Reads spans.
+        project: The project on a Phoenix server.
+
+    Raises:
+        ConfigurationError: If a place cannot be read, or is nothing that is known.
+    """
+    found: list[Source] = []
+    traced: list[tuple[Kind, Path]] = []
+    for place in places:
+        if place.startswith(("http://", "https://")):
+            found.append(_Served(_phoenix.PhoenixServer(place, project=project), read_traces))
+            continue
+        for path in _files(Path(place)):
+            kind = _kind(path)
+            if kind != "records":
+                traced.append((kind, path))
+            elif path.suffix.lower() in SUFFIXES:
+                found.append(TableSource(path, columns=columns))
+            else:
+                found.append(_Lines(path, columns))
+    if traced:
+        # Read together: a trace may go on in the next file.
+        found.append(_Traces(traced, read_traces))
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        if not path.exists():
+            raise ConfigurationError(f"there is no file {str(path)!r}")
+        return [path]
+    inside = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix.lower() in (*SUFFIXES, *_LINES))
+    if not inside:
+        raise ConfigurationError(
+            f"in {str(path)!r} there is no file that ends in {', '.join((*SUFFIXES, *_LINES))}"
+        )
+    return inside
+
+
+def _kind(path: Path) -> Kind:
+    """What a file holds, by the names of its columns or the keys of its first object."""
+    if path.suffix.lower() in SUFFIXES:
+        keys = set(column_names(path))
+    else:
+        first = next(iter(_objects(path, lambda *_: None)), None)
+        if first is None:
+            raise ConfigurationError(f"{str(path)!r} holds no JSON object, one a line or in a list")
+        keys = set(first)
+    if keys & {"resourceSpans", "resourceLogs"}:
+        return "otlp"
+    if _langsmith.is_run(keys):
+        return "langsmith"
+    return "langfuse" if _langfuse.is_observation(keys) else "records"
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        file = gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")  # noqa: SIM115
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {str(path)!r}: {os.strerror(error.errno or 0)}") from None
+    with cast(BinaryIO, file):
+        try:
+            yield cast(BinaryIO, file)
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise ConfigurationError(f"{str(path)!r} is cut short or no gzip: {error}") from None
+
+
+def _objects(path: Path, bad: Bad) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a file: one a line, or one list of them."""
+    with _opened(path) as file:
+        number = 0
+        while line := file.readline(_LONGEST):
+            number += 1
+            if len(line) >= _LONGEST:
+                raise ConfigurationError(f"{str(path)!r}: line {number} is longer than {_LONGEST >> 20} MiB")
+            if not line.strip():
+                continue
+            if number == 1 and line.lstrip().startswith(b"["):
+                yield from _listed(path, line + file.read(4 * _LONGEST))
+                return
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                bad(f"{path} line {number}", f"not JSON: {type(error).__name__}")
+                continue
+            if isinstance(value, dict):
+                yield value
+            else:
+                bad(f"{path} line {number}", "not a JSON object")
+
+
+def _listed(path: Path, text: bytes) -> Iterator[dict[str, Any]]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{str(path)!r} is not a JSON list: {type(error).__name__}") from None
+    yield from (item for item in value if isinstance(item, dict))
+
+
+class _Lines:
+    """Records, one JSON object a line."""
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self.name = str(path)
+        self.without: Mapping[str, int] = {}
+        self._path = path
+        self._columns = columns
+
+    def records(self, bad: Bad) -> Iterator[Record]:
+        for number, row in enumerate(_objects(self._path, bad), start=1):
+            try:
+                # Each object may have other keys than the one before.
+                yield record_of(row, self._columns.find(row.keys(), where="it"))
+            except (InvalidRecord, ConfigurationError) as error:
+                bad(f"{self.name} object {number}", str(error))
+
+
+class _Traces:
+    """Spans in files."""
+
+    def __init__(self, files: Sequence[tuple[Kind, Path]], read: TraceReader) -> None:
+        self.name = str(files[0][1]) if len(files) == 1 else f"{len(files)} files of traces"
+        self.without: Mapping[str, int] = {}
+        self._files = files
+        self._read = read
+
+    def records(self, bad: Bad) -> Iterator[Record]:
+        tracing = Tracing()
+        yield from tracing.turns(self._lines(tracing, bad), self._read, self.name, bad)
+        self.without = tracing.without
+
+    def _lines(self, tracing: Tracing, bad: Bad) -> Iterator[bytes]:
+        for kind, path in self._files:
+            if kind == "otlp":
+                with _opened(path) as file:
+                    yield from file
+                continue
+            given = rows(path) if path.suffix.lower() in SUFFIXES else _objects(path, bad)
+            module = _langfuse if kind == "langfuse" else _langsmith
+            yield from (line for row in given if (line := module.span_of(row, tracing)))
+
+
+class _Served:
+    """Spans on a server."""
+
+    def __init__(self, server: _phoenix.PhoenixServer, read: TraceReader) -> None:
+        self.name = server.name
+        self.without: Mapping[str, int] = {}
+        self._server = server
+        self._read = read
+
+    def records(self, bad: Bad) -> Iterator[Record]:
+        tracing = Tracing()
+        yield from tracing.turns(self._server.lines(), self._read, self.name, bad)
+        self.without = tracing.without

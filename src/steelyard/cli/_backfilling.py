@@ -1,0 +1,358 @@
+"""What `steelyard backfill` does: plan, ask, judge, sum up."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from steelyard.backfill import (
+    Backfill,
+    BackfillCounts,
+    Columns,
+    InProcess,
+    Scorer,
+    Source,
+    Task,
+    TracesFound,
+    TurnFilter,
+    open_sources,
+)
+from steelyard.cli._words import counted, printable
+from steelyard.cli.scoring._dry_run import DryRunJudge
+from steelyard.cli.scoring._judges import JudgeChoice
+from steelyard.cli.scoring._plan import price_of_all
+from steelyard.cli.scoring._score_file import suite_of
+from steelyard.engine import evaluate
+from steelyard.errors import ConfigurationError
+from steelyard.online import Monitor, MonitorOptions, Price, load_settings
+from steelyard.report.period import moment
+from steelyard.scores import Evaluation, Usage
+from steelyard.sinks import Sink, SQLiteSink, sink_from
+
+_PRICED = 100
+_MOST_NAMED = 20
+_INTERRUPTED = 130
+_WORDS = {
+    "no_time": "without a time",
+    "other_time": "outside of the period",
+    "other_value": "left out by --where",
+    "duplicate": "found twice",
+    "sampled_out": "left out by --sample",
+    "missing_input": "without what the metrics need",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackfillOptions:
+    """One call of `steelyard backfill`, as it was typed."""
+
+    sources: tuple[str, ...]
+    since: str
+    until: str
+    where: tuple[str, ...]
+    sample: float
+    budget: float | None
+    metrics: tuple[str, ...]
+    judge: str
+    model: str
+    base_url: str
+    key_variable: str
+    columns: str
+    project: str
+    db: str
+    concurrency: int
+    plan: bool
+    yes: bool
+    engine: str
+    address: str
+    actors: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What there is to do."""
+
+    tasks: int
+    first: list[Task]
+    counts: BackfillCounts
+
+
+def run(job: BackfillOptions) -> int:
+    """Plan, and unless that is all, judge.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given, or a source cannot be read.
+    """
+    if job.engine not in ("local", "ray"):
+        raise ConfigurationError(f"--engine must be local or ray, not {job.engine!r}")
+    console = Console(stderr=True, highlight=False)
+    choice = _judge_choice(job)
+    options = _options(job, choice)
+    results = next((sink.path for sink in options.sinks if isinstance(sink, SQLiteSink)), None)
+    sources = open_sources(
+        job.sources, columns=Columns.parse(job.columns), read_traces=_read_traces, project=job.project
+    )
+    price = _price(job, choice)
+    planned = _planned(_backfill(job, sources, options, results, price, InProcess(options), console))
+    _show_plan(console, job, choice, options, planned)
+    if job.plan or not planned.tasks:
+        return 1 if planned.counts.bad or not planned.counts.read else 0
+    if not _is_agreed(job, choice, planned):
+        return 1
+    return _judge(console, job, choice, options, results, sources, price, planned)
+
+
+def _judge(
+    console: Console,
+    job: BackfillOptions,
+    choice: JudgeChoice,
+    options: MonitorOptions,
+    results: str | None,
+    sources: list[Source],
+    price: Price | None,
+    planned: _Plan,
+) -> int:
+    scorer: Scorer = InProcess(options)
+    if job.engine == "ray":
+        from steelyard_ray import RayScorer
+
+        scorer = RayScorer(
+            metrics=[metric.name for metric in options.metrics],
+            judge=choice.kind if choice.kind == "local" else f"{choice.kind}:{choice.chosen_model}",
+            base_url=choice.base_url,
+            key_variable=choice.key_variable,
+            fuse=options.fuse,
+            deadline=options.deadline,
+            concurrency=job.concurrency,
+            actors=job.actors,
+            address=job.address or None,
+        )
+    work = _backfill(job, sources, options, results, price, scorer, None)
+    started = time.monotonic()
+    interrupted = False
+    with _bar(console, planned.tasks) as advance:
+        try:
+            asyncio.run(work.run(advance))
+        except KeyboardInterrupt:
+            interrupted = True
+    _sum_up(console, work.counts, time.monotonic() - started, options.sinks)
+    if interrupted:
+        console.print("interrupted; run the same again to go on", style="red")
+        return _INTERRUPTED
+    if work.counts.stopped:
+        console.print(
+            f"stopped: {work.counts.stopped}; run the same again to go on", style="red", markup=False
+        )
+    return 1 if work.counts.stopped or work.counts.bad else 0
+
+
+def _backfill(
+    job: BackfillOptions,
+    sources: list[Source],
+    options: MonitorOptions,
+    results: str | None,
+    price: Price | None,
+    scorer: Scorer,
+    console: Console | None,
+) -> Backfill:
+    now = time.time()
+    named = Counter[str]()
+
+    def bad(where: str, why: str) -> None:
+        named["bad"] += 1
+        if console is not None and named["bad"] <= _MOST_NAMED:
+            console.print(printable(f"{where}: {why}"), style="red", markup=False, soft_wrap=True)
+
+    return Backfill(
+        sources,
+        options=options,
+        results=results,
+        meant=TurnFilter(
+            since=moment(job.since, now=now),
+            until=moment(job.until, now=now),
+            where=TurnFilter.parse(job.where),
+        ),
+        sample=job.sample,
+        budget=job.budget,
+        price=price,
+        scorer=scorer,
+        bad=bad,
+    )
+
+
+def _judge_choice(job: BackfillOptions) -> JudgeChoice:
+    """The judge that was typed; the one that is configured where none was."""
+    settings = load_settings().settings
+    named = job.judge or settings.judge
+    kind, _, model = named.partition(":")
+    choice = JudgeChoice(
+        kind=kind,
+        model=job.model or model or None,
+        base_url=job.base_url or (settings.base_url if kind != "local" else "") or None,
+        key_variable=job.key_variable or None,
+        concurrency=job.concurrency,
+    )
+    choice.check()
+    return choice
+
+
+def _options(job: BackfillOptions, choice: JudgeChoice) -> MonitorOptions:
+    """What a Monitor would do here, with this judge and without its limits on speed."""
+    settings = load_settings().settings
+    judge = choice.build()
+    suite = suite_of(job.metrics or tuple(settings.metrics), judge)
+    options = Monitor(metrics=suite, judge=judge, sinks=[], concurrency=job.concurrency).options
+    # What is there by default writes onto live traces, of which there are none here.
+    configured = [
+        sink
+        for name in settings.sinks
+        for sink in sink_from(name)
+        if name != "auto" or sink.name != "opentelemetry"
+    ]
+    if job.db:
+        others = [sink for sink in configured if not isinstance(sink, SQLiteSink)]
+        configured = [SQLiteSink(job.db), *others]
+    for sink in configured:
+        if isinstance(sink, SQLiteSink) and not job.plan:
+            sink.open()
+    return replace(options, judge=judge, sinks=configured)
+
+
+def _price(job: BackfillOptions, choice: JudgeChoice) -> Price | None:
+    """What the judge's tokens cost.
+
+    Raises:
+        ConfigurationError: If there is a budget, and the price is not known.
+    """
+    if job.budget is None or choice.kind == "local":
+        return None
+    return Price.named(choice.chosen_model, base_url=choice.base_url)
+
+
+def _read_traces(lines: Iterable[bytes]) -> TracesFound:
+    from steelyard_opentelemetry import read_otlp, read_spans
+
+    found = read_otlp(lines)
+    reading = read_spans(found.spans)
+    told = {
+        trace for record in reading.records for trace in (record.trace_id, *record.metadata.get("traces", ()))
+    }
+    without = Counter[str](one.cause for one in reading.diagnoses if one.trace_id not in told)
+    return TracesFound(records=reading.records, problems=found.problems, without=without)
+
+
+def _planned(work: Backfill) -> _Plan:
+    tasks = work.tasks()
+    first = list(islice(tasks, _PRICED))
+    return _Plan(tasks=len(first) + sum(1 for _ in tasks), first=first, counts=work.counts)
+
+
+def _show_plan(
+    console: Console, job: BackfillOptions, choice: JudgeChoice, options: MonitorOptions, plan: _Plan
+) -> None:
+    counts = plan.counts
+    said = [f"{counted(counts.read, 'turn')} found"]
+    if counts.known:
+        said.append(f"{counts.known:,} scored already")
+    said.extend(f"{number:,} {_WORDS.get(cause, cause)}" for cause, number in counts.left_out.items())
+    if counts.without:
+        causes = ", ".join(f"{cause} {number:,}" for cause, number in sorted(counts.without.items()))
+        said.append(f"traces without a turn: {causes} (`steelyard doctor` says why)")
+    if counts.bad:
+        said.append(f"{counted(counts.bad, 'bad entry', 'bad entries')}")
+    names = ", ".join(metric.name for metric in options.metrics)
+    console.print(f"{'; '.join(said)}", markup=False)
+    console.print(f"{plan.tasks:,} to judge with {names}", markup=False, style="bold")
+    if not plan.tasks:
+        return
+    if choice.kind == "local":
+        console.print("The local judge asks nobody: no requests, no tokens, no price.")
+        return
+    usage, dollars, sources = _estimate(choice, options, plan.first)
+    scale = plan.tasks / len(plan.first)
+    price = "price unknown" if dollars is None else f"about ${dollars * scale:,.2f}"
+    console.print(
+        f"{usage.requests * scale:,.0f} requests, {usage.prompt_tokens * scale:,.0f} tokens in, "
+        f"{usage.completion_tokens * scale:,.0f} out: {price}",
+        markup=False,
+    )
+    for line in sources:
+        console.print(line, style="dim", markup=False)
+
+
+def _estimate(
+    choice: JudgeChoice, options: MonitorOptions, first: list[Task]
+) -> tuple[Usage, float | None, list[str]]:
+    """What the first tasks would use up, judged on paper."""
+    judge = DryRunJudge(choice.remote)
+    evaluate(
+        [task.record for task in first],
+        metrics=list(options.metrics),
+        judge=judge,
+        fuse=options.fuse,
+        progress=False,
+    )
+    dollars, sources = price_of_all(judge.usage, choice.base_url)
+    return sum(judge.usage.values(), Usage()), dollars, sources
+
+
+def _is_agreed(job: BackfillOptions, choice: JudgeChoice, plan: _Plan) -> bool:
+    """Whether the user wants to pay for it.
+
+    Raises:
+        ConfigurationError: If nobody can be asked.
+    """
+    if choice.kind == "local" or job.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigurationError(
+            "judging costs something and nobody can be asked here: add --yes (and --budget)"
+        )
+    answer = input(f"Judge {counted(plan.tasks, 'turn')} with {choice.chosen_model}? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
+
+
+@contextmanager
+def _bar(console: Console, total: int) -> Iterator[Callable[[Evaluation], None]]:
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (
+        *(TextColumn("Judging"), BarColumn(), MofNCompleteColumn()),
+        *(TimeElapsedColumn(), TimeRemainingColumn()),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda _: bar.advance(task)
+
+
+def _sum_up(console: Console, counts: BackfillCounts, seconds: float, sinks: Iterable[Sink]) -> None:
+    usage = counts.usage
+    console.print(
+        f"{counted(counts.judged, 'turn')} judged in {seconds:.1f} s"
+        f" ({counts.judged / seconds if seconds else 0:,.1f} a second), {counts.failed:,} with a failure; "
+        f"{usage.requests:,} requests, {usage.prompt_tokens + usage.completion_tokens:,} tokens",
+        markup=False,
+    )
+    written = [str(Path(sink.path).name) if isinstance(sink, SQLiteSink) else sink.name for sink in sinks]
+    console.print(f"written to {', '.join(written) or 'nothing'}", markup=False)

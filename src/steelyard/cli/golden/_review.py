@@ -1,0 +1,114 @@
+"""One call of `steelyard golden review`: a case, a key, the next one."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from steelyard._internal.text import printable
+from steelyard.cli._words import counted
+from steelyard.errors import ConfigurationError
+from steelyard.golden import Case, GoldenSet
+from steelyard.golden.mining import Review, apply_labels
+
+_KEYS = (
+    "g the answer is good   b it is bad   k keep without a word on the answer   e edit the reference   "
+    "w reword the question   d drop   s skip   q stop"
+)
+_LONGEST = 1_200
+_MOST_CONTEXTS = 4
+
+
+def run(path: Path, *, who: str, labels: str | None) -> int:
+    """Review a set; returns the exit status."""
+    console = Console(highlight=False)
+    if labels is not None:
+        return _from_view(console, path, labels)
+    review = Review.open(path, who=who or _user())
+    pending = review.pending
+    if not pending:
+        console.print(f"all {counted(len(review.golden), 'case')} of {path} are reviewed")
+        return 0
+    console.print(f"{counted(len(pending), 'case')} to review, as {review.who}. {_KEYS}", soft_wrap=True)
+    for number, case in enumerate(pending, start=1):
+        _show(console, case, f"{number} of {len(pending)}")
+        if not _decide(console, review, case):
+            break
+    console.print(f"{counted(len(review.pending), 'case')} left; version {review.golden.version}")
+    return 0
+
+
+def _decide(console: Console, review: Review, case: Case) -> bool:
+    """Ask until there is a decision; False where the person stops."""
+    actions: dict[str, Callable[[], None]] = {
+        "g": lambda: review.accept(case, label="good"),
+        "b": lambda: review.accept(case, label="bad"),
+        "k": lambda: review.accept(case),
+        "e": lambda: review.accept(case, reference=_asked("reference")),
+        "w": lambda: review.accept(case, question=_asked("question")),
+        "d": lambda: review.drop(case),
+        "s": lambda: None,
+    }
+    while True:
+        try:
+            key = typer.prompt("g b k e w d s q", prompt_suffix=" > ").strip().lower()
+        except (typer.Abort, EOFError):
+            return False
+        if key == "q":
+            return False
+        if key in actions:
+            actions[key]()
+            return True
+        console.print(_KEYS, soft_wrap=True)
+
+
+def _asked(what: str) -> str:
+    return str(typer.prompt(what, prompt_suffix=": ")).strip()
+
+
+def _show(console: Console, case: Case, where: str) -> None:
+    console.print()
+    console.print(
+        Text(f"{where}  {case.id}  {case.source} {case.kind}".rstrip(), style="dim"), soft_wrap=True
+    )
+    for message in case.history:
+        console.print(Text(f"{message.role}: {_cut(message.text)}", style="dim"), soft_wrap=True)
+    console.print(Text(_cut(case.question), style="bold"), soft_wrap=True)
+    if case.answer is not None:
+        console.print(Text(f"answer: {_cut(case.answer)}"), soft_wrap=True)
+    if case.reference:
+        console.print(Text(f"reference: {_cut(case.reference)}", style="green"), soft_wrap=True)
+    for name, texts in (("rests on", case.reference_contexts), ("context", case.contexts)):
+        for text in texts[:_MOST_CONTEXTS]:
+            console.print(Text(f"{name}: {_cut(text)}", style="dim"), soft_wrap=True)
+    if scores := case.metadata.get("scores"):
+        line = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+        console.print(Text(printable(line), style="cyan"), soft_wrap=True)
+
+
+def _cut(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise ConfigurationError("who reviews? give a name with --as") from None
+
+
+def _from_view(console: Console, path: Path, db: str) -> int:
+    """Take what people said in the live view as the review of the cases of these turns."""
+    from steelyard.view import open_labels
+
+    said = [(label.record_id, label.value, label.who) for label in open_labels(db) if label.claim is None]
+    golden, found = apply_labels(GoldenSet.load(path), said)
+    golden.save(path)
+    console.print(f"{counted(found, 'case')} labelled in the view; {len(golden.unreviewed)} left to review")
+    return 0

@@ -1,0 +1,183 @@
+"""The turns that can be drawn: grouped by question, in strata and clusters, each with its probability."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import ConfigurationError
+from steelyard.golden._loops import run_anywhere
+from steelyard.golden.mining._turns import Stored, StoredTurn, Stratum, read_turns
+from steelyard.judge import StaticEmbedder
+from steelyard.stats import (
+    cluster,
+    inclusion_probabilities,
+    name_clusters,
+    spread_sizes,
+    systematic_sample,
+)
+
+SHARES: Mapping[Stratum, float] = {"failing": 0.4, "uncertain": 0.2, "rest": 0.4}
+"""Which share of the cases each kind of turn gets, as far as there are such turns."""
+
+_LEAST_SHARE = 0.02
+"""No kind of turn gets less."""
+_MOST_EMBEDDED = 20_000
+"""Of more distinct questions, so many are drawn first, each with the same probability."""
+_LARGEST = 16
+"""At most so many clusters of questions within a stratum."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drawn:
+    """One turn that was drawn."""
+
+    turn: StoredTurn
+    """The turn."""
+    probability: float
+    """The probability with which it was picked for judging and drawn here."""
+    cluster: str
+    """The words that name its cluster of questions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """All turns of a results file that can be drawn, ready to draw from as often as one likes."""
+
+    stored: Stored
+    """What was read."""
+    groups: Sequence[Sequence[StoredTurn]]
+    """Turns with the same question, whatever its case and punctuation."""
+    kept: float
+    """The probability with which each group is here: 1, unless there were too many to cluster."""
+    labels: npt.NDArray[np.intp]
+    """The cluster of each group; no two strata share one."""
+    names: Sequence[str]
+    """The words that name the cluster of each group."""
+
+    @classmethod
+    def read(
+        cls, db: str | Path, *, metric: str | None = None, since: float | None = None, seed: int = 0
+    ) -> Population:
+        """Read a results file.
+
+        Args:
+            db: A file that `SQLiteSink` wrote.
+            metric: Only this metric decides what fails or is uncertain.
+            since: Only turns evaluated at or after this Unix time.
+            seed: Decides which questions are left out where there are more than 20,000.
+
+        Raises:
+            ConfigurationError: If there is no such file, or no turn in it can be drawn.
+        """
+        stored = read_turns(db, metric=metric, since=since)
+        if not stored.turns:
+            raise ConfigurationError(
+                f"no turn of {str(db)!r} can be drawn: {stored.without_content} are stored without their "
+                f"texts, {stored.without_score} have no score"
+            )
+        groups, kept = _some(_grouped(stored.turns), np.random.default_rng(seed))
+        labels, names = _clusters(groups)
+        return cls(stored=stored, groups=groups, kept=kept, labels=labels, names=names)
+
+    def draw(self, n: int, *, shares: Mapping[Stratum, float] | None = None, seed: int = 0) -> list[Drawn]:
+        """Draw turns of so many questions; all questions where there are fewer.
+
+        Raises:
+            ConfigurationError: If `n` is below 1, or the shares mean nothing.
+        """
+        wanted = {**SHARES, **(shares or {})}
+        if n < 1:
+            raise ConfigurationError(f"n must be at least 1, not {n!r}")
+        if any(share < 0 for share in wanted.values()) or not sum(wanted.values()) > 0:
+            raise ConfigurationError(f"shares must not be negative, and not all 0: {dict(wanted)!r}")
+        rng = np.random.default_rng(seed)
+        probabilities = inclusion_probabilities(self._sizes(wanted), n)
+        # In order of strata and clusters, at random within them.
+        order = np.lexsort((rng.random(len(self.groups)), self.labels, self._kinds))
+        positions = order[systematic_sample(probabilities[order], rng=rng)]
+        drawn = []
+        for position in positions:
+            turn, chance = _one_of(self.groups[position], rng)
+            probability = chance * float(probabilities[position]) * self.kept
+            drawn.append(Drawn(turn=turn, probability=probability, cluster=self.names[position]))
+        return drawn
+
+    @cached_property
+    def _weights(self) -> npt.NDArray[np.float64]:
+        """How many turns of production each group stands for."""
+        return np.array([sum(1 / turn.inclusion for turn in group) for group in self.groups])
+
+    @cached_property
+    def _kinds(self) -> npt.NDArray[np.intp]:
+        """The stratum of each group, by its place in `SHARES`."""
+        return np.array([list(SHARES).index(group[0].stratum) for group in self.groups], np.intp)
+
+    def _sizes(self, shares: Mapping[Stratum, float]) -> npt.NDArray[np.float64]:
+        """How much each group is to be preferred."""
+        sizes = np.zeros(len(self.groups))
+        for number, kind in enumerate(SHARES):
+            members = np.flatnonzero(self._kinds == number)
+            if len(members):
+                _, own = np.unique(self.labels[members], return_inverse=True)
+                spread = spread_sizes(self._weights[members].tolist(), own.tolist())
+                # Without a share it is still drawn now and then: what never is cannot be estimated.
+                sizes[members] = spread / spread.sum() * max(shares[kind], _LEAST_SHARE)
+        return sizes
+
+
+def _grouped(turns: Sequence[StoredTurn]) -> list[list[StoredTurn]]:
+    """Turns by question; all of a group are in the stratum of its worst."""
+    found: dict[str, list[StoredTurn]] = {}
+    for turn in turns:
+        found.setdefault(turn.key, []).append(turn)
+    for group in found.values():
+        worst = min((turn.stratum for turn in group), key=list(SHARES).index)
+        for turn in group:
+            turn.stratum = worst
+    return list(found.values())
+
+
+def _some(groups: list[list[StoredTurn]], rng: np.random.Generator) -> tuple[list[list[StoredTurn]], float]:
+    """Not more questions than can be clustered in a few seconds, and the probability of each to be there."""
+    if len(groups) <= _MOST_EMBEDDED:
+        return groups, 1.0
+    picked = np.sort(rng.choice(len(groups), _MOST_EMBEDDED, replace=False))
+    return [groups[index] for index in picked], _MOST_EMBEDDED / len(groups)
+
+
+def _clusters(groups: Sequence[Sequence[StoredTurn]]) -> tuple[npt.NDArray[np.intp], list[str]]:
+    """The cluster of each question, found within its stratum, so that kinds of failure stay apart."""
+    questions = [group[0].question for group in groups]
+    vectors, _ = run_anywhere(_embedded(questions))
+    rows = np.asarray(vectors, np.float32)
+    kinds = np.array([list(SHARES).index(group[0].stratum) for group in groups])
+    labels = np.zeros(len(groups), np.intp)
+    names = [""] * len(groups)
+    first = 0
+    for kind in np.unique(kinds):
+        members = np.flatnonzero(kinds == kind)
+        own = cluster(rows[members], largest=_LARGEST)
+        words = name_clusters([questions[index] for index in members], own.tolist())
+        labels[members] = own + first
+        first += int(own.max()) + 1
+        for index, label in zip(members, own, strict=True):
+            names[index] = words[label]
+    return labels, names
+
+
+async def _embedded(texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], object]:
+    return await StaticEmbedder().embed(texts)
+
+
+def _one_of(group: Sequence[StoredTurn], rng: np.random.Generator) -> tuple[StoredTurn, float]:
+    """One turn of a question, by its weight, and the probability of the whole: picked, and taken here."""
+    weights = np.array([1 / turn.inclusion for turn in group])
+    chances = weights / weights.sum()
+    index = int(rng.choice(len(group), p=chances))
+    return group[index], float(chances[index] * group[index].inclusion)

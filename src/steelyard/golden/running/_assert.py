@@ -1,0 +1,84 @@
+"""An assertion about scores, whose failure shows the claims and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steelyard.engine import evaluate_one
+from steelyard.errors import ConfigurationError
+from steelyard.golden._loops import run_anywhere
+from steelyard.golden._results import MetricResult
+from steelyard.golden.running._scores import measured
+from steelyard.judge import StaticEmbedder, judge_from
+from steelyard.metrics import metrics_named
+from steelyard.questions import Embedder, Judge
+from steelyard.record import Record
+from steelyard.recording import unrecorded
+from steelyard.scores import Evaluation
+
+_LONGEST = 400
+
+
+def assert_scores(
+    record: Record, *, judge: Judge | str = "local", embedder: Embedder | None = None, **least: float
+) -> dict[str, MetricResult]:
+    """Fail unless a turn reaches its thresholds.
+
+    Args:
+        record: The turn.
+        judge: Who answers.
+        embedder: Who embeds; local static vectors by default.
+        least: For a metric's name the value that it has to reach, or stay under where lower is better.
+
+    Returns:
+        What was measured, by metric.
+
+    Raises:
+        AssertionError: If a metric misses its threshold or has no value; the message shows the verdicts that
+            speak against the answer, with their evidence.
+        ConfigurationError: If there is no such metric or judge.
+
+    Example:
+        >>> from steelyard.record import Context, Record
+        >>> lamp = Record(question="Who?", contexts=(Context(text="Ada lit it."),), answer="Ada lit it.")
+        >>> assert_scores(lamp, faithfulness=0.8)["faithfulness"].value
+        1.0
+    """
+    if not least:
+        raise ConfigurationError("assert_scores needs a metric: assert_scores(record, faithfulness=0.8)")
+    if not isinstance(record, Record):
+        raise ConfigurationError(f"assert_scores takes a Record, not a {type(record).__name__}")
+    chosen = judge_from(judge)
+    found = measured(run_anywhere(_judged(record, least, chosen, embedder)), least)
+    problems = [_problem(name, result) for name, result in found.items() if result.passed is not True]
+    if problems:
+        told = [f"question: {_short(record.asked)}", f"answer: {_short(record.answer)}"]
+        raise AssertionError("\n".join([*problems, *told]))
+    return found
+
+
+async def _judged(
+    record: Record, least: Mapping[str, float], judge: Judge, embedder: Embedder | None
+) -> Evaluation:
+    # Under the name that was asked for, which may be an alias.
+    metrics = [replace(metrics_named([name], judge)[0], name=name) for name in least]
+    try:
+        with unrecorded():
+            return await evaluate_one(record, metrics, judge=judge, embedder=embedder or StaticEmbedder())
+    finally:
+        # The loop ends here, and connections do not outlive it; a judge that is used again opens new ones.
+        await judge.aclose()
+
+
+def _problem(name: str, result: MetricResult) -> str:
+    if result.value is None:
+        return f"{name} has no value ({result.cause}): {result.explanation}"
+    word = "at least" if result.direction == "higher" else "at most"
+    lines = [f"{name} is {result.value:.3f}, must be {word} {result.threshold:g}: {result.explanation}"]
+    return "\n".join([*lines, *(f"  {line}" for line in result.against)])
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

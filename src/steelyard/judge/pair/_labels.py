@@ -1,0 +1,153 @@
+"""Which of a pair model's labels means what, found by asking it pairs whose answer is plain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from steelyard.errors import ConfigurationError
+from steelyard.judge.pair._model import PairModel, Shares
+
+_APART = 0.75
+"""Share of texts in which the entailed claim must score above the contradicted and the unrelated one."""
+_CLEAR = 0.1
+"""How much more share a label must get on contradicted claims than on others to mean contradiction."""
+_UNKNOWN = 0.3
+
+
+class _Case(NamedTuple):
+    text: str
+    entailed: str
+    contradicted: str
+    unrelated: str
+
+
+_CASES = (
+    _Case(
+        "The museum opens at nine and closes at five.",
+        "The museum opens at nine.",
+        "The museum opens at seven.",
+        "Wheat is sown in autumn.",
+    ),
+    _Case(
+        "Marta lives in Lisbon with her two sons.",
+        "Marta lives in Lisbon.",
+        "Marta does not live in Lisbon.",
+        "The bridge was painted green.",
+    ),
+    _Case(
+        "The train to Oslo left ten minutes late.",
+        "The train was late.",
+        "The train left early.",
+        "Cats sleep for most of the day.",
+    ),
+    _Case(
+        "All rooms of the hotel have a balcony.",
+        "The rooms have balconies.",
+        "No room of the hotel has a balcony.",
+        "The novel was translated twice.",
+    ),
+    _Case(
+        "The company sold its bakery in 2015.",
+        "The bakery was sold in 2015.",
+        "The company still owns the bakery.",
+        "The lake freezes in January.",
+    ),
+    _Case(
+        "A red car is parked in front of the school.",
+        "There is a red car in front of the school.",
+        "The car in front of the school is blue.",
+        "The choir sings on Sundays.",
+    ),
+    _Case(
+        "The patient slept well and has no fever.",
+        "The patient has no fever.",
+        "The patient has a high fever.",
+        "Copper conducts electricity.",
+    ),
+    _Case(
+        "Two men are playing chess in the park.",
+        "Men are playing chess.",
+        "Nobody is playing chess.",
+        "The recipe asks for three eggs.",
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairLabels:
+    """What a model's labels mean, by their place among its scores, from 0."""
+
+    entailed: int
+    """The text entails the claim."""
+    contradicted: int | None = None
+    """The text says otherwise; None where no label means that."""
+    claim_first: bool = False
+    """Whether the model wants the claim before the text."""
+
+    def check(self, columns: int) -> None:
+        """Refuse places that the model does not have.
+
+        Raises:
+            ConfigurationError: Naming the label.
+        """
+        for name in ("entailed", "contradicted"):
+            place = getattr(self, name)
+            if place is not None and not 0 <= place < columns:
+                raise ConfigurationError(f"labels: {name}={place!r}, but the model has {columns} labels")
+        if self.entailed == self.contradicted:
+            raise ConfigurationError("labels: entailed and contradicted are the same label")
+
+
+def find_labels(model: PairModel, given: PairLabels | None) -> PairLabels:
+    """The meaning of a model's labels: as given, or as a self-test shows.
+
+    Raises:
+        ConfigurationError: If model and tokenizer do not fit, labels are not there, or the model does not
+            tell entailed claims from others.
+    """
+    texts = [text for case in _CASES for text in case]
+    unknown = model.unknown_share(texts)
+    if unknown > _UNKNOWN:
+        raise ConfigurationError(
+            f"the tokenizer {str(model.tokenizer_path)!r} does not know {unknown:.0%} of plain English "
+            "words: it is not the model's"
+        )
+    if given is not None:
+        given.check(model.shares([(_CASES[0].text, _CASES[0].entailed)]).shape[1])
+        return given
+    found = [_tried(model, claim_first=claim_first) for claim_first in (False, True)]
+    share, labels = max(found, key=lambda one: (one[0], not one[1].claim_first))
+    if share < _APART:
+        raise ConfigurationError(
+            f"in a self-test the model {str(model.path)!r} told entailed from other claims in only "
+            f"{share:.0%} of {len(_CASES)} texts: it is not a model of sentence pairs, or the tokenizer is "
+            "another one's; name its labels with labels=PairLabels(entailed=...) if you know better"
+        )
+    return labels
+
+
+def _tried(model: PairModel, *, claim_first: bool) -> tuple[float, PairLabels]:
+    """In what share of the texts the best reading of the labels tells claims apart, and that reading."""
+    entailed, contradicted, unrelated = (
+        _asked(model, [(case.text, case[place]) for case in _CASES], claim_first=claim_first)
+        for place in (1, 2, 3)
+    )
+    others = (contradicted + unrelated) / 2
+    best = int(np.argmax((entailed - others).mean(axis=0)))
+    apart = (entailed[:, best] > contradicted[:, best]) & (entailed[:, best] > unrelated[:, best])
+    against = (contradicted - (entailed + unrelated) / 2).mean(axis=0)
+    against[best] = -1.0
+    worst = int(np.argmax(against)) if entailed.shape[1] > 2 else best
+    labels = PairLabels(
+        entailed=best,
+        contradicted=worst if worst != best and against[worst] >= _CLEAR else None,
+        claim_first=claim_first,
+    )
+    return float(apart.mean()), labels
+
+
+def _asked(model: PairModel, pairs: list[tuple[str, str]], *, claim_first: bool) -> Shares:
+    return model.shares([(claim, text) if claim_first else (text, claim) for text, claim in pairs])

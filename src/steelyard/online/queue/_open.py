@@ -1,0 +1,67 @@
+"""The one place where an address becomes a queue."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.online.queue._protocol import QueueFailed, TurnQueue
+from steelyard.online.queue._spool_settings import SpoolSettings
+from steelyard.online.queue._sqlite import SQLiteQueue
+from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._broker import Broker, Refused, Unreachable
+from steelyard.online.queue.broker._queue import BrokerQueue
+
+
+class StoredQueue(TurnQueue, Protocol):
+    """A queue outside of the process's memory."""
+
+    def start(self) -> None:
+        """Start the threads it needs; called where the loop's own thread is started.
+
+        Raises:
+            RuntimeError: If the interpreter refuses new threads.
+        """
+        ...
+
+
+def open_queue(settings: SpoolSettings) -> StoredQueue:
+    """The queue in a file or on a broker, not yet opened.
+
+    Raises:
+        MissingDependency: If the broker's client is not installed.
+    """
+    address = settings.address
+    if address is None:
+        return SQLiteQueue(settings)
+    return BrokerQueue(_broker(address, settings), shown=address.shown)
+
+
+def _broker(address: BrokerAddress, settings: SpoolSettings) -> Broker:
+    try:
+        from steelyard.online.queue.broker._nats import NatsBroker
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "nats":
+            raise MissingDependency("nats-py", extra="nats") from error
+        raise
+    return NatsBroker(address, max_bytes=settings.max_bytes, lease_seconds=settings.lease_seconds)
+
+
+async def try_queue(settings: SpoolSettings) -> None:
+    """Connect to a broker once, to find out whether it can be used; a file is not looked at.
+
+    Raises:
+        ConfigurationError: If it refuses us, and will refuse us again.
+        QueueFailed: If it cannot be reached now.
+    """
+    if settings.address is None:
+        return
+    broker = _broker(settings.address, settings)
+    try:
+        await broker.connect()
+    except Refused as error:
+        raise ConfigurationError(f"the spool {settings.shown!r} cannot be used: {error}") from None
+    except Unreachable as error:
+        raise QueueFailed(str(error)) from None
+    finally:
+        await broker.close()

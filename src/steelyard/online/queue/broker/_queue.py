@@ -1,0 +1,380 @@
+"""The queue on a broker: what the worker asks of a TurnQueue, in terms of what brokers have.
+
+A turn is acknowledged once the sinks have its result. Until then the broker keeps it: whoever dies with it
+leaves it to the next worker, at the latest when its lease ends. A connection that breaks is made anew for
+some seconds, in which everybody waits who needs it; after that the queue has failed, and the worker's loop
+opens it again from time to time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from steelyard.errors import DeadCause
+from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.online.queue._written import turn_from_json, turn_to_json
+from steelyard.online.queue.broker._broker import Broker, Message, Outgoing, Refused, Unreachable
+from steelyard.record import text_of
+from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
+
+_log = logging.getLogger("steelyard.online")
+_PATIENCE = 10.0
+_PAUSE = 0.2
+_COUNTED = 1.0
+_MAX_ATTEMPTS = 5
+_PACKED_FROM = 64 * 1024
+_LARGEST = 64 * 1024 * 1024
+_Result = TypeVar("_Result")
+
+
+class BrokerQueue:
+    """A TurnQueue on a broker.
+
+    Args:
+        broker: Its connection.
+        shown: Its address as it may be logged.
+        patience: Seconds for which a broken connection is made anew before the queue fails.
+        max_attempts: Leases without any outcome after which a turn is given up.
+    """
+
+    durable = True
+
+    def __init__(
+        self, broker: Broker, *, shown: str, patience: float = _PATIENCE, max_attempts: int = _MAX_ATTEMPTS
+    ) -> None:
+        self._broker = broker
+        self._shown = shown
+        self._patience = patience
+        self._max_attempts = max_attempts
+        self._held: dict[int, Message] = {}
+        self._finished: dict[int, Message] = {}
+        self._pulling: asyncio.Task[list[Message]] | None = None
+        self._counting: asyncio.Task[None] | None = None
+        self._counts: QueueCounts | None = None
+        self._connecting = asyncio.Lock()
+        self._connection = 0
+        self._failed = asyncio.Event()
+        self._works = self._said = False
+
+    @property
+    def works(self) -> bool:
+        """Whether there is a connection that has not failed."""
+        return self._works
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a lease holds without being renewed."""
+        return self._broker.lease_seconds
+
+    def start(self) -> None:
+        """No thread is needed: clients run in the worker's loop."""
+
+    async def open(self) -> None:
+        """Connect, and create what is not there.
+
+        Raises:
+            QueueFailed: If the broker cannot be used.
+        """
+        try:
+            await self._broker.connect()
+            await self._count()
+        except (Unreachable, Refused) as error:
+            self._set_aside(error)
+            await self._broker.close()
+            raise QueueFailed(str(error)) from error
+        self._works = True
+        self._connection += 1
+        self._failed.clear()
+        self._counting = asyncio.create_task(self._keep_counting())
+        if self._said:
+            self._said = False
+            _log.warning("the broker %s works again", self._shown)
+
+    async def failed(self) -> None:
+        """Wait until the queue fails."""
+        await self._failed.wait()
+
+    async def room(self, most: int) -> int:
+        """All of them: the broker's own bound is what `put` holds turns against."""
+        return most
+
+    def give_back(self, places: int) -> None:
+        """Places are not counted."""
+
+    async def put(self, turns: Sequence[Selected]) -> list[Stored]:
+        """Publish turns side by side; what is not confirmed is published again, with the same key."""
+        outcomes: dict[int, Stored] = {}
+        waiting: dict[int, Outgoing] = {}
+        keys: set[str] = set()
+        for place, turn in enumerate(turns):
+            line, key = turn_to_json(turn), _key_of(turn)
+            if line is None:
+                outcomes[place] = "broken"
+            elif key in keys:
+                outcomes[place] = "known"
+            else:
+                waiting[place] = Outgoing(key=key, body=_packed(line.encode()))
+                keys.add(key)
+        again = False
+
+        async def publish() -> None:
+            nonlocal again
+            places, first = list(waiting), not again
+            again = True  # also where this raises: what was sent may be there
+            for place, stored in zip(
+                places, await self._broker.publish([waiting[place] for place in places]), strict=True
+            ):
+                if stored is not None:
+                    # A turn that is known at the second try is the one of the first.
+                    outcomes[place] = "new" if stored == "known" and not first else stored
+                    del waiting[place]
+            if waiting:
+                raise Unreachable("it does not confirm what is published")
+
+        while waiting:
+            await self._call(publish)
+        stored = [outcomes[place] for place in range(len(turns))]
+        self._counted(accepted=stored.count("new"), pending=stored.count("new"))
+        return stored
+
+    async def lease(self, most: int) -> list[Leased | Undelivered]:
+        """The oldest turns, or the results that somebody has left for them; waits a moment for some."""
+        leased: list[Leased | Undelivered] = []
+        for message in await self._call(lambda: self._pull(most)):
+            try:
+                one = await self._taken(message)
+            except QueueFailed:
+                raise
+            except Exception:  # noqa: BLE001 - RecursionError, AttributeError: a body may hold anything
+                await self._bury(message, "unreadable")
+            else:
+                leased += [one] if one is not None else []
+        return leased
+
+    async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Hold on to leases for another while."""
+        messages = [message for one in held if (message := self._message(one)) is not None]
+        await self._call(lambda: self._broker.extend(messages))
+
+    async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
+        """Store a result beside its turn; None where the lease was lost, and another one's result counts."""
+        message = self._take(leased)
+        if message is None:
+            return None
+        if message.result is None:
+            body = _packed(evaluation_to_json(evaluation).encode())
+            if not await self._call(lambda: self._broker.keep_result(message, body)):
+                return None
+            self._counted(pending=-1, evaluated=1, undelivered=1)
+        self._finished[leased.seq] = message
+        return Undelivered(leased.seq, leased.lease, evaluation)
+
+    async def postpone(self, leased: Leased, seconds: float) -> bool:
+        """Give a turn back, due later; this attempt does not count. False where the lease was lost."""
+        message = self._take(leased)
+        if message is None:
+            return False
+        return await self._call(lambda: self._broker.give_back([message], seconds, postpone=True))
+
+    async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
+        """Move a turn that cannot be evaluated to the dead letters; False where the lease was lost."""
+        message = self._take(leased)
+        return message is not None and await self._bury(message, cause)
+
+    async def delivered(self, results: Sequence[Undelivered]) -> None:
+        """The sinks have these results: now their turns are acknowledged."""
+        through = [message for result in results if (message := self._take_finished(result)) is not None]
+        if through:
+            await self._call(lambda: self._broker.acknowledge(through))
+            self._counted(undelivered=-len(through))
+
+    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Give back what is held, and what was just coming, so that another process need not wait."""
+        messages = [message for one in held if (message := self._message(one)) is not None]
+        if self._pulling is not None:
+            pulling, self._pulling = self._pulling, None
+            with contextlib.suppress(Unreachable, Refused, TimeoutError, asyncio.CancelledError):
+                async with asyncio.timeout(1):
+                    messages += await pulling
+        for message in messages:
+            self._held.pop(message.seq, None)
+            self._finished.pop(message.seq, None)
+        if messages and self._works:
+            # Without patience: nobody waits for a broker at the end, and leases end by themselves.
+            with contextlib.suppress(Unreachable, Refused):
+                await self._broker.give_back(messages, 0, postpone=False)
+
+    def counts(self) -> QueueCounts | None:
+        """The broker's ledger as of the last second, with what this process has done since."""
+        return self._counts if self._works else None
+
+    async def close(self) -> None:
+        """Disconnect."""
+        self._works = False
+        if self._counting is not None:
+            self._counting.cancel()
+            await asyncio.gather(self._counting, return_exceptions=True)
+            self._counting = None
+        self._held.clear()
+        self._finished.clear()
+        await self._broker.close()
+
+    async def _pull(self, most: int) -> list[Message]:
+        """Pull in a task of its own: what comes while the caller is cancelled is found by the next one."""
+        if self._pulling is None:
+            self._pulling = asyncio.ensure_future(self._broker.pull(most))
+        pulling = self._pulling
+        try:
+            return await asyncio.shield(pulling)
+        finally:
+            if pulling.done() and self._pulling is pulling:
+                self._pulling = None
+
+    async def _taken(self, message: Message) -> Leased | Undelivered | None:
+        """What a message is for the worker; None for a turn that was tried too often, and is dead now."""
+        if message.result:
+            result = Undelivered(
+                message.seq, message.lease, evaluation_from_json(_unpacked(message.result).decode())
+            )
+            self._finished[message.seq] = message
+            return result
+        if message.attempts > self._max_attempts:
+            await self._bury(message, "poison")
+            return None
+        leased = Leased(
+            message.seq, message.lease, turn_from_json(_unpacked(message.body)), message.postponed
+        )
+        self._held[message.seq] = message
+        return leased
+
+    async def _bury(self, message: Message, cause: str) -> bool:
+        buried = await self._call(lambda: self._broker.bury(message, cause))
+        if buried and message.result is None:
+            self._counted(pending=-1, dead=cause)
+        return buried
+
+    def _message(self, one: Leased | Undelivered) -> Message | None:
+        message = (self._held if isinstance(one, Leased) else self._finished).get(one.seq)
+        return message if message is not None and message.lease == one.lease else None
+
+    def _take(self, leased: Leased) -> Message | None:
+        message = self._message(leased)
+        if message is not None:
+            del self._held[leased.seq]
+        return message
+
+    def _take_finished(self, result: Undelivered) -> Message | None:
+        message = self._message(result)
+        if message is not None:
+            del self._finished[result.seq]
+        return message
+
+    async def _call(self, do: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Do something with the broker; a broken connection is made anew for a while.
+
+        Raises:
+            QueueFailed: If the broker cannot be used, now or before.
+        """
+        deadline = time.monotonic() + self._patience
+        while self._works:
+            connection = self._connection
+            try:
+                return await do()
+            except Unreachable as error:
+                if time.monotonic() > deadline:
+                    self._set_aside(error)
+                else:
+                    await self._connect_again(connection, deadline)
+            except Refused as error:
+                self._set_aside(error)
+        raise QueueFailed("the broker cannot be used any more")
+
+    async def _connect_again(self, connection: int, deadline: float) -> None:
+        """Make the connection anew unless somebody has done so meanwhile."""
+        async with self._connecting:
+            while self._works and self._connection == connection:
+                try:
+                    await self._broker.connect()
+                    self._connection += 1
+                except Unreachable as error:
+                    if time.monotonic() > deadline:
+                        self._set_aside(error)
+                    await asyncio.sleep(_PAUSE)
+                except Refused as error:
+                    self._set_aside(error)
+
+    def _set_aside(self, error: Exception) -> None:
+        """Use the broker no more, until it is opened again."""
+        self._works = False
+        self._failed.set()
+        if not self._said:
+            self._said = True
+            _log.error(
+                "the broker %s cannot be used: %s; turns are kept in memory meanwhile", self._shown, error
+            )
+
+    async def _keep_counting(self) -> None:
+        while self._works:
+            await asyncio.sleep(_COUNTED)
+            # Whoever needs the connection sees to it.
+            with contextlib.suppress(Unreachable, Refused):
+                await self._count()
+
+    async def _count(self) -> None:
+        totals = await self._broker.totals()
+        self._counts = QueueCounts(
+            accepted=totals.accepted,
+            pending=totals.pending,
+            evaluated=totals.evaluated,
+            dead=totals.dead,
+            undelivered=totals.undelivered,
+            bytes=totals.bytes,
+        )
+
+    def _counted(
+        self, *, accepted: int = 0, pending: int = 0, evaluated: int = 0, undelivered: int = 0, dead: str = ""
+    ) -> None:
+        """Enter what this process has done, until the broker's own counts come."""
+        if (counts := self._counts) is not None:
+            causes = {**counts.dead, dead: counts.dead.get(dead, 0) + 1} if dead else counts.dead
+            self._counts = replace(
+                counts,
+                accepted=counts.accepted + accepted,
+                pending=counts.pending + pending,
+                evaluated=counts.evaluated + evaluated,
+                undelivered=counts.undelivered + undelivered,
+                dead=causes,
+            )
+
+
+def _key_of(turn: Selected) -> str:
+    return hashlib.blake2b(text_of(turn.record.id).encode(), digest_size=16).hexdigest()
+
+
+def _packed(body: bytes) -> bytes:
+    """Compressed where it is large: brokers bound the size of a message, mostly at 1 MiB."""
+    return body if len(body) < _PACKED_FROM else zlib.compress(body, 1)
+
+
+def _unpacked(body: bytes) -> bytes:
+    """What was packed; JSON begins with a bracket, which no compressed text does.
+
+    Raises:
+        zlib.error: If it is neither, or larger than 64 MiB.
+    """
+    if body[:1] == b"{":
+        return body
+    inflate = zlib.decompressobj()
+    text = inflate.decompress(body, _LARGEST)
+    if not inflate.eof:
+        raise zlib.error("too large or cut off")
+    return text

@@ -1,0 +1,138 @@
+"""Cutting contexts that a judge has no room for: what bears on the questions stays, and what is gone is said.
+
+Contexts are cut into stretches of whole sentences, and stretches are kept in the order of how many telling
+words they share with the question, the answer and the statements that are asked about (each word weighed by
+how few stretches have it). They stand in their old order under their old numbers; a mark stands where some
+were left out. It is the questions that choose, not the position: the end of a long document counts as much as
+its beginning.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.questions._protocols import View
+from steelyard.questions._question import Question
+from steelyard.record import Context
+from steelyard.text import iter_sentences
+
+LEFT_OUT = "[... {count} characters left out ...]"
+"""What stands in a context for what is gone."""
+
+_STRETCH = 600
+"""Characters from which a stretch is complete."""
+_MARK = 48
+"""Characters that a mark takes at most."""
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A stretch of one passage."""
+
+    place: tuple[str, int]
+    """The part of the record, and the index of the passage in it."""
+    start: int
+    end: int
+    words: frozenset[str]
+
+
+def fitted(view: View, questions: Sequence[Question], *, characters: int) -> tuple[View, int | None]:
+    """A view whose contexts were cut until it fits.
+
+    Args:
+        view: What is too large.
+        questions: What is asked about it.
+        characters: How large it may be.
+
+    Returns:
+        The view, and how many characters were left out; None where even without contexts it is too large.
+    """
+    rest = sum(len(text) for text in (view.question, view.answer, view.reference) if text)
+    room = characters - rest
+    passages = {
+        (part, index): passage.text
+        for part in ("contexts", "reference_contexts")
+        for index, passage in enumerate(getattr(view, part) or ())
+    }
+    room -= _MARK * len(passages)
+    if room <= 0 or not passages:
+        return view, None
+    pieces = [piece for place, text in passages.items() for piece in _pieces(place, text)]
+    wanted = _words(" ".join(filter(None, (view.question, view.answer, *_quoted(questions)))))
+    kept: dict[tuple[str, int], list[_Piece]] = {place: [] for place in passages}
+    for piece in _by_relevance(pieces, wanted):
+        # A mark may stand on either side of what is kept.
+        size = piece.end - piece.start + _MARK
+        if size <= room:
+            room -= size
+            kept[piece.place].append(piece)
+    cut = {
+        part: tuple(
+            replace(passage, text=_joined(passage.text, kept[part, index]))
+            for index, passage in enumerate(getattr(view, part))
+        )
+        for part in ("contexts", "reference_contexts")
+        if getattr(view, part)
+    }
+    there = sum(piece.end - piece.start for pieces in kept.values() for piece in pieces)
+    return _with(view, cut), sum(map(len, passages.values())) - there
+
+
+def _with(view: View, cut: dict[str, tuple[Context, ...]]) -> View:
+    return replace(
+        view,
+        contexts=cut.get("contexts", view.contexts),
+        reference_contexts=cut.get("reference_contexts", view.reference_contexts),
+    )
+
+
+def _pieces(place: tuple[str, int], text: str) -> Iterable[_Piece]:
+    start = 0
+    for sentence in iter_sentences(text):
+        while sentence.end - start > 2 * _STRETCH:
+            yield _piece(place, text, start, start + _STRETCH)
+            start += _STRETCH
+        if sentence.end - start >= _STRETCH:
+            yield _piece(place, text, start, sentence.end)
+            start = sentence.end
+    while start < len(text):
+        yield _piece(place, text, start, min(start + 2 * _STRETCH, len(text)))
+        start += 2 * _STRETCH
+
+
+def _piece(place: tuple[str, int], text: str, start: int, end: int) -> _Piece:
+    return _Piece(place, start, end, _words(text[start:end]))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def _quoted(questions: Iterable[Question]) -> Iterable[str]:
+    return (question.quoted for question in questions if question.quoted)
+
+
+def _by_relevance(pieces: Sequence[_Piece], wanted: frozenset[str]) -> list[_Piece]:
+    """The pieces, those first that share the most telling words; among equals the earlier one."""
+    common = Counter(word for piece in pieces for word in piece.words & wanted)
+    weights = {word: math.log(1 + len(pieces) / count) for word, count in common.items()}
+    return sorted(pieces, key=lambda piece: -sum(weights[word] for word in sorted(piece.words & wanted)))
+
+
+def _joined(text: str, kept: Sequence[_Piece]) -> str:
+    """A passage of what was kept, with a mark for each stretch that was not."""
+    found: list[str] = []
+    end = 0
+    for piece in sorted(kept, key=lambda piece: piece.start):
+        if piece.start > end:
+            found.append(LEFT_OUT.format(count=piece.start - end))
+        found.append(text[piece.start : piece.end])
+        end = piece.end
+    if end < len(text):
+        found.append(LEFT_OUT.format(count=len(text) - end))
+    return " ".join(found) if any(piece.strip() for piece in found) else text

@@ -1,0 +1,3 @@
+"""Fixtures of the backfill's tests."""
+
+from cli.conftest import steelyard as steelyard

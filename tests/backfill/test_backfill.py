@@ -1,0 +1,253 @@
+"""Stored turns are scored once, wherever they are stored and however often it is tried."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from online.helpers import FAITHFUL, kind_judge, yes
+from steelyard import Monitor
+from steelyard.backfill import (
+    Backfill,
+    BackfillCounts,
+    Columns,
+    Source,
+    TracesFound,
+    TurnFilter,
+    open_sources,
+)
+from steelyard.errors import ConfigurationError, SteelyardError
+from steelyard.online import Price
+from steelyard.questions import Question, Reply, Request, YesNo
+from steelyard.record import Record
+from steelyard.scores import Evaluation, Usage
+from steelyard.sinks import SQLiteSink, read_evaluations
+from steelyard.testing import ScriptedJudge
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+DAY = 86_400.0
+NOON = 1_790_000_000.0
+MAP = Columns({"question": "prompt", "contexts": "docs", "answer": "reply", "time": "at"})
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "prompt": f"Who found element {number}?",
+            "docs": ["Marie Curie found polonium in 1898.", f"Element {number} is a metal."],
+            "reply": f"Marie Curie found element {number}.",
+            "at": NOON + number * DAY,
+            "team": "search" if number % 2 else "shop",
+        }
+        for number in range(count)
+    ]
+
+
+class Paid(ScriptedJudge):
+    """Uses up a thousand tokens with each request."""
+
+    async def answer(self, request: Request) -> Reply:
+        reply = await super().answer(request)
+        return dataclasses.replace(reply, usage=Usage(requests=1, prompt_tokens=1000))
+
+
+def parquet(path: Path, found: Sequence[dict[str, Any]]) -> Path:
+    pq.write_table(pa.Table.from_pylist(list(found)), path, row_group_size=50)
+    return path
+
+
+def no_traces(lines: object) -> TracesFound:
+    raise AssertionError("there are no traces here")
+
+
+def sources(*paths: Path, columns: Columns = MAP) -> list[Source]:
+    return open_sources([str(path) for path in paths], columns=columns, read_traces=no_traces)
+
+
+def filled(
+    found: Sequence[Source],
+    db: Path,
+    *,
+    judge: ScriptedJudge | None = None,
+    sinks: Sequence[Any] = (),
+    **more: Any,
+) -> tuple[BackfillCounts, ScriptedJudge, list[tuple[str, str]]]:
+    """Run a backfill; what became of it, who was asked, and what was bad."""
+    judge = judge or kind_judge()
+    bad: list[tuple[str, str]] = []
+    made = Monitor(metrics=FAITHFUL, judge=judge, sinks=[SQLiteSink(db), *sinks]).options
+    work = Backfill(found, options=made, results=db, bad=lambda where, why: bad.append((where, why)), **more)
+    return asyncio.run(work.run()), judge, bad
+
+
+def test_the_same_turns_in_parquet_csv_and_lines_are_judged_once(tmp_path: Path) -> None:
+    one = parquet(tmp_path / "turns.parquet", rows(10))
+    two = tmp_path / "turns.csv"
+    with two.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows(1)[0]))
+        writer.writeheader()
+        writer.writerows({**row, "docs": json.dumps(row["docs"])} for row in rows(10))
+    three = tmp_path / "turns.jsonl"
+    three.write_text("".join(f"{json.dumps(row)}\n" for row in rows(11)))
+    counts, judge, bad = filled(sources(one, two, three), tmp_path / "s.db")
+    assert (counts.read, counts.judged, counts.left_out, bad) == (31, 11, {"duplicate": 20}, [])
+    again, asked, _ = filled(sources(three), tmp_path / "s.db")
+    assert (again.known, again.judged, len(asked.requests)) == (11, 0, 0)
+    first = next(read_evaluations(tmp_path / "s.db")).record
+    assert first is not None
+    assert [context.text for context in first.contexts] == rows(1)[0]["docs"]
+    assert first.metadata == {"team": "shop"}
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    found = sources(parquet(tmp_path / "t.parquet", rows(300)))
+
+    class Stops(SQLiteSink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            if self.counts.written >= 128:
+                raise KeyboardInterrupt
+            await super().write(evaluations)
+
+    judge = kind_judge()
+    made = Monitor(metrics=FAITHFUL, judge=judge, sinks=[Stops(tmp_path / "s.db")]).options
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(Backfill(found, options=made, results=tmp_path / "s.db").run())
+    counts, asked, _ = filled(found, tmp_path / "s.db")
+    assert (counts.known, counts.judged) == (128, 172)
+    assert len(asked.requests) == 172
+    assert len(list(read_evaluations(tmp_path / "s.db"))) == 300
+
+
+def test_turns_that_were_scored_live_are_not_paid_for_again(tmp_path: Path) -> None:
+    db = tmp_path / "s.db"
+    path = tmp_path / "t.jsonl"
+    records = [{"id": f"turn-{row['at']:.0f}", **row} for row in rows(6)]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in records))
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[SQLiteSink(db)])
+    for row in records[:4]:
+        monitor.submit(
+            Record(id=row["id"], question=row["prompt"], answer=row["reply"], contexts=row["docs"])
+        )
+    assert monitor.flush(20) == 0
+    monitor.close()
+    counts, judge, _ = filled(sources(path), db)
+    assert (counts.known, counts.judged, len(judge.requests)) == (4, 2, 2)
+
+
+def test_a_failure_is_tried_again_by_the_next_run(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", rows(3))
+
+    def half(question: Question, request: Request) -> YesNo | None:
+        return None if "element 1" in str(question) else YesNo(value=True, probability=0.9)
+
+    counts, _, _ = filled(sources(path), tmp_path / "s.db", judge=ScriptedJudge(half))
+    assert (counts.judged, counts.failed) == (3, 1)
+    counts, judge, _ = filled(sources(path), tmp_path / "s.db")
+    assert (counts.known, counts.judged, counts.failed, len(judge.requests)) == (2, 1, 0, 1)
+
+
+def test_period_conditions_and_sample_choose_turns(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", rows(100))
+    meant = TurnFilter(since=NOON + 10 * DAY, until=NOON + 30 * DAY, where=(("team", "shop"),))
+    counts, _, _ = filled(sources(path), tmp_path / "a.db", meant=meant)
+    assert (counts.judged, counts.left_out) == (10, {"other_time": 80, "other_value": 10})
+    counts, _, _ = filled(sources(path), tmp_path / "b.db", sample=0.3)
+    assert 15 <= counts.judged <= 45
+    assert counts.judged + counts.left_out["sampled_out"] == 100
+    scores = [score for found in read_evaluations(tmp_path / "b.db") for score in found.scores]
+    assert {score.inclusion_probability for score in scores} == {0.3}
+    wider, _, _ = filled(sources(path), tmp_path / "b.db", sample=0.6)
+    assert wider.known == counts.judged
+
+
+def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", rows(200))
+    judge = Paid(yes)
+    counts, _, _ = filled(
+        sources(path), tmp_path / "s.db", judge=judge, budget=0.05, price=Price(input=1.0, output=1.0)
+    )
+    assert 40 <= counts.judged <= 50
+    assert "budget" in counts.stopped
+
+
+def test_a_judge_that_answers_nothing_ends_the_run(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", rows(200))
+    counts, _, _ = filled(sources(path), tmp_path / "s.db", judge=ScriptedJudge(lambda *_: None))
+    assert counts.judged < 60
+    assert "answered nothing" in counts.stopped
+
+
+def test_a_sink_that_fails_ends_the_run_and_its_turns_are_not_taken_for_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.backfill._run._PAUSE", 0.001)
+    found = sources(parquet(tmp_path / "t.parquet", rows(70)))
+
+    class Vendor:
+        name = "vendor"
+        fails = True
+        taken = 0
+
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            if self.fails and self.taken:
+                raise OSError("no")
+            self.taken += len(evaluations)
+
+        async def aclose(self) -> None:
+            pass
+
+    vendor = Vendor()
+    with pytest.raises(SteelyardError, match="'vendor' does not take results"):
+        filled(found, tmp_path / "s.db", sinks=[vendor])
+    assert (len(list(read_evaluations(tmp_path / "s.db"))), vendor.taken) == (64, 64)
+    vendor.fails = False
+    counts, _, _ = filled(found, tmp_path / "s.db", sinks=[vendor])
+    assert (counts.known, counts.judged, vendor.taken) == (64, 6, 70)
+
+
+def test_bad_tables_are_refused_by_name(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", rows(400))
+    with pytest.raises(ConfigurationError, match="no column 'question'.*it has 'prompt', 'docs'"):
+        sources(path, columns=Columns())
+    with pytest.raises(ConfigurationError, match="no column 'text'"):
+        sources(path, columns=Columns({"question": "text"}))
+    with pytest.raises(ConfigurationError, match="'qestion' is not a part of a turn"):
+        Columns.parse("qestion=prompt")
+    whole = path.read_bytes()
+    for name, body in {"cut": whole[:-20], "empty": b"", "noise": b"PAR1" + b"\0" * 99 + b"PAR1"}.items():
+        (tmp_path / f"{name}.parquet").write_bytes(body)
+        with pytest.raises(ConfigurationError, match=f"{name}.parquet' cannot be read"):
+            sources(tmp_path / f"{name}.parquet")
+    damaged = bytearray(whole)
+    damaged[200:900] = b"\xff" * 700
+    (tmp_path / "damaged.parquet").write_bytes(damaged)
+    with pytest.raises(ConfigurationError, match="damaged.parquet' cannot be read"):
+        filled(sources(tmp_path / "damaged.parquet"), tmp_path / "s.db")
+    with pytest.raises(ConfigurationError, match="there is no file"):
+        sources(tmp_path / "nowhere.parquet")
+
+
+def test_bad_rows_and_lines_are_named_and_cost_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    good = [json.dumps(row) for row in rows(3)]
+    bad_lines = ["{", "[1]", '{"prompt": "no answer"}', '{"prompt": "q", "reply": "a", "at": "yesterday"}']
+    deep = '{"prompt": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    path.write_text("\n".join([good[0], *bad_lines, good[1], deep, good[2]]))
+    counts, _, bad = filled(sources(path), tmp_path / "s.db")
+    assert (counts.judged, counts.bad) == (3, 5)
+    assert {where.rpartition("t.jsonl ")[2] for where, _ in bad} >= {"line 2", "line 3", "line 7"}
+    table = tmp_path / "t.csv"
+    table.write_text('prompt,docs,reply,at\nq,"[""cut",a,\nq2,"[""whole""]",a2,\n')
+    counts, _, bad = filled(sources(table), tmp_path / "s2.db")
+    assert (counts.judged, counts.bad) == (1, 1)
+    assert bad == [(f"{table} row 1", "a list is cut short or not JSON")]

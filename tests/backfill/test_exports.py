@@ -1,0 +1,249 @@
+"""Traces that vendors stored: their turns are found, and scores go back to the ids that they know."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from cli.running import Steelyard
+from steelyard.scores import Evaluation
+from steelyard.sinks import read_evaluations
+
+pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+QUESTION = "What is the capital of France?"
+ANSWER = "Paris is the capital of France."
+TEXTS = ("Paris is the capital of France.", "France is a country in Europe.")
+PROMPT = f"Context: {' '.join(TEXTS)}\nQuestion: {QUESTION}"
+ROOT = "0190a1b2-0000-7000-8000-00000000000a"
+
+
+def langsmith_runs() -> list[dict[str, Any]]:
+    """A chain with a retriever and a model, as `list_runs` and a bulk export tell them."""
+    documents = [{"page_content": text, "metadata": {}, "type": "Document"} for text in TEXTS]
+    message = {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["HumanMessage"],
+        "kwargs": {"content": PROMPT, "type": "human"},
+    }
+    reply = {"text": ANSWER, "message": {"kwargs": {"content": ANSWER, "type": "ai"}}}
+
+    def run(
+        number: str, kind: str, parent: str | None, given: object, made: object, at: int
+    ) -> dict[str, Any]:
+        return {
+            "id": f"{ROOT[:-1]}{number}",
+            "trace_id": ROOT,
+            "parent_run_id": parent,
+            "name": kind,
+            "run_type": kind,
+            "start_time": f"2026-11-01T10:00:0{at}",
+            "end_time": f"2026-11-01T10:00:0{9 - at}",
+            "inputs": json.dumps(given),
+            "outputs": json.dumps(made),
+            "error": None,
+            "session_id": "6e3c7c2a-5b0c-4b8e-9a53-4b1f7d2c9e10",
+        }
+
+    return [
+        run("a", "chain", None, {"question": QUESTION}, {"answer": ANSWER}, 0),
+        run("b", "retriever", ROOT, {"query": QUESTION}, {"documents": documents}, 1),
+        run("c", "llm", ROOT, {"messages": [[message]]}, {"generations": [[reply]]}, 2),
+    ]
+
+
+def langfuse_observations(*, snake: bool) -> list[dict[str, Any]]:
+    """The same, as Langfuse's files (with underscores) and its API tell it."""
+
+    def observation(
+        own: str, kind: str, parent: str | None, given: object, made: object, at: int
+    ) -> dict[str, Any]:
+        found = {
+            "id": own,
+            "traceId": "cmtrace0001",
+            "type": kind,
+            "parentObservationId": parent,
+            "name": kind.lower(),
+            "startTime": f"2026-11-01 10:00:0{at}.000000",
+            "endTime": f"2026-11-01 10:00:0{9 - at}.000000",
+            "input": given,
+            "output": made,
+            "level": "DEFAULT",
+            "statusMessage": "",
+        }
+        if not snake:
+            return found
+        return {
+            "".join(f"_{c.lower()}" if c.isupper() else c for c in name): value
+            for name, value in found.items()
+        }
+
+    messages = [{"role": "user", "content": PROMPT}]
+    return [
+        observation("cmspan-root", "SPAN", None, {"question": QUESTION}, {"answer": ANSWER}, 0),
+        observation("cmspan-find", "RETRIEVER", "cmspan-root", QUESTION, list(TEXTS), 1),
+        observation(
+            "cmspan-call", "GENERATION", "cmspan-root", messages, {"role": "assistant", "content": ANSWER}, 2
+        ),
+    ]
+
+
+def write(path: Path, found: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in found))
+    return path
+
+
+def the_turn(db: Path) -> Evaluation:
+    """The one turn that was found, whole."""
+    (found,) = read_evaluations(db)
+    record = found.record
+    assert record is not None
+    assert (record.question, record.answer) == (QUESTION, ANSWER)
+    assert tuple(context.text for context in record.contexts) == TEXTS
+    assert record.timings is not None
+    assert record.timings.started_at == 1_793_527_200.0
+    return found
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_langsmith_runs_become_turns_with_their_run_id(
+    steelyard: Steelyard, tmp_path: Path, form: str
+) -> None:
+    if form == "parquet":
+        pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+        path = tmp_path / "runs.parquet"
+        pq.write_table(pa.Table.from_pylist(langsmith_runs()), path)
+    else:
+        path = write(tmp_path / "runs.jsonl", langsmith_runs())
+    done = steelyard("backfill", path, "--db", tmp_path / "s.db", "--metrics", "faithfulness")
+    assert done.status == 0, done.err
+    turn = the_turn(tmp_path / "s.db")
+    assert turn.trace is not None
+    assert (turn.trace.run_id, turn.record_id) == (ROOT, ROOT)
+
+
+@pytest.mark.parametrize("snake", [True, False])
+def test_langfuse_observations_become_turns_with_their_own_ids(
+    steelyard: Steelyard, tmp_path: Path, snake: bool
+) -> None:
+    path = write(tmp_path / "observations.jsonl", langfuse_observations(snake=snake))
+    done = steelyard("backfill", path, "--db", tmp_path / "s.db", "--metrics", "faithfulness")
+    assert done.status == 0, done.err
+    turn = the_turn(tmp_path / "s.db")
+    assert turn.trace is not None
+    assert (turn.trace.trace_id, turn.trace.span_id) == ("cmtrace0001", "cmspan-root")
+
+
+@contextmanager
+def phoenix() -> Iterator[tuple[str, list[dict[str, list[str]]]]]:
+    """A server that answers as Phoenix does, two spans a page; its address and what it was asked."""
+    trace, asked = "0af7651916cd43dd8448eb211c80319c", list[dict[str, list[str]]]()
+
+    def span(own: str, kind: str, parent: str | None, at: int, **attributes: Any) -> dict[str, Any]:
+        return {
+            "id": own,
+            "name": kind.lower(),
+            "context": {"trace_id": trace, "span_id": own},
+            "span_kind": kind,
+            "parent_id": parent,
+            "start_time": f"2026-11-01T10:00:0{at}+00:00",
+            "end_time": f"2026-11-01T10:00:0{9 - at}+00:00",
+            "status_code": "OK",
+            "status_message": "",
+            "attributes": {key.replace("__", "."): value for key, value in attributes.items()},
+            "events": [],
+        }
+
+    documents = {f"retrieval__documents__{n}__document__content": text for n, text in enumerate(TEXTS)}
+    root = "00f067aa0ba902b7"
+    spans = [
+        span(root, "CHAIN", None, 0, input__value=QUESTION, output__value=ANSWER),
+        span("00f067aa0ba902b8", "RETRIEVER", root, 1, input__value=QUESTION, **documents),
+        span("00f067aa0ba902b9", "LLM", root, 2, input__value=PROMPT, output__value=ANSWER),
+    ]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            query = parse_qs(parts.query)
+            asked.append(query)
+            known = parts.path == "/v1/projects/shop%20floor/spans"
+            start = int(query.get("cursor", ["0"])[0])
+            page = {
+                "data": spans[start : start + 2],
+                "next_cursor": str(start + 2) if start + 2 < len(spans) else None,
+            }
+            body = json.dumps(page if known else {}).encode()
+            self.send_response(200 if known else 404)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_spans_of_a_phoenix_server_become_turns(steelyard: Steelyard, tmp_path: Path) -> None:
+    command = ("--db", tmp_path / "s.db", "--metrics", "faithfulness", "--project")
+    with phoenix() as (address, asked):
+        done = steelyard("backfill", address, *command, "shop floor")
+        assert done.status == 0, done.err
+        wrong = steelyard("backfill", address, *command, "other")
+    assert (wrong.status, "HTTP 404" in wrong.err) == (2, True)
+    assert asked[1]["cursor"] == ["2"]
+    turn = the_turn(tmp_path / "s.db")
+    assert turn.trace is not None
+    assert turn.trace.span_id == "00f067aa0ba902b7"
+    assert steelyard("backfill", address, *command, "shop floor").status == 2
+
+
+def test_the_plan_says_what_there_is_and_judges_nothing(steelyard: Steelyard, tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    write(folder / "a.jsonl", langsmith_runs()[:2])
+    write(folder / "b.jsonl", langsmith_runs()[2:])
+    (folder / "c.jsonl").write_text('{"question": "Why?", "answer": "So.", "contexts": ["So."], "id": "1"}\n')
+    db = tmp_path / "s.db"
+    done = steelyard("backfill", folder, "--db", db, "--plan", columns=200)
+    assert done.status == 0
+    assert "2 turns found" in done.err
+    assert "asks nobody" in done.err
+    priced = steelyard(
+        "backfill", folder, "--db", db, "-j", "openai", "--base-url", "http://127.0.0.1:9/v1", "--plan"
+    )
+    assert "requests" in priced.err
+    assert not db.exists()
+    refused = steelyard("backfill", folder, "--db", db, "-j", "openai", "--base-url", "http://127.0.0.1:9/v1")
+    assert (refused.status, "--yes" in refused.err) == (2, True)
+
+
+def test_an_otlp_file_that_is_cut_short_gives_the_turns_before(steelyard: Steelyard, tmp_path: Path) -> None:
+    from collect.parts import otlp_json, turn_spans
+
+    path = tmp_path / "t.jsonl"
+    whole = [otlp_json(turn_spans()), otlp_json(turn_spans(question="Which country is Paris in?"))]
+    path.write_bytes(whole[0] + b"\n" + whole[1] + b"\n" + whole[0][:300])
+    done = steelyard("backfill", path, "--db", tmp_path / "s.db", "--metrics", "faithfulness", columns=200)
+    assert done.status == 1
+    assert "line 3: not JSON" in done.err
+    assert len(list(read_evaluations(tmp_path / "s.db"))) == 2

@@ -1,0 +1,459 @@
+"""A queue on a real NATS server: what happens when it, or a process that uses it, fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import nats
+import pytest
+from nats.js import JetStreamContext
+
+from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from online.servers import NatsServer, free_port, new_name
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.online.queue._open import open_queue, try_queue
+from steelyard.online.queue._protocol import QueueCounts, QueueFailed, TurnQueue
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._nats import NatsBroker
+from steelyard.online.queue.broker._queue import BrokerQueue
+from steelyard.record import Context
+from steelyard.scores import Evaluation
+from steelyard.testing import MemorySink
+
+CHINESE = [chr(number) for number in range(0x4E00, 0x9000)]
+"""Characters that are three bytes each, and by chance cannot be compressed below one MiB for a large turn."""
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[NatsServer]:
+    """A server that a test may stop."""
+    server = NatsServer(tmp_path).start()
+    yield server
+    server.stop(signal.SIGKILL)
+
+
+def selected(name: str, **changes: object) -> Selected:
+    return Selected(turn(name, **changes), 0.25, 0.5)
+
+
+def queue_at(url: str, *, patience: float = 10.0, lease_seconds: float = 60.0) -> BrokerQueue:
+    address = BrokerAddress.of(url)
+    broker = NatsBroker(address, max_bytes=1024**2, lease_seconds=lease_seconds)
+    return BrokerQueue(broker, shown=address.shown, patience=patience)
+
+
+def result(leased: Leased) -> Evaluation:
+    return Evaluation(record_id=leased.turn.record.id, scores=())
+
+
+async def lease(queue: TurnQueue) -> list[Leased | Undelivered]:
+    async with asyncio.timeout(20):
+        while not (found := await queue.lease(8)):
+            pass
+    return found
+
+
+async def lease_one(queue: TurnQueue) -> Leased:
+    [one] = await lease(queue)
+    assert isinstance(one, Leased)
+    return one
+
+
+async def counted(queue: TurnQueue, wanted: Callable[[QueueCounts], bool]) -> QueueCounts:
+    """The broker's own counts, once they are as they should be."""
+    async with asyncio.timeout(20):
+        while not ((counts := queue.counts()) and wanted(counts)):  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.05)
+    return counts
+
+
+def until(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not ready():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+async def on_server(url: str, do: Callable[[JetStreamContext], Awaitable[object]]) -> None:
+    """What an operator does to the streams."""
+    client = await nats.connect(url.partition("?")[0])
+    try:
+        await do(client.jetstream())
+    finally:
+        await client.close()
+
+
+def test_one_process_puts_turns_in_and_another_one_judges_them(nats_server: NatsServer) -> None:
+    url, sink = nats_server.queue(), MemorySink()
+    application = Monitor(
+        metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=SpoolSettings(path=url, evaluate=False)
+    )
+    worker = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], spool=url)
+    worker.start()
+    for number in range(40):
+        application.submit(turn(str(number)))
+    assert application.flush(20) == 0
+    assert application.stats().spooled == 40
+    check_law(application.stats())
+    until(lambda: worker.stats().sinks["memory"].written == 40)
+    assert {one.record_id for one in sink.evaluations} == {str(number) for number in range(40)}
+    assert application.close() == worker.close() == 0
+
+
+def test_a_turn_of_a_process_that_died_comes_again_and_its_result_if_there_was_one(
+    nats_server: NatsServer,
+) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        dying, other = queue_at(url, lease_seconds=0.5), queue_at(url)
+        await dying.open()
+        await other.open()
+        await dying.put([selected("judged"), selected("begun")])
+        judged, begun = await lease(dying)
+        assert isinstance(judged, Leased)
+        assert await dying.finish(judged, result(judged)) is not None
+        await dying.close()  # without `release`: as if it had been killed
+        found = await lease(other)
+        while len(found) < 2:
+            found += await lease(other)
+        left = {type(one): one for one in found}
+        again, back = left[Leased], left[Undelivered]
+        assert isinstance(back, Undelivered)
+        assert back.evaluation == result(judged)
+        assert isinstance(again, Leased)
+        assert again.turn == selected("begun")
+        await other.delivered([back])
+        counts = await counted(other, lambda counts: counts.evaluated == 1)
+        assert (counts.accepted, counts.pending) == (2, 1)
+        await other.close()
+
+    asyncio.run(test())
+
+
+def test_two_holders_of_a_turn_give_one_result(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        slow, quick = queue_at(url, lease_seconds=0.5), queue_at(url)
+        await slow.open()
+        await quick.open()
+        await slow.put([selected("a")])
+        first, second = await lease_one(slow), await lease_one(quick)
+        assert await quick.finish(second, result(second)) is not None
+        other = replace(result(first), duration=1.0)
+        assert await slow.finish(first, other) is None
+        await slow.close()
+        await quick.close()
+
+    asyncio.run(test())
+
+
+def test_a_lease_that_is_renewed_holds(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        slow, idle = queue_at(url, lease_seconds=1.5), queue_at(url)
+        await slow.open()
+        await idle.open()
+        await slow.put([selected("a")])
+        leased = await lease_one(slow)
+        for _ in range(6):
+            await slow.renew([leased])
+            assert await idle.lease(1) == []  # each waits half a second
+        assert await slow.finish(leased, result(leased)) is not None
+        await slow.close()
+        await idle.close()
+
+    asyncio.run(test())
+
+
+def test_a_turn_that_ends_every_process_is_a_dead_letter_with_its_cause(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        queue = queue_at(url, lease_seconds=0.2)
+        await queue.open()
+        await queue.put([selected("a")])
+        for _ in range(5):
+            await lease_one(queue)
+        counts = queue.counts()
+        while not (counts and counts.dead):
+            await queue.lease(1)
+            counts = queue.counts()
+        assert (counts.dead, counts.pending) == ({"poison": 1}, 0)
+        await queue.close()
+
+        async def read(streams: JetStreamContext) -> None:
+            name = url.rpartition("=")[2]
+            letter = await streams.get_last_msg(f"{name}-dead", f"{name}.dead.poison")
+            assert letter.headers is not None
+            assert (letter.headers["Steelyard-Cause"], letter.headers["Steelyard-Attempts"]) == (
+                "poison",
+                "6",
+            )
+            assert b"polonium" in (letter.data or b"")
+
+        await on_server(url, read)
+
+    asyncio.run(test())
+
+
+def test_a_turn_may_be_postponed_and_released_more_often_than_it_may_fail(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        queue = queue_at(nats_server.queue())
+        await queue.open()
+        await queue.put([selected("a")])
+        for number in range(8):
+            leased = await lease_one(queue)
+            assert leased.postponed == number
+            assert await queue.postpone(leased, 0)
+            await queue.release([await lease_one(queue)])
+        assert (await lease_one(queue)).postponed == 8
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_what_others_put_into_the_stream_or_take_out_of_it_is_counted(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        name = url.rpartition("=")[2]
+        queue = queue_at(url)
+        await queue.open()
+        await on_server(url, lambda streams: streams.publish(f"{name}.turns", b"x" * 100))
+        await on_server(url, lambda streams: streams.publish(f"{name}.turns", b'{"record": 5}'))
+        await queue.put([selected("a"), selected("b")])
+        assert [one.turn.record.id for one in await lease(queue) if isinstance(one, Leased)] == ["a", "b"]
+        counts = await counted(queue, lambda counts: counts.accepted == 4)
+        assert (counts.dead, counts.pending) == ({"unreadable": 2}, 2)
+        await on_server(url, lambda streams: streams.purge_stream(f"{name}-turns"))
+        counts = await counted(queue, lambda counts: counts.pending == 0)
+        assert counts.dead == {"unreadable": 2, "removed": 2}
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_a_server_that_is_restarted_loses_no_turn(own_server: NatsServer) -> None:
+    async def test() -> None:
+        queue = queue_at(own_server.queue())
+        await queue.open()
+        await queue.put([selected("before"), selected("held")])
+        before, held = await lease(queue)
+        assert isinstance(before, Leased)
+        assert isinstance(held, Leased)
+        done = await queue.finish(before, result(before))
+        own_server.stop(signal.SIGKILL)
+        starting = asyncio.get_running_loop().run_in_executor(None, own_server.start)
+        assert await queue.put([selected("after"), selected("after")]) == ["new", "known"]
+        assert await queue.finish(held, result(held)) is not None
+        assert done is not None
+        await queue.delivered([done])
+        assert (await lease_one(queue)).turn == selected("after")
+        await starting
+        await counted(queue, lambda counts: counts.accepted == 3 and counts.evaluated == 2)
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_a_server_that_stays_away_fails_the_queue_by_name_and_once(
+    own_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        queue = queue_at(own_server.queue(), patience=0.5)
+        await queue.open()
+        own_server.stop()
+        with pytest.raises(QueueFailed):
+            await queue.put([selected("a")])
+        await asyncio.wait_for(queue.failed(), 1)
+        assert not queue.works
+        assert queue.counts() is None
+        for _ in range(3):  # as the worker does for as long as it takes
+            with pytest.raises(QueueFailed):
+                await queue.open()
+        own_server.start()
+        await queue.open()
+        assert await queue.put([selected("a")]) == ["new"]
+        await queue.close()
+
+    asyncio.run(test())
+    problems = [record for record in caplog.records if record.name == "steelyard.online"]
+    assert [record.levelno for record in problems] == [logging.ERROR, logging.WARNING]
+    assert f"127.0.0.1:{own_server.port}" in problems[0].getMessage()
+
+
+def test_a_server_that_hangs_is_waited_for_and_takes_nothing_twice(
+    own_server: NatsServer,
+) -> None:
+    async def test() -> None:
+        queue = queue_at(own_server.queue(), patience=30)
+        await queue.open()
+        assert own_server.process is not None
+        own_server.process.send_signal(signal.SIGSTOP)
+        putting = asyncio.create_task(queue.put([selected("a"), selected("b")]))
+        done, _ = await asyncio.wait([putting], timeout=1)
+        assert not done
+        own_server.process.send_signal(signal.SIGCONT)
+        assert await putting == ["new", "new"]
+        counts = await counted(queue, lambda counts: counts.accepted == 2)
+        assert counts.pending == 2
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_a_monitor_works_in_memory_until_its_broker_is_there(tmp_path: Path) -> None:
+    server = NatsServer(tmp_path)
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=server.url)
+    monitor.submit(turn("early"))
+    assert monitor.flush(10) == 0
+    assert (monitor.stats().evaluated, monitor.stats().spooled) == (1, 0)
+    server.start()
+    for number in range(600):
+        monitor.submit(turn(str(number)))
+        monitor.flush(0.05)
+        if monitor.stats().spooled:
+            break
+    assert monitor.stats().spooled
+    assert monitor.flush(20) == 0
+    check_law(monitor.stats())
+    monitor.close()
+    server.stop()
+
+
+def test_wrong_credentials_are_named_and_never_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = NatsServer(tmp_path, ["--user", "somebody", "--pass", "right-secret"]).start()
+    wrong = f"nats://somebody:wrong-secret@127.0.0.1:{server.port}"
+    settings = SpoolSettings(path=wrong)
+    with pytest.raises(Exception, match=r"refuses the credentials") as caught:
+        asyncio.run(try_queue(settings))
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=wrong)
+    monitor.submit(turn())
+    assert monitor.flush(10) == 0
+    assert monitor.stats().evaluated == 1
+    monitor.close()
+    right = SpoolSettings(path=wrong.replace("wrong-secret", "right-secret"))
+    asyncio.run(try_queue(right))
+    shown = f"{caught.value} {settings!r} {right!r} {caplog.text} {BrokerAddress.of(wrong)!r}"
+    assert "refuses the credentials" in caplog.text
+    assert "secret" not in shown
+    server.stop()
+
+
+def test_a_server_that_is_not_there_is_worth_waiting_for() -> None:
+    with pytest.raises(QueueFailed, match=r"cannot be reached"):
+        asyncio.run(try_queue(SpoolSettings(path=f"nats://127.0.0.1:{free_port()}")))
+
+
+def test_a_full_stream_and_a_turn_that_is_too_large_are_skipped_for_their_size(
+    nats_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        queue = queue_at(nats_server.queue())  # takes 1 MiB
+        await queue.open()
+        noise = random.Random(1).choices(CHINESE, k=40_000 * 25)
+        texts = ["".join(noise[start : start + 40_000]) for start in range(0, len(noise), 40_000)]
+        contexts = tuple(Context(text=text) for text in texts)
+        outcome = await queue.put([selected("huge", contexts=contexts), selected("small")])
+        assert outcome == ["full", "new"]
+        half = contexts[:5]
+        outcome = await queue.put([selected(f"half {number}", contexts=half) for number in range(4)])
+        assert outcome.count("full") in {2, 3}
+        counts = await counted(queue, lambda counts: counts.bytes > 400_000)
+        assert counts.accepted == counts.pending == 1 + outcome.count("new")
+        await queue.close()
+
+    asyncio.run(test())
+    assert "refuses turns" in caplog.text
+
+
+def test_a_stream_that_is_there_is_used_as_it_is_or_refused_by_name(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        older, foreign, doubling = new_name(), new_name(), new_name()
+
+        async def prepare(streams: JetStreamContext) -> None:
+            await streams.add_stream(
+                name=f"{older}-turns",
+                subjects=[f"{older}.turns"],
+                retention="workqueue",
+                discard="new",
+                storage="file",
+                max_bytes=5000,
+            )
+            await streams.add_stream(name=f"{foreign}-turns", subjects=[f"{foreign}.turns"], storage="file")
+
+        await on_server(nats_server.url, prepare)
+        queue = queue_at(f"{nats_server.url}?queue={older}")
+        await queue.open()
+        outcome = await queue.put([selected(str(number), answer="x" * 1000) for number in range(8)])
+        assert outcome.count("full") > 3
+        await queue.close()
+        with pytest.raises(Exception, match=rf"{foreign}-turns.*retention 'limits'.*'workqueue'"):
+            await try_queue(SpoolSettings(path=f"{nats_server.url}?queue={foreign}"))
+        queue = queue_at(f"{nats_server.url}?queue={doubling}")
+        await queue.open()
+        await queue.close()
+
+        async def spoil(streams: JetStreamContext) -> None:
+            await streams.delete_consumer(f"{doubling}-turns", "workers")
+            await streams.add_consumer(
+                f"{doubling}-turns", durable_name="workers", ack_policy="explicit", max_deliver=2
+            )
+
+        await on_server(nats_server.url, spoil)
+        with pytest.raises(Exception, match=r"consumer 'workers'.*delete it"):
+            await try_queue(SpoolSettings(path=f"{nats_server.url}?queue={doubling}"))
+
+    asyncio.run(test())
+
+
+def test_streams_that_are_deleted_are_made_again(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        queue = queue_at(url)
+        await queue.open()
+
+        async def delete(streams: JetStreamContext) -> None:
+            for kind in ("turns", "results", "notes", "dead"):
+                await streams.delete_stream(f"{url.rpartition('=')[2]}-{kind}")
+
+        await on_server(url, delete)
+        assert await queue.put([selected("a")]) == ["new"]
+        assert (await lease_one(queue)).turn == selected("a")
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_a_spool_opened_by_address_needs_no_option(nats_server: NatsServer) -> None:
+    queue = open_queue(SpoolSettings(path=nats_server.url))
+    assert isinstance(queue, BrokerQueue)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("redis://127.0.0.1", "nats:// or tls://"),
+        ("nats://", "names no host"),
+        ("nats://h?queue=a.b", "queue='a.b'"),
+        ("nats://h?replica=3", "no option 'replica'"),
+        ("nats://h?replicas=2", "must be 1, 3 or 5"),
+        ("nats://[h", "cannot be read as a URL"),
+    ],
+)
+def test_an_address_that_means_nothing_is_refused_at_once(address: str, words: str) -> None:
+    with pytest.raises(Exception, match=words.replace("[", r"\[").replace("?", r"\?")):
+        SpoolSettings(path=address)
+
+
+def test_how_a_broker_stores_is_not_an_option_here() -> None:
+    with pytest.raises(Exception, match=r"durability is for a spool file"):
+        SpoolSettings(path="nats://h", durability="full")
