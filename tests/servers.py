@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -109,8 +110,10 @@ class PostgresServer:
             secret.write_text(self.password)
             data.mkdir(mode=0o700)
             if as_user:  # Postgres refuses to be run by root
-                for path in (self.folder, *self.folder.parents[:2]):
-                    path.chmod(0o755)
+                temporary = Path(tempfile.gettempdir())
+                for path in (self.folder, *self.folder.parents):
+                    if temporary in path.parents:
+                        path.chmod(0o755)
                 shutil.chown(data, "nobody")
                 secret.chmod(0o644)
             command = [str(_postgres("initdb")), "-D", str(data), "-U", "owner", "-A", "scram-sha-256", "-N"]
