@@ -47,7 +47,7 @@ def think(request: Received) -> Any:
     for key, line in keyed(request.text).items():
         answer = reply[key]
         if "claims" in answer:
-            assert line in ("the answer.", "the reference.")
+            assert line in ("claims of the answer", "claims of the reference")
             answer["claims"] = [sentence.text for sentence in sentences(TEXTS[0])]
         elif "reason" in answer:
             answer["reason"] = "the third context says so in nearly the same words"
@@ -199,7 +199,7 @@ def test_an_embedder_on_the_server_and_its_plan(
     def candid(request: Received) -> Any:
         reply = think(request)
         for key, line in keyed(request.text).items():
-            if line == "the answer." and "verdict" in reply[key]:
+            if "evade" in request.text and "verdict" in reply[key]:
                 reply[key]["verdict"] = False
         return reply
 

@@ -255,6 +255,8 @@ def _best(
 
 _STRETCH = 50
 """Windows that are counted in one slice."""
+_OF_THINGS = frozenset({"no", "without", "ohne", "sans", "sin", "senza", "sem"})
+"""Words that negate what follows them and not the sentence they stand in."""
 _EQUALS = 50
 """Windows with equally many words that are compared more closely."""
 
@@ -381,7 +383,7 @@ def _negation_flip(claim: Line, lines: Sequence[Line], weights: dict[str, float]
     total = sum(weights.values())
     close = [line for line in lines if _share(weights, line.stems, total) >= _CLOSE]
     parts = [part for line in close for part in line.clauses]
-    denied = _stems_of(part for part in parts if negates(part))
+    denied = _stems_of(_negated(part) for part in parts if negates(part))
     stated = _stems_of(part for part in parts if not negates(part))
     for clause in claim.clauses:
         words = _stems_of([clause])
@@ -391,6 +393,12 @@ def _negation_flip(claim: Line, lines: Sequence[Line], weights: dict[str, float]
         elif words & (denied - stated):
             return True
     return False
+
+
+def _negated(clause: Sequence[Word]) -> Sequence[Word]:
+    """What a clause negates: all of it, or what follows a "no" or "without" that only denies a thing."""
+    first = next(index for index, word in enumerate(clause) if negates([word]))
+    return clause[first:] if clause[first].surface.lower() in _OF_THINGS else clause
 
 
 def _stems_of(clauses: Iterable[Sequence[Word]]) -> set[str]:
