@@ -160,10 +160,21 @@ def in_measures(text: str, found: list[Located]) -> list[Located]:
     done: list[Located] = []
     at = 0
     while at < len(found):
+        word = found[at][0]
+        if not _begins(word.surface, word.stem):
+            done.append(found[at])
+            at += 1
+            continue
         step, joined = _joined_at(text, found, at)
         done.extend(joined)
         at += step
     return done
+
+
+@lru_cache(maxsize=32_768)
+def _begins(surface: str, stem: str) -> bool:
+    """Whether a quantity, a fraction or a date can begin with a word: most words are passed over by this."""
+    return stem.lstrip("-")[:1].isdigit() or surface.casefold() in _BEGINNINGS or surface.casefold() in MONTHS
 
 
 def _joined_at(text: str, found: list[Located], at: int) -> tuple[int, list[Located]]:
@@ -188,6 +199,7 @@ def _joined_at(text: str, found: list[Located], at: int) -> tuple[int, list[Loca
     return last + 1 - at, [(quantity, start, end)]
 
 
+_BEGINNINGS = frozenset({"half", "a", "one"})
 _SMALL = frozenset({"0", "1", "2"})
 _HALF = frozenset({"half", "Half", "quarter", "third", "thirds", "quarters", "tenth"})
 _PARTS = {"half": "2", "third": "3", "quarter": "4", "fifth": "5", "tenth": "10", "halves": "2"}
