@@ -198,7 +198,7 @@ def test_an_embedder_on_the_server_and_its_plan(
 ) -> None:
     def candid(request: Received) -> Any:
         reply = think(request)
-        for key, line in keyed(request.text).items():
+        for key in keyed(request.text):
             if "evade" in request.text and "verdict" in reply[key]:
                 reply[key]["verdict"] = False
         return reply
