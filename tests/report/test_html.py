@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
 import stat
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browsing import in_a_browser
 from report.parts import NOON, results, turn
 from steelyard.report import report
 from steelyard.report.html import render_html
@@ -98,19 +97,8 @@ def test_few_turns_are_marked(tmp_path: Path) -> None:
     assert "only 29 turns" in few and "only" not in many.split("<main")[1].split("<script")[0]
 
 
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(1600, "light"), (390, "dark")])
+@in_a_browser
 def test_in_a_browser_it_draws_fits_and_answers_the_keyboard(
     page: Path, browser: Any, width: int, scheme: str
 ) -> None:

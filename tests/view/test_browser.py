@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from browsing import in_a_browser
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
@@ -48,18 +49,6 @@ def address(db: Path) -> Iterator[str]:
         server.terminate()
 
 
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
 def opened(browser: Any, width: int, scheme: str) -> tuple[Any, list[str]]:
     view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     errors: list[str] = []
@@ -75,6 +64,7 @@ def picture(view: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@in_a_browser
 def test_pages_draw_fit_and_take_labels(
     address: str, db: Path, browser: Any, width: int, scheme: str
 ) -> None:
@@ -110,6 +100,7 @@ def test_pages_draw_fit_and_take_labels(
     assert errors == []
 
 
+@in_a_browser
 def test_new_turns_appear_by_themselves(address: str, db: Path, browser: Any) -> None:
     view, errors = opened(browser, 1280, "light")
     view.goto(f"{address}/turns")
@@ -123,6 +114,7 @@ def test_new_turns_appear_by_themselves(address: str, db: Path, browser: Any) ->
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1600, "light"), (390, "dark")])
+@in_a_browser
 def test_axe_has_no_serious_finding(
     address: str, db: Path, browser: Any, tmp_path: Path, width: int, scheme: str
 ) -> None:
