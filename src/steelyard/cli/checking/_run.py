@@ -23,7 +23,6 @@ from steelyard.probing import CheckRun, JudgeCheck, ProbeSet, advice, baselines,
 from steelyard.questions import Judge
 from steelyard.scores import Usage
 
-_KINDS = ("local", "pair", "openai", "decisions", "systemone")
 _Progress = Callable[[str, int, int], None]
 
 
@@ -31,37 +30,11 @@ _Progress = Callable[[str, int, int], None]
 class CheckOptions:
     """The options as they were typed."""
 
-    judge: str
-    model: str | None
-    base_url: str | None
-    key_variable: str | None
+    judge: JudgeChoice
     probes: str | None
-    concurrency: int
     fail_under: float | None
     yes: bool
     as_json: bool
-
-    def chosen(self) -> JudgeChoice:
-        """The judge they name.
-
-        Raises:
-            ConfigurationError: If there is no such kind of judge, or the model is given twice.
-        """
-        kind, _, named = self.judge.partition(":")
-        if kind not in _KINDS:
-            raise ConfigurationError(
-                f"no judge {self.judge!r}; there are 'local', 'pair:FILE', 'openai:MODEL', 'decisions:MODEL' "
-                "and 'systemone:MODEL'"
-            )
-        if named and self.model:
-            raise ConfigurationError(f"--judge {self.judge} names a model already; leave out --model")
-        return JudgeChoice(
-            kind=kind,
-            model=named or self.model,
-            base_url=self.base_url,
-            key_variable=self.key_variable,
-            concurrency=self.concurrency,
-        )
 
 
 def run(options: CheckOptions) -> int:
@@ -74,8 +47,7 @@ def run(options: CheckOptions) -> int:
         ConfigurationError: If an option cannot mean what was given, or a remote judge was not agreed to.
     """
     console = Console(stderr=True, highlight=False)
-    choice = options.chosen()
-    choice.check()
+    choice = options.judge
     probes = load_probes(options.probes)
     if not choice.is_here:
         _plan(choice, probes, console)
@@ -83,7 +55,7 @@ def run(options: CheckOptions) -> int:
             raise ConfigurationError("nothing was sent; add --yes to ask this judge at that price")
     judge = choice.build()
     with _progress(console) as progress:
-        check = asyncio.run(_check(judge, probes, options.concurrency, progress))
+        check = asyncio.run(_check(judge, probes, choice.concurrency, progress))
     beside = tuple(check_judge(baseline, probes) for baseline in baselines(probes.probes))
     page = Page(
         check=check, baselines=beside, advice=advice(check, beside), price=_price(choice, check.usage)

@@ -7,15 +7,7 @@ from typing import Annotated
 
 import typer
 
-
-class JudgeName(StrEnum):
-    """Who answers."""
-
-    LOCAL = "local"
-    OPENAI = "openai"
-    DECISIONS = "decisions"
-    SYSTEMONE = "systemone"
-    PAIR = "pair"
+from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Metrics, Model, listed
 
 
 class FuseName(StrEnum):
@@ -26,73 +18,57 @@ class FuseName(StrEnum):
     OFF = "off"
 
 
+_Source = Annotated[
+    str, typer.Argument(metavar="IN.jsonl", help="Records, one a line; `-` for standard input.")
+]
+_Extractor = Annotated[
+    str,
+    typer.Option(
+        metavar="M", help="Chat model that extracts claims for `decisions`; without, they are sentences."
+    ),
+]
+_Embedder = Annotated[
+    str,
+    typer.Option(metavar="M", help="Embedding model on the judge's server; without, static word vectors."),
+]
+_Fuse = Annotated[
+    FuseName,
+    typer.Option(
+        help="Questions share requests by what they may see (`view`), all at once (`record`), or not."
+    ),
+]
+_Out = Annotated[
+    str,
+    typer.Option(
+        "--out", "-o", metavar="OUT.jsonl", help="One evaluation a line, in the order of IN, as they come."
+    ),
+]
+_FailUnder = Annotated[
+    list[str] | None,
+    typer.Option(metavar="METRIC=X", help="Exit with 1 where a mean is worse than this; repeatable."),
+]
+_Concurrency = Annotated[int, typer.Option(min=1, help="Records, and requests, in flight.")]
+_Deadline = Annotated[
+    float | None, typer.Option(min=0.01, metavar="SECONDS", help="The most time for one record.")
+]
+_Plan = Annotated[bool, typer.Option("--plan", help="Ask nothing: estimate requests, tokens, price.")]
+
+
 def score(
-    source: Annotated[
-        str, typer.Argument(metavar="IN.jsonl", help="Records, one a line; `-` for standard input.")
-    ],
-    metrics: Annotated[
-        str,
-        typer.Option(
-            "--metrics", "-m", metavar="A,B", help="Names, `all`, or none for the judge's default suite."
-        ),
-    ] = "",
-    judge: Annotated[
-        JudgeName,
-        typer.Option(
-            "--judge",
-            "-j",
-            help="`local` needs no key; `openai` is any server that speaks its protocol; `pair` is an ONNX "
-            "model of yours.",
-        ),
-    ] = JudgeName.LOCAL,
-    model: Annotated[str, typer.Option(metavar="M", help="The judge's model; for `pair` its file.")] = "",
-    extractor: Annotated[
-        str,
-        typer.Option(
-            metavar="M", help="Chat model that extracts claims for `decisions`; without, they are sentences."
-        ),
-    ] = "",
-    embedder: Annotated[
-        str,
-        typer.Option(
-            metavar="M", help="Embedding model on the judge's server; without, static word vectors."
-        ),
-    ] = "",
-    base_url: Annotated[
-        str, typer.Option(metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
-    ] = "",
-    api_key_env: Annotated[
-        str,
-        typer.Option(
-            metavar="VAR", help="The variable with the server's key; OPENAI_API_KEY goes to OpenAI only."
-        ),
-    ] = "",
-    fuse: Annotated[
-        FuseName,
-        typer.Option(
-            help="Questions share requests by what they may see (`view`), all at once (`record`), or not."
-        ),
-    ] = FuseName.VIEW,
-    out: Annotated[
-        str,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="OUT.jsonl",
-            help="One evaluation a line, in the order of IN, as they come.",
-        ),
-    ] = "",
-    fail_under: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC=X", help="Exit with 1 where a mean is worse than this; repeatable."),
-    ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Records, and requests, in flight.")] = 16,
-    deadline: Annotated[
-        float | None, typer.Option(min=0.01, metavar="SECONDS", help="The most time for one record.")
-    ] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Ask nothing: estimate requests, tokens, price.")
-    ] = False,
+    source: _Source,
+    metrics: Metrics = "",
+    judge: JudgeName = "local",
+    model: Model = "",
+    extractor: _Extractor = "",
+    embedder: _Embedder = "",
+    base_url: BaseUrl = "",
+    api_key_env: KeyVariable = "",
+    fuse: _Fuse = FuseName.VIEW,
+    out: _Out = "",
+    fail_under: _FailUnder = None,
+    concurrency: _Concurrency = 16,
+    deadline: _Deadline = None,
+    plan: _Plan = False,
 ) -> None:
     """Score the records of a file.
 
@@ -109,22 +85,23 @@ def score(
 
     - `steelyard score turns.jsonl`
     - `steelyard score turns.jsonl --metrics faithfulness,context_recall --fail-under faithfulness=0.8`
-    - `steelyard score turns.jsonl --judge openai --model gpt-4o-mini --metrics all --plan`
-    - `steelyard score turns.jsonl --judge openai --base-url http://127.0.0.1:8000/v1 --model qwen3 --out -`
+    - `steelyard score turns.jsonl --judge openai:gpt-4o-mini --metrics all --plan`
+    - `steelyard score turns.jsonl --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --out -`
     """
     from steelyard.cli.scoring._judges import JudgeChoice
+    from steelyard.cli.scoring._plan import estimate
     from steelyard.cli.scoring._score_file import ScoreOptions, run
 
     job = ScoreOptions(
         source=source,
-        metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
-        judge=JudgeChoice(
-            kind=judge.value,
-            model=model or None,
-            extractor=extractor or None,
-            embedder=embedder or None,
-            base_url=base_url or None,
-            key_variable=api_key_env or None,
+        metrics=listed(metrics),
+        judge=JudgeChoice.named(
+            judge,
+            model=model,
+            extractor=extractor,
+            embedder=embedder,
+            base_url=base_url,
+            key_variable=api_key_env,
             concurrency=concurrency,
         ),
         fuse=fuse.value,
@@ -133,8 +110,4 @@ def score(
         concurrency=concurrency,
         deadline=deadline,
     )
-    if plan:
-        from steelyard.cli.scoring._plan import estimate
-
-        raise typer.Exit(estimate(job))
-    raise typer.Exit(run(job))
+    raise typer.Exit(estimate(job) if plan else run(job))
