@@ -300,7 +300,7 @@ def _show_plan(
 def _estimate(
     choice: JudgeChoice, options: MonitorOptions, first: list[Task]
 ) -> tuple[Usage, float | None, list[str]]:
-    """What the first tasks would use up, judged on paper."""
+    """What the first tasks would use up, judged in a dry run."""
     judge = DryRunJudge(choice.remote)
     evaluate(
         [task.record for task in first],

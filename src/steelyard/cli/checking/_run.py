@@ -75,14 +75,14 @@ async def _check(judge: Judge, probes: ProbeSet, concurrency: int, progress: _Pr
 
 
 def _plan(choice: JudgeChoice, probes: ProbeSet, console: Console) -> None:
-    """Make every request on paper, and say how many they are and what they would cost."""
-    paper = DryRunJudge(choice.remote)
-    asyncio.run(_check(paper, probes, choice.concurrency, lambda _name, _done, _of: None))
-    spent = sum(paper.usage.values(), Usage())
-    price, sources = price_of_all(paper.usage, choice.base_url)
+    """Make every request in a dry run, and say how many they are and what they would cost."""
+    dry_run = DryRunJudge(choice.remote)
+    asyncio.run(_check(dry_run, probes, choice.concurrency, lambda _name, _done, _of: None))
+    spent = sum(dry_run.usage.values(), Usage())
+    price, sources = price_of_all(dry_run.usage, choice.base_url)
     cost = "price unknown" if price is None else f"about ${price:.2f}"
     console.print(
-        f"{paper.name}: {counted(len(probes.probes), 'probe')} in seven passes, "
+        f"{dry_run.name}: {counted(len(probes.probes), 'probe')} in seven passes, "
         f"{counted(spent.requests, 'request')}, {spent.prompt_tokens:,} tokens in, "
         f"{spent.completion_tokens:,} tokens out, {cost}",
         style="bold",
