@@ -33,7 +33,7 @@ from steelyard.report.stores._sqlite_turns import turns_of
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
-from steelyard.sinks.sqlite_sums import has_sums
+from steelyard.sinks.sqlite.sums import has_sums
 
 _CHUNK = 50_000
 _P = "s.inclusion_probability"

@@ -18,7 +18,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.report._sums import Adder
 from steelyard.report.queries import Scope, Sums
 from steelyard.sinks import connect_readonly
-from steelyard.sinks.sqlite_sums import BARS, SUM_COLUMNS, metrics_of, prepare_sums, refresh_sums
+from steelyard.sinks.sqlite.sums import BARS, SUM_COLUMNS, metrics_of, prepare_sums, refresh_sums
 from steelyard.stats import Moments
 
 SCORES: Final = """SELECT s.metric, s.evaluated_at, s.value, s.passed, s.inclusion_probability, s.threshold,

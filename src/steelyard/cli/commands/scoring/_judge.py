@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, Yes
+
 app = typer.Typer(help="Measure a judge.", no_args_is_help=True)
 
 
@@ -16,25 +18,10 @@ def _judge() -> None:
 
 @app.command()
 def check(
-    judge: Annotated[
-        str,
-        typer.Option(
-            "--judge",
-            "-j",
-            metavar="NAME",
-            help="`local`, `pair:FILE`, `openai:MODEL`, `decisions:MODEL` or `systemone:MODEL`.",
-        ),
-    ] = "local",
-    model: Annotated[str, typer.Option(metavar="M", help="The model, where NAME has none.")] = "",
-    base_url: Annotated[
-        str, typer.Option(metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
-    ] = "",
-    api_key_env: Annotated[
-        str,
-        typer.Option(
-            metavar="VAR", help="The variable with the server's key; OPENAI_API_KEY goes to OpenAI only."
-        ),
-    ] = "",
+    judge: JudgeName = "local",
+    model: Model = "",
+    base_url: BaseUrl = "",
+    api_key_env: KeyVariable = "",
     probes: Annotated[
         str,
         typer.Option(
@@ -46,7 +33,7 @@ def check(
         float | None,
         typer.Option(min=0, max=1, metavar="X", help="Exit with 1 where fewer than this share are right."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask a remote judge after its plan.")] = False,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
     """Ask a judge questions whose right answers are known, and say what it can be trusted with.
@@ -68,14 +55,13 @@ def check(
     - `steelyard judge check --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --yes --fail-under 0.8`
     """
     from steelyard.cli.checking._run import CheckOptions, run
+    from steelyard.cli.scoring._judges import JudgeChoice
 
     options = CheckOptions(
-        judge=judge,
-        model=model or None,
-        base_url=base_url or None,
-        key_variable=api_key_env or None,
+        judge=JudgeChoice.named(
+            judge, model=model, base_url=base_url, key_variable=api_key_env, concurrency=concurrency
+        ),
         probes=probes or None,
-        concurrency=concurrency,
         fail_under=fail_under,
         yes=yes,
         as_json=as_json,

@@ -1,4 +1,4 @@
-"""Reading results back from the files that sinks wrote."""
+"""Reading results back from a file that `SQLiteSink` wrote."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.scores import Evaluation, evaluation_from_json
-from steelyard.sinks._sqlite_file import absolute, check_ours, first_evaluation
-from steelyard.sinks._sqlite_schema import read_evaluation
+from steelyard.scores import Evaluation
+from steelyard.sinks.sqlite._file import absolute, check_ours, first_evaluation
+from steelyard.sinks.sqlite._schema import read_evaluation
 
 _log = logging.getLogger("steelyard.sinks")
 
@@ -120,37 +120,3 @@ def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
             f"{os.fspath(path)!r} is not a results file: {error_words(error)}"
         ) from error
     return connection
-
-
-def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Evaluation]:
-    """Evaluations from a file that `JSONLSink` wrote; of those of the same record, the last.
-
-    Lines that hold no Evaluation, such as the half line of a process that died, are left out, and their
-    number is logged.
-
-    Raises:
-        ConfigurationError: If there is no such file.
-    """
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed by the `with` below
-    except OSError as error:
-        raise ConfigurationError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from error
-    with file:
-        for start, length in sorted(_latest_lines(file, os.fspath(path)).values()):
-            file.seek(start)
-            yield evaluation_from_json(file.read(length))
-
-
-def _latest_lines(file: BinaryIO, path: str) -> dict[str, tuple[int, int]]:
-    latest: dict[str, tuple[int, int]] = {}
-    position = bad = 0
-    for line in file:
-        try:
-            if line.strip():
-                latest[evaluation_from_json(line).record_id] = (position, len(line))
-        except InvalidRecord:
-            bad += 1
-        position += len(line)
-    if bad:
-        _log.warning("%s: %d lines hold no evaluation and were left out", path, bad)
-    return latest

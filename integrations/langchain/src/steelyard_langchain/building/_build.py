@@ -21,9 +21,12 @@ from steelyard.recording.provenance import (
     judge_turn,
     sentence,
 )
-from steelyard_langchain._calls import calls_of
-from steelyard_langchain._contexts import Found, decide, find_contexts
-from steelyard_langchain._extract import (
+from steelyard_langchain._options import Options
+from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
+from steelyard_langchain._weight import weigh, without_media
+from steelyard_langchain.building._calls import calls_of
+from steelyard_langchain.building._contexts import Found, decide, find_contexts
+from steelyard_langchain.building._extract import (
     answer_of,
     documents_in,
     ends_in_tool_call,
@@ -34,8 +37,7 @@ from steelyard_langchain._extract import (
     state_of,
     text_in,
 )
-from steelyard_langchain._options import Options
-from steelyard_langchain._separate import (
+from steelyard_langchain.building._separate import (
     SEPARATE,
     asked_in_call,
     is_answer,
@@ -43,9 +45,7 @@ from steelyard_langchain._separate import (
     since_the_question,
     told_by_messages,
 )
-from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
-from steelyard_langchain._view import View, id_of, metadata_of, tags_of, timings_of
-from steelyard_langchain._weight import weigh, without_media
+from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
 
 _PER_RUN = 500
 _UNFINISHED = ("error", "cancelled", "interrupted")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._options import Results
+
 
 def calibrate(
     files: Annotated[
@@ -17,9 +19,7 @@ def calibrate(
             "and Langfuse hand them out.",
         ),
     ] = None,
-    db: Annotated[
-        str, typer.Option(metavar="FILE", help="The results: a file, or the address of a database.")
-    ] = "steelyard.db",
+    db: Results = "steelyard.db",
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the calibration goes.")
     ] = Path("steelyard-calibration.json"),

@@ -17,10 +17,10 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, State, key_of
 from steelyard.sinks._monitor_ledger import MonitorLedger
-from steelyard.sinks._retention import Retention, delete_oldest, retention_from, used_bytes
 from steelyard.sinks._sink import Monitored
-from steelyard.sinks._sqlite_file import absolute, check_ours, claim_file, prepare
-from steelyard.sinks._sqlite_schema import write_evaluation
+from steelyard.sinks.sqlite._file import absolute, check_ours, claim_file, prepare
+from steelyard.sinks.sqlite._retention import Retention, delete_oldest, retention_from, used_bytes
+from steelyard.sinks.sqlite._schema import write_evaluation
 
 __all__ = ["Pruned", "SQLiteSink", "prune"]
 

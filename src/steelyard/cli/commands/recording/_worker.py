@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steelyard.cli._options import ConfiguredJudge
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ def worker(
             metavar="URL", help="The broker that they publish to: `nats://HOST:4222`, `amqp://HOST`."
         ),
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option(help="`local`, `openai:MODEL` or `decisions:MODEL`; else as configured.")
-    ] = None,
+    judge: ConfiguredJudge = "",
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Turns judged at the same time; else as configured.")
     ] = None,
@@ -58,7 +57,7 @@ def worker(
     _try(settings)
     chosen = judge or load_settings().settings.judge
     monitor = Monitor(
-        judge=LocalJudge() if chosen == "local" else judge, spool=settings, concurrency=concurrency
+        judge=LocalJudge() if chosen == "local" else judge or None, spool=settings, concurrency=concurrency
     )
     monitor.start()
     _wait_until_open(monitor)

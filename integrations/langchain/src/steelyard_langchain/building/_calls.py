@@ -8,8 +8,8 @@ from typing import Any
 
 from steelyard.record import to_json_value
 from steelyard.recording.provenance import ModelCall
-from steelyard_langchain._extract import message_text, prompt_texts
 from steelyard_langchain._turn import Model
+from steelyard_langchain.building._extract import message_text, prompt_texts
 
 
 def calls_of(models: Iterable[Model]) -> list[ModelCall]:

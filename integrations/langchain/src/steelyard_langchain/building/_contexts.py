@@ -23,7 +23,9 @@ from steelyard.recording.provenance import (
     sentence,
     trace_provenance,
 )
-from steelyard_langchain._extract import (
+from steelyard_langchain._options import Options
+from steelyard_langchain._turn import Earlier, Retrieval, Tool, Turn, above, outermost
+from steelyard_langchain.building._extract import (
     contexts_of,
     documents_in,
     is_document,
@@ -33,9 +35,7 @@ from steelyard_langchain._extract import (
     pick,
     role_of,
 )
-from steelyard_langchain._made import named_passages
-from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Earlier, Retrieval, Tool, Turn, above, outermost
+from steelyard_langchain.building._made import named_passages
 
 _LEAST_WORDS = 4
 """A shorter entry of a tool's list, or of a prompt, is a value and not a passage."""

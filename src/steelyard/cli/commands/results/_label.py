@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._options import Results
+
 
 def label(
-    db: Annotated[
-        str, typer.Option(metavar="FILE", help="The results: a file, or the address of a database.")
-    ] = "steelyard.db",
+    db: Results = "steelyard.db",
     metric: Annotated[
         str,
         typer.Option("--metric", "-m", metavar="M", help="Label the claims of this metric, not whole turns."),

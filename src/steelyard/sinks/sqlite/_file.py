@@ -15,14 +15,14 @@ from typing import Final
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_dict
-from steelyard.sinks._sqlite_schema import (
+from steelyard.sinks.sqlite._schema import (
     APPLICATION_ID,
     SQLITE_SCHEMA,
     TABLES,
     check_version,
     write_evaluation,
 )
-from steelyard.sinks.sqlite_sums import prepare_sums
+from steelyard.sinks.sqlite.sums import prepare_sums
 
 MEMORY: Final = ":memory:"
 _log = logging.getLogger("steelyard.sinks")

@@ -14,9 +14,9 @@ from steelyard.recording.provenance import (
     question_in_prompt,
     user_question,
 )
-from steelyard_langchain._extract import last_human, message_text, messages_in, role_of
 from steelyard_langchain._turn import Earlier, Model, Tool
-from steelyard_langchain._view import View
+from steelyard_langchain.building._extract import last_human, message_text, messages_in, role_of
+from steelyard_langchain.building._view import View
 
 SEPARATE = "no run holds the search and this call together; `with record(...):` around both does"
 """Note of a turn that was put together out of calls in one task."""

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._options import ConfiguredJudge
+
 
 def collect(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
@@ -17,9 +19,7 @@ def collect(
     journal: Annotated[
         Path, typer.Option(metavar="FILE", help="Where spans wait for the rest of their turn.")
     ] = Path("steelyard.spans"),
-    judge: Annotated[
-        str | None, typer.Option(help="`local`, `openai:MODEL` or `decisions:MODEL`; else as configured.")
-    ] = None,
+    judge: ConfiguredJudge = "",
     no_judge: Annotated[
         bool, typer.Option("--no-judge", help="Only store the turns; `steelyard worker` judges them.")
     ] = False,
@@ -56,7 +56,7 @@ def collect(
             port=port,
             spool=spool,
             journal=journal,
-            judge=judge,
+            judge=judge or None,
             evaluate=not no_judge,
             quiet=quiet,
             ttl=ttl,

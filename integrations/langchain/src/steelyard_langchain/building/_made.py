@@ -13,7 +13,7 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.provenance import find_passages, passages_of
-from steelyard_langchain._extract import documents_in, is_document, state_of
+from steelyard_langchain.building._extract import documents_in, is_document, state_of
 
 KEYS = frozenset(
     (

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._options import Results
+
 
 def report(
-    db: Annotated[
-        str, typer.Option("--db", metavar="FILE", help="A results file or address.")
-    ] = "steelyard.db",
+    db: Results = "steelyard.db",
     since: Annotated[
         str, typer.Option(metavar="TIME", help="Only turns judged since then: 24h, 7d, 2026-11-01.")
     ] = "",

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._options import BaseUrl, GoldenSetFile, KeyVariable, Results, Yes
+
 app = typer.Typer(
     help="Golden sets: cases that an application must pass, from production or from documents.",
     no_args_is_help=True,
@@ -31,7 +33,7 @@ def diff(
 @app.command()
 def mine(
     out: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="The golden set to write.")],
-    db: Annotated[str, typer.Option("--db", metavar="FILE", help="The results file.")] = "steelyard.db",
+    db: Results = "steelyard.db",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many cases.")] = 50,
     metric: Annotated[str, typer.Option(help="Only this metric decides what fails.")] = "",
     days: Annotated[float, typer.Option(min=0, help="Only the last so many days; 0: all.")] = 0,
@@ -72,7 +74,7 @@ def mine(
 
 @app.command()
 def review(
-    golden: Annotated[Path, typer.Argument(metavar="GOLDEN.jsonl", help="A golden set.")],
+    golden: GoldenSetFile,
     who: Annotated[str, typer.Option("--as", metavar="NAME", help="Who reviews; your user name.")] = "",
     labels: Annotated[
         str, typer.Option(metavar="FILE", help="Take the labels of the live view from this results file.")
@@ -99,15 +101,15 @@ def make(
     judge: Annotated[
         str, typer.Option("--judge", "-j", metavar="openai:MODEL", help="The model that writes and checks.")
     ] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="Its server.")] = "",
-    api_key_env: Annotated[str, typer.Option(metavar="VAR", help="The variable with its key.")] = "",
+    base_url: BaseUrl = "",
+    api_key_env: KeyVariable = "",
     share: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND=X", help="Shares of kinds, e.g. single_passage=1; repeatable."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed and documents make the same set.")] = 0,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 8,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on after the plan.")] = False,
+    yes: Yes = False,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False,
 ) -> None:
     """Have a model write a golden set about documents, and check it.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steelyard._internal.redact import redacted_url
+from steelyard.cli._options import Results
 from steelyard.errors import ConfigurationError, MissingDependency
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ _TOKEN = "STEELYARD_VIEW_TOKEN"
 
 
 def serve(
-    db: Annotated[
-        str, typer.Option("--db", metavar="FILE", help="A results file or address.")
-    ] = "steelyard.db",
+    db: Results = "steelyard.db",
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8321,
     read_only: Annotated[bool, typer.Option("--read-only", help="Take no labels.")] = False,

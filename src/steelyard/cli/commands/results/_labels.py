@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from steelyard.cli._options import Results
+
 app = typer.Typer(help="Take labels out of a results file, or put them into one.", no_args_is_help=True)
-_Database = Annotated[str, typer.Option("--db", metavar="FILE", help="A results file or address.")]
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="A file ending in .csv or .jsonl.")]
 
 
 @app.command("export")
-def export(file: _File, db: _Database = "steelyard.db") -> None:
+def export(file: _File, db: Results = "steelyard.db") -> None:
     """Write all labels to a CSV or JSONL file."""
     from steelyard.view import export_labels, open_labels
 
@@ -25,7 +26,7 @@ def export(file: _File, db: _Database = "steelyard.db") -> None:
 
 
 @app.command("import")
-def import_(file: _File, db: _Database = "steelyard.db") -> None:
+def import_(file: _File, db: Results = "steelyard.db") -> None:
     """Read labels from a CSV or JSONL file; a person's later word on the same thing stays.
 
     Exit status 1 if a line holds no label; the others are stored.

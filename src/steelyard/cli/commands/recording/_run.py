@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, listed
+
 SETTINGS = {"allow_interspersed_args": False}
 """What comes after the program's name is the program's own."""
 
@@ -21,10 +23,10 @@ def run(
     metrics: Annotated[
         str, typer.Option(metavar="A,B", help="Names, `all`, or none for the judge's default suite.")
     ] = "",
-    judge: Annotated[str, typer.Option("--judge", "-j", help="`local`, `openai` or `decisions`.")] = "local",
-    model: Annotated[str, typer.Option(metavar="M", help="The judge's model.")] = "",
-    base_url: Annotated[str, typer.Option(metavar="URL", help="The judge's server.")] = "",
-    api_key_env: Annotated[str, typer.Option(metavar="VAR", help="The variable with its key.")] = "",
+    judge: JudgeName = "local",
+    model: Model = "",
+    base_url: BaseUrl = "",
+    api_key_env: KeyVariable = "",
     sample_rate: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of turns to judge.")] = 1.0,
 ) -> None:
     """Run a program with its RAG turns recorded and judged.
@@ -37,20 +39,18 @@ def run(
 
     - `steelyard run app.py --port 8000`
     - `steelyard run -m my_package.server`
-    - `steelyard run --sample-rate 0.1 --judge openai --model gpt-4o-mini app.py`
+    - `steelyard run --sample-rate 0.1 --judge openai:gpt-4o-mini app.py`
     """
     from steelyard.cli._run_recorded import RunOptions, run_recorded
+    from steelyard.cli.scoring._judges import JudgeChoice
 
     run_recorded(
         RunOptions(
             program=program,
             arguments=tuple(arguments or ()),
             module=module,
-            metrics=tuple(name.strip() for name in metrics.split(",") if name.strip()),
-            judge=judge,
-            model=model or None,
-            base_url=base_url or None,
-            key_variable=api_key_env or None,
+            judge=JudgeChoice.named(judge, model=model, base_url=base_url, key_variable=api_key_env),
+            metrics=listed(metrics),
             sample_rate=sample_rate,
         )
     )

@@ -18,7 +18,7 @@ def demo(
     ] = "",
     base_url: Annotated[str, typer.Option(metavar="URL", help="The model's server.")] = "",
 ) -> None:
-    """Watch a RAG chain being weighed.
+    """Watch a RAG chain being scored.
 
     A LangChain chain answers questions over a text about weighing, once as it is and once with facts
     invented into its answers. Both are recorded by the callback handler, scored in the background by the
