@@ -7,7 +7,7 @@ of them (default 2,000). They are written to Parquet; then the local judge score
 and `Backfill` scores them from Parquet into SQLite, in turns, three times each; the fastest of each counts.
 Both seconds and CPU seconds of the process are shown: other programs disturb the second less.
 
-With `--ray`, one and two actors judge instead: with the local judge and its default metrics, or with the server
+With `--ray`, one and two actors judge instead: with the local judge and its defaults, or with the server
 at URL, one metric and two turns in flight in each actor, where the time is that of waiting and cores matter
 little.
 """
