@@ -32,6 +32,7 @@ _LOOK: Final = 0.01
 _PAUSE: Final = 1.0
 _NEARLY_FULL: Final = 0.9
 _HANDED_AT_ONCE: Final = 500
+_LOOKED_EVERY: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,9 +248,11 @@ class Collector:
         options = self._monitor.options
         while self._turns:
             batch = self._turns[: min(_HANDED_AT_ONCE, options.max_queue)]
-            for record in batch:
-                while self._monitor.stats().queued_bytes > options.max_queue_bytes // 2:
-                    time.sleep(_LOOK)
+            for number, record in enumerate(batch):
+                # Not before each of them: this costs as much as a good part of what a turn does.
+                if not number % _LOOKED_EVERY:
+                    while self._monitor.stats().queued_bytes > options.max_queue_bytes // 2:
+                        time.sleep(_LOOK)
                 self._monitor.submit(record)
             while self._monitor.stats().pending:
                 if self._stopping.wait(_LOOK):
