@@ -67,6 +67,7 @@ def of_report(browser: Any, page: Path, folder: Path) -> None:
     turn = of_metric(view).locator("details").filter(has=view.locator("mark")).first
     turn.locator("summary").click()
     turn.locator("button").first.click()
+    view.wait_for_timeout(500)  # charts that come into sight on the way change the height of the page
     turn.evaluate("one => one.scrollIntoView()")
     view.screenshot(path=folder / "turn.png")
 

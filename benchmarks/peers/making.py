@@ -3,9 +3,10 @@
     python benchmarks/peers/making.py --environments FOLDER [--cases 50] [--passages 200] [--only steelyard]
 
 FOLDER holds the virtual environments `ragas` and `deepeval`. Ragas counts tokens with tiktoken, which fetches
-its tables from the network unless TIKTOKEN_CACHE_DIR names a folder that has them; the package litellm has them in
-litellm/litellm_core_utils/tokenizers. Without that variable, four characters count as a token. The stub fills any JSON schema with sentences of
-the prompt and agrees with everything, so it measures cost, never quality.
+its tables from the network unless TIKTOKEN_CACHE_DIR names a folder that has them, such as
+litellm/litellm_core_utils/tokenizers of the package litellm; without it, four characters count as a token.
+The stub fills any JSON schema with sentences of the prompt and agrees with everything, so it measures cost,
+never quality.
 """
 
 from __future__ import annotations
