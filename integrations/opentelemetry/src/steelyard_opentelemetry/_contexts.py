@@ -157,7 +157,10 @@ def _stages(turn: Turn) -> tuple[Stage, ...]:
 
 def _lists_of_steps(turn: Turn) -> Iterator[tuple[str, tuple[Context, ...]]]:
     """What steps passed on: documents as such, or texts in a field that is named for passages."""
-    for _, parsed in turn.seen("chain", "agent"):
+    for node, parsed in turn.seen("chain", "agent"):
+        if parsed.passing and is_search(node.span.name) and (rows := _listed(parsed.passing[-1])):
+            yield "output", rows
+            continue
         for payload in reversed(parsed.passing):
             documents = tuple(document for document in documents_in(payload) if document.text)
             if documents:
