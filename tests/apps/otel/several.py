@@ -97,6 +97,21 @@ def _asks(question: str, *, with_result: bool = False) -> dict[str, str]:
     return {"gen_ai.operation.name": "chat", "gen_ai.input.messages": compact(messages)}
 
 
+@shape(*(Turn(question=turn.question, answer=turn.answer, note="contexts_from_prompt") for turn in _BOTH))
+def decorated_workflow_that_calls_another_one_twice() -> Trace:
+    """Workflows by decorator: an outer one calls one for each question; no span retrieves."""
+    trace = Trace("traceloop.tracer")
+    outer = {"traceloop.span.kind": "workflow", "traceloop.entity.input": '{"args": [], "kwargs": {}}'}
+    with trace.span("session.workflow", {**outer, "traceloop.entity.output": "null"}):
+        for question, answer in _TURNS:
+            given = {"traceloop.entity.input": compact({"args": [question], "kwargs": {}})}
+            inner = {"traceloop.span.kind": "workflow", **given, "traceloop.entity.output": compact(answer)}
+            with trace.span("answer.workflow", inner):
+                call = chat(prompt(question), answer)
+                trace.leaf("openai.chat", call, scope="opentelemetry.instrumentation.openai.v1")
+    return trace
+
+
 @shape(Turn(answer="Every 200 km."))
 def drafts_of_one_turn() -> Trace:
     """The same question answered, looked up again and answered anew: one turn, whose last answer counts."""

@@ -96,9 +96,14 @@ def _parted(top: Node) -> list[Node]:
         if node.parsed
         and node.parsed.kind in ("chain", "agent", "turn")
         and node.parsed.question
-        and _whole(Turn.below(node))
+        and _stands_alone(Turn.below(node))
     ]
     return inner if len({node.parsed.question for node in asked if node.parsed}) > 1 else [top]
+
+
+def _stands_alone(turn: Turn) -> bool:
+    """Whether a part has an answer and passages of its own, be it that only its prompt has them."""
+    return _whole(turn) or (turn.answer != "" and is_judgeable(turn, find_contexts(turn)))
 
 
 def _whole(turn: Turn) -> bool:
