@@ -131,6 +131,29 @@ def genai_events_in_one_attribute() -> Trace:
 
 
 @shape(Turn(note="results of tools"))
+def genai_events_with_blocks() -> Trace:
+    """An agent whose spans have all content in events, as JSON of blocks; a tool's result is its choice."""
+    use = {"toolUse": {"toolUseId": "c1", "name": "search_manual", "input": {"query": QUERY}}}
+    back = {"toolResult": {"toolUseId": "c1", "content": [{"text": "\n\n".join(PASSAGES)}]}}
+    asked = event("gen_ai.user.message", {"content": compact([{"text": QUESTION}])})
+    called = event("gen_ai.choice", {"finish_reason": "tool_use", "message": compact([use])})
+    sent = event("gen_ai.tool.message", {"role": "tool", "content": compact({"query": QUERY}), "id": "c1"})
+    found = event("gen_ai.choice", {"message": compact(back["toolResult"]["content"]), "id": "c1"})
+    before = event("gen_ai.assistant.message", {"content": compact([use])})
+    returned = event("gen_ai.tool.message", {"content": compact([back])})
+    replied = event("gen_ai.choice", {"finish_reason": "end_turn", "message": compact([{"text": ANSWER}])})
+    final = event("gen_ai.choice", {"message": ANSWER + "\n", "finish_reason": "end_turn"})
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+    trace = Trace("strands.telemetry.tracer")
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.system": "strands-agents"}
+    with trace.span("invoke_agent mechanic", agent, events=[asked, final]):
+        trace.leaf("chat", _CHAT, events=[asked, called])
+        trace.leaf("execute_tool search_manual", tool, events=[sent, found])
+        trace.leaf("chat", _CHAT, events=[asked, before, returned, replied])
+    return trace
+
+
+@shape(Turn(note="results of tools"))
 def genai_parts_that_are_not_words() -> Trace:
     """An image beside the question, what a model thought beside its answer, and parts of no known kind."""
     image = {"type": "blob", "mime_type": "image/png", "content": "iVBORw0KGgo" * 40}

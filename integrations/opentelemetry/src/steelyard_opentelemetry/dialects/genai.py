@@ -106,6 +106,8 @@ class GenAI(Dialect):
 
     def _tool(self, attributes: Mapping[str, Any]) -> ParsedSpan:
         result = attributes.get("gen_ai.tool.call.result")
+        if result is None:
+            result = _returned(attributes)
         return ParsedSpan(
             dialect=self.name,
             kind="tool",
@@ -113,6 +115,22 @@ class GenAI(Dialect):
             result=result,
             hidden=result is None,
         )
+
+
+def _returned(attributes: Mapping[str, Any]) -> Any:
+    """What a tool returned where it is told as a message: the tool's output, or else the message to it."""
+    for key in ("gen_ai.output.messages", "gen_ai.input.messages"):
+        messages = decode(attributes.get(key))
+        last = messages[-1] if isinstance(messages, list) and messages else None
+        if isinstance(last, Mapping):
+            parts = last.get("parts")
+            part = parts[-1] if isinstance(parts, list) and parts else None
+            return (
+                part.get("response", part.get("content"))
+                if isinstance(part, Mapping)
+                else last.get("content")
+            )
+    return None
 
 
 def _kind(attributes: Mapping[str, Any]) -> Kind | None:

@@ -31,7 +31,8 @@ def content_of_log(name: str, attributes: Mapping[str, Any], body: object) -> di
         return {_INPUT: [{"role": _ROLES[name], **body}]}
     if name == "gen_ai.choice" and isinstance(body, Mapping):
         message = body.get("message")
-        inner = message if isinstance(message, Mapping) else body
+        said = {"content": message} if isinstance(message, (str, list)) else body
+        inner = message if isinstance(message, Mapping) else said
         return {_OUTPUT: [{"role": "assistant", **inner}]}
     return {}
 

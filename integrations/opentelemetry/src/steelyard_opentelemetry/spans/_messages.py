@@ -17,7 +17,7 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("tool", "function", "toolmessage", "functionmessage", "tool_result"), "tool"),
 }
 _TOOLS = re.compile(r"tool|function|observation|ipython|environment")
-_TEXTS = ("text", "content", "response", "result")
+_TEXTS = ("text", "content", "response", "result", "toolResult")
 _UNSAID = frozenset(
     (
         *("reasoning", "reasoning_content", "thinking", "redacted_thinking", "thought"),
