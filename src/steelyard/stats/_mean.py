@@ -28,7 +28,7 @@ with one failure in 33 cover .85 where suspicious turns are picked ten times as 
 """
 _PRIOR = 4.0
 _SHOWN = 20.0
-"""As many turns speak for values that vary as zeros and ones do, if all seen are 0 or 1, or up to 20 are seen.
+"""As many turns speak for values that vary as zeros and ones do, if all seen are 0 or 1, or at most 20.
 
 Found by simulation (tests/stats/test_mean.py): with 1 in place of 4, intervals of rates near 1 cover .83 to
 .90 where bad turns are picked more often. Values between 0 and 1 vary less; but a few turns near .9 do not
@@ -212,11 +212,11 @@ def weighted_mean(
     As much variance as two fifths of a typical zero or one would add is taken to be missing by chance, up to
     that of zeros and ones: failures that are rare and seldom picked are absent from many samples.
 
-    In simulation (tests/stats/test_mean.py) it covers 93 to 97.6 % on average over shapes from 50 turns on, and
-    more of fewer. No interval that is narrower for scores that vary little than for zeros and ones can cover
-    every shape: a rare kind of turn may be missing from the sample. Where one turn in twelve scores .2 and
-    the others .9, 50 turns cover .90. Give `floor` where turns are picked unequally: without it, five turns
-    of which only suspicious ones were picked cover .73.
+    In simulation (tests/stats/test_mean.py) it covers 93 to 97.6 % on average over shapes from 50 turns on,
+    and more of fewer. No interval that is narrower for scores that vary little than for zeros and ones can
+    cover every shape: a rare kind of turn may be missing from the sample. Where one turn in twelve scores .2
+    and the others .9, 50 turns cover .90. Give `floor` where turns are picked unequally: without it, five
+    turns of which only suspicious ones were picked cover .73.
 
     Args:
         values: Each in 0..1.
