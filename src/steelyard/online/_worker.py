@@ -60,6 +60,7 @@ class Worker:
         self._settled: defaultdict[TurnQueue, asyncio.Queue[Undelivered]] = defaultdict(asyncio.Queue)
         self.canaries = canaries_of(options)
         self.spool = open_queue(options.spool) if options.spool else None
+        self._opening = False
         self.intake = Intake(
             options,
             inbox=inbox,
@@ -71,10 +72,15 @@ class Worker:
 
     @property
     def unfinished(self) -> int:
-        """What this process has still to do in the spool: turns to judge and results to deliver."""
-        judged_here = self._options.spool is not None and self._options.spool.evaluate
-        counts = self.spool.counts() if self.spool is not None and judged_here else None
-        return counts.pending + counts.undelivered if counts else 0
+        """What this process has still to do in the spool: turns to judge and results to deliver.
+
+        One while the spool is being opened, since nobody knows yet what is in it.
+        """
+        if self.spool is None or self._options.spool is None or not self._options.spool.evaluate:
+            return 0
+        opening = self._opening
+        counts = self.spool.counts()
+        return counts.pending + counts.undelivered if counts else int(opening)
 
     def start(self) -> None:
         """Start the threads for blocking work; called where the loop's own thread is started.
@@ -86,6 +92,7 @@ class Worker:
         self._delivery.start()
         if self.spool is not None:
             self.spool.start()
+            self._opening = True
 
     async def run(self) -> None:
         """Work until cancelled. It may be run again, and then goes on with what has not ended."""
@@ -93,8 +100,11 @@ class Worker:
             try:
                 async with asyncio.TaskGroup() as group:
                     if self.spool is not None:
-                        with contextlib.suppress(QueueFailed):
-                            await self.spool.open()
+                        try:
+                            with contextlib.suppress(QueueFailed):
+                                await self.spool.open()
+                        finally:
+                            self._opening = False
                         group.create_task(self._serve_again_and_again(self.spool))
                     group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())

@@ -103,9 +103,10 @@ def write_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> 
     first, rows, packed = rows_of(evaluation)
     insert = "INSERT INTO bodies (record_id, body) VALUES (?, ?)"
     body = connection.execute(insert, (first["record_id"], packed)).lastrowid
+    # The turn before its scores: they find its tags.
+    connection.execute(_upsert("evaluations", "record_id", first), {**first, "body": body})
     for row in rows:
         connection.execute(_upsert("scores", "id", row), {**row, "body": body})
-    connection.execute(_upsert("evaluations", "record_id", first), {**first, "body": body})
     connection.execute(
         "DELETE FROM bodies WHERE record_id = ?1 AND id <> ?2 "
         "AND id NOT IN (SELECT body FROM scores WHERE record_id = ?1)",
@@ -219,7 +220,7 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         # Taken out of the body: each text is stored once.
         "question": text_of(texts.pop("question", "")) if record is not None else None,
         "answer": text_of(texts.pop("answer", "")) if record is not None else None,
-        "tags": _json(texts.get("tags", [])) if record is not None else None,
+        "tags": _json(list(dict.fromkeys(texts.get("tags", [])))) if record is not None else None,
         "metadata": _json(metadata) if (metadata := texts.pop("metadata", None)) else None,
         "requests": _integer(usage.requests),
         "questions": _integer(usage.questions),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from steelyard.judge.local._text import Word, stem
+from steelyard.judge.local.words import Word, stem
 
 _NOT_ONLY = frozenset({"only", "just", "merely", "simply"})
 TELLING = 3.5

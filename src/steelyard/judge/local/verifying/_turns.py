@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from steelyard.judge.local._material import Line
-from steelyard.judge.local._text import Word
+from steelyard.judge.local.words import Word
 
 _TELLING = 4.0
 """Weight from which a word says what a clause is about."""
