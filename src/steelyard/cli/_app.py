@@ -14,7 +14,7 @@ from io import TextIOWrapper
 
 import typer
 
-from steelyard.cli._words import printable
+from steelyard._internal.text import printable
 from steelyard.errors import SteelyardError
 
 _COMMANDS = {

@@ -22,6 +22,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from steelyard._internal.text import printable
 from steelyard.backfill import (
     Backfill,
     BackfillCounts,
@@ -34,7 +35,7 @@ from steelyard.backfill import (
     TurnFilter,
     open_sources,
 )
-from steelyard.cli._words import counted, printable
+from steelyard.cli._words import counted
 from steelyard.cli.scoring._dry_run import DryRunJudge
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._plan import price_of_all

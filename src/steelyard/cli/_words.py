@@ -25,17 +25,6 @@ def _probability_of_good(verdict: Verdict) -> float:
     return 0.5 if verdict.probability_of_good is None else verdict.probability_of_good
 
 
-def printable(text: str) -> str:
-    """A text on one line that does nothing to a terminal: no control, no direction, nothing invisible."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
-def shorten(text: str, width: int) -> str:
-    """A printable text of at most so many characters."""
-    flat = printable(text)
-    return flat if len(flat) <= width else flat[: max(width - 1, 0)].rstrip() + "…"
-
-
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number and its noun.
 

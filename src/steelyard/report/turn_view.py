@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from steelyard._internal.text import shorten, visible
 from steelyard.report._reasons import reason_of
-from steelyard.report._text import one_line, visible
 from steelyard.scores import Evaluation, Score, Verdict
 
 _ANSWER = 8_000
@@ -93,7 +93,7 @@ def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
     contexts = record.contexts if record else ()
     trace = evaluation.trace
     return TurnView(
-        title=one_line(record.question, 160)
+        title=shorten(record.question, 160)
         if record and record.question
         else f"turn {visible(evaluation.record_id)}",
         score=score,
@@ -114,7 +114,7 @@ def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
         more_contexts=max(len(contexts) - _CONTEXTS, 0),
         claims=tuple(claim(verdict, len(contexts)) for verdict in verdicts),
         more_claims=len(score.verdicts) - len(verdicts),
-        explanation=one_line(score.explanation, 400),
+        explanation=shorten(score.explanation, 400),
     )
 
 
@@ -131,10 +131,10 @@ def claim(verdict: Verdict, contexts: int) -> Claim:
     found = {piece.context: piece.located for piece in verdict.evidence if piece.context is not None}
     seen = sorted(index for index in found if index < contexts)
     return Claim(
-        about=one_line(verdict.about, 500),
+        about=shorten(verdict.about, 500),
         verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
         good=verdict.good,
-        reason=one_line(reason_of(verdict) if verdict.good is False else verdict.reason, 400),
+        reason=shorten(reason_of(verdict) if verdict.good is False else verdict.reason, 400),
         sources=tuple(
             f"context {index + 1}{', place found by words' if found[index] else ''}" for index in seen
         ),

@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, counted, shorten
+from steelyard._internal.text import shorten
+from steelyard.cli._words import amount, counted
 from steelyard.cli.golden._options import thresholds_of
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
@@ -39,7 +40,6 @@ class TestOptions:
     rates: Mapping[str, Any]
     repeat: Repeat
     judge: JudgeChoice
-    concurrency: int
     timeout: float
     input_key: str | None
     reply: Mapping[str, str | None]
@@ -78,7 +78,7 @@ def run(options: TestOptions) -> int:
             gates=gates_from(options.gates, **options.rates),
             baseline=baseline,
             repeat=options.repeat,
-            concurrency=options.concurrency,
+            concurrency=options.judge.concurrency,
             app_timeout=options.timeout,
             seed=options.seed,
             on_case=advance,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from steelyard._internal.text import shorten
 from steelyard.golden._results import MetricResult
 from steelyard.scores import Evaluation, Score, Verdict
 
@@ -41,16 +42,11 @@ def _result(score: Score, threshold: float | None) -> MetricResult:
 def _line(verdict: Verdict) -> str:
     """What was judged, what was said of it, and the passage it was held against."""
     said = f"{verdict.kind.replace('_', ' ')}: {'yes' if verdict.value else 'no'}"
-    parts = [f"{_short(verdict.about)!r} ({said})"]
+    parts = [f"{shorten(verdict.about, _LONGEST)!r} ({said})"]
     if verdict.reason:
-        parts.append(_short(verdict.reason))
+        parts.append(shorten(verdict.reason, _LONGEST))
     piece = next((evidence for evidence in verdict.evidence if evidence.text), None)
     if piece is not None:
         where = "" if piece.context is None else f" in context {piece.context + 1}"
-        parts.append(f"nearest{where}: {_short(piece.text)!r}")
+        parts.append(f"nearest{where}: {shorten(piece.text, _LONGEST)!r}")
     return "; ".join(parts)
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

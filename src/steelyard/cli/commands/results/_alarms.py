@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from steelyard.cli._words import counted, printable
+from steelyard._internal.text import printable
+from steelyard.cli._words import counted
 
 if TYPE_CHECKING:
     from steelyard.alarms import AlarmStatus, AlarmWatcher

@@ -45,8 +45,8 @@ def calibrate(
     - `steelyard calibrate`
     - `steelyard calibrate phoenix.json --db steelyard.db --out calibration.json`
     """
+    from steelyard._internal.text import printable
     from steelyard.calibration import Calibration, Fit, assess
-    from steelyard.cli._words import printable
     from steelyard.cli.calibrating._material import Sources
     from steelyard.cli.calibrating._page import lines_of
 

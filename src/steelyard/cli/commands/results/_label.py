@@ -37,7 +37,8 @@ def label(
     """
     import getpass
 
-    from steelyard.cli._words import amount, counted, printable
+    from steelyard._internal.text import printable
+    from steelyard.cli._words import amount, counted
     from steelyard.cli.calibrating._labelling import Labelling, waiting
     from steelyard.cli.calibrating._material import Sources
 

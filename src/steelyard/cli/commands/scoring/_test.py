@@ -116,7 +116,6 @@ def test(
         judge=JudgeChoice.named(
             judge, model=model, base_url=base_url, key_variable=api_key_env, concurrency=concurrency
         ),
-        concurrency=concurrency,
         timeout=timeout,
         input_key=input_key or None,
         reply={"answer_field": answer_field, "contexts_field": contexts_field},
