@@ -172,11 +172,14 @@ def test_turns_that_nobody_looks_at_are_weighed_before_they_grow_many() -> None:
 
 
 def test_one_giant_does_not_close_the_queue_to_others() -> None:
-    inbox = awake()
-    for size in (10, 2000, 10):
-        inbox.put(Queued(Weighed(size), None))
+    inbox, told = awake(), list[tuple[object, str]]()
+    inbox.decided = lambda turn, reason: told.append((turn, reason))
+    drafts = [Weighed(size) for size in (10, 2000, 10)]
+    for draft in drafts:
+        inbox.put(Queued(draft, None))
     assert inbox.counts().skipped == {"queue_full": 1}
     assert inbox.waiting == (2, 20)
+    assert told == [(drafts[1], "queue_full")]
     assert not inbox.full
 
 
