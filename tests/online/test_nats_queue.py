@@ -7,6 +7,9 @@ import logging
 import os
 import random
 import signal
+import subprocess
+import sys
+import textwrap
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -427,6 +430,44 @@ def test_a_full_stream_and_a_turn_that_is_too_large_are_skipped_for_their_size(
 
     asyncio.run(test())
     assert "refuses turns" in caplog.text
+
+
+@pytest.mark.faults
+def test_a_forked_child_connects_for_itself(nats_server: NatsServer) -> None:
+    script = f"""
+    import os, time, warnings
+    warnings.simplefilter("ignore")
+    from steelyard.online import Monitor, SpoolSettings
+    from steelyard.record import Record
+    settings = SpoolSettings(path={nats_server.queue()!r}, evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    until = time.monotonic() + 45
+
+    def connect():
+        monitor.start()
+        while monitor.stats().spool is None and time.monotonic() < until:
+            time.sleep(0.02)
+
+    connect()
+    monitor.submit(Record(id="parent", question="q"))
+    assert monitor.flush(20) == 0
+    for name in "abc":
+        if os.fork() == 0:
+            connect()
+            monitor.submit(Record(id=name, question="q"))
+            left = monitor.flush(20)
+            os._exit(left + (monitor.stats().spooled != 1))
+    for _ in "abc":
+        assert os.wait()[1] == 0
+    monitor.submit(Record(id="parent again", question="q"))
+    assert monitor.flush(20) == 0
+    while monitor.stats().spool.accepted != 5 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert (monitor.stats().spooled, monitor.stats().spool.accepted) == (2, 5), monitor.stats()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_stream_that_is_there_is_used_as_it_is_or_refused_by_name(nats_server: NatsServer) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from pathlib import Path
 
 import aio_pika
 import pytest
@@ -23,9 +25,13 @@ pytestmark = pytest.mark.timeout(180)
 """Starting a RabbitMQ takes some seconds, and a minute on a busy machine."""
 
 
-def queue_at(url: str, *, max_bytes: int = 1024**2) -> BrokerQueue:
+def queue_at(url: str, *, max_bytes: int = 1024**2, patience: float = 5) -> BrokerQueue:
     address = BrokerAddress.of(url)
-    return BrokerQueue(AmqpBroker(address, max_bytes=max_bytes), shown=address.shown, patience=5)
+    return BrokerQueue(AmqpBroker(address, max_bytes=max_bytes), shown=address.shown, patience=patience)
+
+
+def result(leased: Leased) -> Evaluation:
+    return Evaluation(record_id=leased.turn.record.id, scores=())
 
 
 def selected(name: str, **changes: object) -> Selected:
@@ -72,6 +78,41 @@ def test_a_turn_of_a_process_that_died_comes_again_and_one_that_ends_every_proce
         await connection.close()
 
     asyncio.run(test())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_a_broker_that_is_killed_in_flight_loses_no_turn(tmp_path: Path) -> None:
+    if not RabbitServer.there():
+        pytest.skip("needs RabbitMQ: apt-get install rabbitmq-server")
+    server = RabbitServer(tmp_path).start()
+
+    async def test() -> None:
+        queue = queue_at(server.queue(), patience=300)
+        await queue.open()
+        await queue.put([selected("judged"), selected("held"), selected("waiting")])
+        judged, _held = [await lease_one(queue) for _ in range(2)]
+        done = await queue.finish(judged, result(judged))
+        assert done is not None
+        server.stop(signal.SIGKILL)
+        starting = asyncio.get_running_loop().run_in_executor(None, server.start)
+        assert await queue.put([selected("later"), selected("held")]) == ["new", "known"]
+        await queue.delivered([done])  # too late: its connection has ended
+        await starting
+        left = {"judged", "held", "waiting", "later"}
+        while left:
+            again = await lease_one(queue)
+            left.remove(again.turn.record.id)  # each comes once
+            done = await queue.finish(again, result(again))
+            assert done is not None
+            await queue.delivered([done])
+        assert await queue.lease(1) == []
+        await queue.close()
+
+    try:
+        asyncio.run(test())
+    finally:
+        server.stop(signal.SIGKILL)
 
 
 def test_a_result_of_a_lost_connection_does_not_count(rabbit_server: RabbitServer) -> None:
