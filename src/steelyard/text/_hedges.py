@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-_MATERIAL = r"(?:given |provided |retrieved )?(?:text|context|passage|document|source|article|material)s?"
+_MATERIAL = (
+    r"(?:given |provided |retrieved )?"
+    r"(?:text|context|passage|document|source|article|material|table|list|information)s?"
+)
 # So many characters at most: without a bound a long text without a comma would be searched again and again.
 _HEDGE = re.compile(
     r"\A\W{0,3}(?:"
@@ -15,7 +18,7 @@ _HEDGE = re.compile(
     r"|(?:i|we)(?:'m| am| are)? [^,.;]{0,60}[,;] (?:but|however|though|yet)"
     r"|it (?:seems|appears|looks)(?: to me)?(?: that| as if| like)?"
     r"|(?:i|we) (?:think|believe|guess|suppose|assume|understand)(?: that)?"
-    r"|in my (?:opinion|view|understanding)|apparently|presumably"
+    r"|in my (?:opinion|view|understanding)|apparently|presumably|probably"
     rf"|(?:according to|based on|going by|judging by) (?:the |these |this )?{_MATERIAL}"
     rf"|(?:the |these |this ){_MATERIAL} (?:says?|states?|mentions?|shows?|indicates?) that"
     r"|soweit ich (?:weiß|sehe|sehen kann)|meines wissens|ich (?:glaube|denke|meine)(?:, dass)?"

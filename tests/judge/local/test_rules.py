@@ -85,6 +85,79 @@ def test_a_row_of_a_table_is_read_by_itself() -> None:
     assert "another row" in ask("Bremm lies at 410.", table).reason
 
 
+SHOP = (
+    "Kessler founded the shop in 1911 and Dora Lamm ran the mill. Ada Quist, Ben Ruiz and Carla Nyman were "
+    "the first members of the guild. Flour is cheaper than sugar. The baker bakes white bread in May and "
+    "dark bread in June. The cellar was repaired with $ 36, 000 from the town. Apprentices are not paid, "
+    "although they can take unpaid days by agreement. The attic is not known to visitors. The guild opened a "
+    "school in Harrow. Profit rose in spring, and revenue fell because the price of rye rose. The cat chased "
+    "the baker."
+)
+PRICES = (
+    "| Plan | Price per month | Users | Power in 2020 | Power in 2021 |\n|---|---|---|---|---|\n"
+    "| Basic | 5 euros | 1 | 310 | 325 |\n| Team | 18 euros | 10 | 145 | 150 |\n"
+    "| Campus | 90 euros | 400 | 98 | 91 |"
+)
+STEPS = (
+    "To build the shed:\n\n1. Level the ground.\n2. Set up the corner posts.\n3. Screw the boards on.\n"
+    "4. Hang the door.\n5. Put in the windows.\n6. Nail the roof panels on."
+)
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "text"),
+    [
+        ("A tablet holds 0.2 g.", "A tablet holds 0.3 g.", "A tablet holds 200 mg."),
+        ("Die Wohnung hat 3 Zimmer.", "Die Wohnung hat 4 Zimmer.", "Die Wohnung hat drei Zimmer."),
+        ("La ligne compte 14 gares.", "La ligne compte 40 gares.", "La ligne compte quatorze gares."),
+        ("The cellar was repaired with $36,000.", "The cellar was repaired with $63,000.", SHOP),
+        ("No one was hurt.", "Someone was hurt.", "Nobody was hurt."),
+        ("Kessler founded the shop.", "Dora Lamm founded the shop.", SHOP),
+        ("Ben Ruiz was a member of the guild.", "Dora Lamm was a member of the guild.", SHOP),
+        ("Flour is cheaper than sugar in the shop.", "Sugar is cheaper than flour in the shop.", SHOP),
+        (
+            "White bread is baked in May and dark bread in June.",
+            "Dark bread is baked in May and white bread in June.",
+            SHOP,
+        ),
+        ("Apprentices can take unpaid days by agreement.", "Apprentices are paid.", SHOP),
+        ("The attic is unknown to visitors.", "The attic is known to visitors.", SHOP),
+        ("The guild opened a school in Harrow.", "The guild opened a celebrated school in Harrow.", SHOP),
+        ("The guild opened a school.", "The guild opened a school with a swimming pool.", SHOP),
+        ("Revenue fell and profit rose.", "Profit fell and revenue rose.", SHOP),
+        ("The cat chased the baker.", "The baker chased the cat.", SHOP),
+        (
+            "Revenue fell because the price of rye rose.",
+            "Revenue fell because the guild opened a school.",
+            SHOP,
+        ),
+        ("The Team plan costs 18 euros per month.", "The Team plan costs 90 euros per month.", PRICES),
+        ("The Campus plan has 400 users.", "The Campus plan has 10 users.", PRICES),
+        ("Basic used 325 power in 2021.", "Basic used 310 power in 2021.", PRICES),
+        (
+            "Set up the corner posts before you hang the door.",
+            "Hang the door before you set up the corner posts.",
+            STEPS,
+        ),
+    ],
+)
+def test_a_change_of_one_thing_is_noticed_and_another_wording_is_not(
+    true: str, false: str, text: str
+) -> None:
+    assert ask(true, text).value
+    assert not ask(false, text).value
+
+
+def test_a_row_of_a_table_is_shown_as_it_stands_there() -> None:
+    (evidence,) = ask("The Team plan costs 18 euros per month.", PRICES).evidence
+    assert evidence.text == "| Team | 18 euros | 10 | 145 | 150 |"
+
+
+def test_rows_that_look_like_a_table_and_are_none_are_read_all_the_same() -> None:
+    for text in ("|", "||||", "| |\n| |", "|a", "| a |\n|b|c|d|\n|", "|\n" * 50 + "| x | y |"):
+        assert not ask("The tunnel is 5000 metres long.", text).value
+
+
 def test_the_number_of_a_list_item_is_not_a_number_of_the_claim() -> None:
     assert ask("1. The tunnel is 5000 metres long.", DEPOT).value
 

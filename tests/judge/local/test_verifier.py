@@ -153,8 +153,8 @@ def test_an_antonym_flips_only_where_the_word_itself_is_not_there() -> None:
 def test_most_worked_examples_come_out_right() -> None:
     yes = [claim for context, claim in SUPPORTED if not supported(claim, context).value]
     no = [claim for context, claim in UNSUPPORTED if supported(claim, context).value]
-    assert len(yes) <= 5, yes
-    assert len(no) <= 3, no
+    assert len(yes) <= 2, yes
+    assert len(no) <= 1, no
 
 
 INJECTIONS = [

@@ -9,8 +9,9 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from steelyard.judge.local._tables import Cell, cells, row
 from steelyard.judge.local._vectors import Vectors, mean
-from steelyard.judge.local.words import Located, Word, located, words
+from steelyard.judge.local.words import Located, Word, located
 from steelyard.text import Sentence, iter_sentences
 
 if TYPE_CHECKING:
@@ -25,18 +26,40 @@ class Line:
         end: One past its last character.
         words: Its words, at least one.
         text: The sentence itself.
+        cells: Headers and cells, where it is a row of a table.
         row: The stems of the first cell, where it is a row of a table.
         stems: Their stems.
     """
 
     __slots__ = (
-        *("_clauses", "_mean", "_places", "_source", "_vectors", "end", "row", "start", "stems", "text"),
+        *(
+            "_clauses",
+            "cells",
+            "_mean",
+            "_places",
+            "_source",
+            "_vectors",
+            "end",
+            "row",
+            "start",
+            "stems",
+            "text",
+        ),
         "words",
     )
 
-    def __init__(self, start: int, end: int, found: list[Located], vectors: Vectors, text: str = "") -> None:
+    def __init__(
+        self,
+        start: int,
+        end: int,
+        found: list[Located],
+        vectors: Vectors,
+        text: str = "",
+        cells: tuple[Cell, ...] = (),
+    ) -> None:
         self.text = text
-        self.row = _row(text) if text.startswith("|") else None
+        self.cells = cells
+        self.row = cells[0][1] if cells else None
         self.start = start
         self.end = end
         self.words: list[Word] = [word for word, _, _ in found]
@@ -50,6 +73,11 @@ class Line:
     def look_up(self) -> None:
         """Look the vectors up now, as a slice of work of its own."""
         assert self.mean is not None
+
+    @property
+    def item(self) -> bool:
+        """Whether it is an item of a list, with a bullet or a number."""
+        return _ITEM.match(self.text) is not None
 
     @property
     def clauses(self) -> tuple[list[Word], ...]:
@@ -99,11 +127,12 @@ class Text:
 
 
 CLAUSES = re.compile(
-    r"[,;:()–—|]\s|\s(?=except\b|not (?:by|in|on|at|to|for|from|with)\b)"
+    r"[,;:()–—|]\s|[，；：、（）،؛]|\s(?=except\b|not (?:by|in|on|at|to|for|from|with)\b)"
     r"|\b(?:and|but|because|which|who|whose|while|with|although|though|und|aber|weil|et|mais|y|pero)\b"
 )
 """What clauses are cut at; a conjunction belongs to neither side."""
 
+_ITEM = re.compile(r"(?:[-*•–‣▪]|\(?\d{1,3}[.)])\s")
 _LONGEST = 800
 """Characters of a sentence that are read at once."""
 
@@ -114,10 +143,15 @@ Steps = Generator[None, None, Text]
 def prepare(text: str, vectors: Vectors) -> Steps:
     """Read a text, sentence by sentence."""
     lines: list[Line] = []
+    header: list[list[Located]] = []
     for piece in pieces(text):
-        found = located(piece.text, proper=vectors.proper)
-        if found:
-            lines.append(Line(piece.start, piece.end, found, vectors, piece.text))
+        line = _read(piece, header, vectors)
+        if line.words:
+            lines.append(line)
+        if line.row is None:
+            header = []
+        elif not header:
+            header = cells(piece.text, vectors.proper)
         yield
     raw = frozenset(word.raw for line in lines for word in line.words if word.raw)
     return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)), raw)
@@ -152,9 +186,12 @@ def _rows(found: Iterator[Sentence]) -> Iterator[Sentence]:
             start += len(line)
 
 
-def _row(text: str) -> frozenset[str]:
-    """The stems of a row's first cell."""
-    return frozenset(word.stem for word in words(text.strip("| ").partition("|")[0]))
+def _read(piece: Sentence, header: list[list[Located]], vectors: Vectors) -> Line:
+    """A sentence, or a row of a table under its header."""
+    if not piece.text.startswith("|"):
+        return Line(piece.start, piece.end, located(piece.text, proper=vectors.proper), vectors, piece.text)
+    found, below = row(header, cells(piece.text, vectors.proper))
+    return Line(piece.start, piece.end, found, vectors, piece.text, below)
 
 
 class Memory:

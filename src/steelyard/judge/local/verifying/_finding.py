@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-from steelyard.judge.local.verifying._turns import Turn
+from steelyard.judge.local.verifying._turn import Turn
 
-ENOUGH = 0.66
+ENOUGH = 0.64
 """Score from which a claim is supported. Sentences of people's judgements (the development sets of
 docs/judges.md) are supported more often than not from about here."""
 OVERLAP = 0.5

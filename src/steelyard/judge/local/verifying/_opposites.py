@@ -38,6 +38,9 @@ easy hard|safe dangerous|legal illegal|possible impossible|likely unlikely|true 
 right wrong|positive negative|good bad|better worse|best worst|rich poor|public private|present absent
 arrive depart|arrive leave|enter leave|enter exit|guilty innocent|convict acquit|guilty cleared|hire fire
 appoint dismiss|attack defend|love hate|single married|full empty|heavy light|long short|longer shorter
+cheap expensive|cheaper expensive|cheaper dearer|light dark|brighter darker|louder quieter|slower faster
+heavier lighter|weaker stronger|thicker thinner|deeper shallower|wider narrower|cooler warmer|colder hotter
+easier harder|poorer richer|nearer farther|common rare|open closed|opened closed
 wide narrow|deep shallow|thick thin|same different|similar different
 """
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from steelyard.judge.local._material import Line, Text
+from steelyard.judge.local.verifying._amounts import written_apart
 from steelyard.judge.local.verifying._finding import Penalties
 from steelyard.judge.local.verifying._opposites import TELLING, negates, opposites
 from steelyard.judge.local.verifying._signals import share
-from steelyard.judge.local.words import Word
+from steelyard.judge.local.words import Word, stem
 
 _CLOSE = 0.6
 """Share of a claim that a sentence must have before a negation in one of the two counts."""
@@ -33,11 +35,14 @@ def penalties(
         known: The stems of the texts.
     """
     stems = frozenset[str]().union(*(line.stems for line in lines))
+    negated, against = _negation_flip(claim, lines, weights), _antonym_flip(claim, lines, stems)
+    # "Not open" is "closed": turned round twice it says the same.
+    twice = negated and against is not None
     return Penalties(
         missing_numbers=_missing_numbers(claim, texts, known),
         missing_names=_missing_names(claim, texts, known),
-        negation_flip=_negation_flip(claim, lines, weights),
-        antonym_flip=_antonym_flip(claim, stems),
+        negation_flip=negated and not twice,
+        antonym_flip=None if twice else against,
     )
 
 
@@ -57,6 +62,7 @@ def _missing_numbers(claim: Line, texts: Sequence[Text], known: frozenset[str]) 
             if word.kind == "number"
             and word.stem not in known
             and not (word.raw in known if word.raw else word.stem in raw)
+            and not written_apart(word.surface, texts)
         )
     )
 
@@ -91,36 +97,77 @@ def _negation_flip(claim: Line, lines: Sequence[Line], weights: Mapping[str, flo
     What the evidence negates are the telling words of its negated clauses that no other clause of it has: in
     "the mill was flooded, but the church was not" that is the church.
     """
-    close = [line for line in lines if share(weights, line.stems) >= _CLOSE]
-    parts = [part for line in close for part in line.clauses]
-    denied = _stems_of(_negated(part) for part in parts if negates(part))
-    stated = _stems_of(part for part in parts if not negates(part))
-    for clause in claim.clauses:
-        words = _stems_of([clause])
-        if negates(clause):
-            if words & stated and not words & denied:
+    close = [line for line in lines if line.row is None and share(weights, line.stems) >= _CLOSE]
+    there = frozenset[str]().union(*(line.stems for line in close))
+    parts = [_polar(part, claim.stems) for line in close for part in line.clauses]
+    denied = set[str]().union(*(part.words for part in parts if part.negated))
+    stated = set[str]().union(*(part.words for part in parts if not part.negated))
+    for said in (_polar(clause, there) for clause in claim.clauses):
+        if said.negated:
+            if said.words & stated and not said.words & denied:
                 return True
-        elif words & (denied - stated):
+        elif (against := said.words & (denied - stated)) and not _said_elsewhere(said.words, against, parts):
             return True
     return False
 
 
-def _negated(clause: Sequence[Word]) -> Sequence[Word]:
-    """What a clause negates: all of it, or what follows a "no" or "without" that only denies a thing."""
-    first = next(index for index, word in enumerate(clause) if negates([word]))
-    return clause[first:] if clause[first].surface.lower() in _OF_THINGS else clause
+class _Part(NamedTuple):
+    """A clause: its telling words without negations, those before the negation, and whether there is one."""
+
+    words: set[str]
+    subject: set[str]
+    negated: bool
 
 
-def _stems_of(clauses: Iterable[Sequence[Word]]) -> set[str]:
-    """The telling words of some clauses, negations aside."""
-    return {w.stem for part in clauses for w in part if w.weight >= TELLING and not negates([w])}
+def _polar(clause: Sequence[Word], there: frozenset[str]) -> _Part:
+    """A clause, with "unknown" as "not known" where the other side says "known"."""
+    place = next((index for index, word in enumerate(clause) if negates([word])), len(clause))
+    negated = negates(clause)
+    meant = clause[place:] if negated and clause[place].surface.lower() in _OF_THINGS else clause
+    words = {w.stem for w in meant if w.weight >= TELLING and not negates([w])}
+    for word in meant:
+        bare = _without_un(word.stem)
+        if bare in there and word.stem not in there:
+            words = words - {word.stem} | {bare}
+            negated = not negated
+    return _Part(words, {word.stem for word in clause[:place]}, negated)
 
 
-def _antonym_flip(claim: Line, stems: frozenset[str]) -> tuple[str, str] | None:
-    """A word of the claim that the window lacks while it has the opposite."""
-    for word in claim.words:
-        if word.stem not in stems:
-            for opposite in sorted(opposites(word.stem) - claim.stems):
-                if opposite in stems:
-                    return (word.surface, opposite)
+def _said_elsewhere(words: set[str], against: set[str], parts: Sequence[_Part]) -> bool:
+    """Whether the evidence denies something else of the same subject, and says this of it in another clause.
+
+    So "interns can take unpaid days" is not denied by "interns are not paid, but they can take unpaid days".
+    """
+    denying = [part for part in parts if part.negated and words & part.words]
+    stated = max((len(words & part.words) for part in parts if not part.negated), default=0)
+    return stated > len(against) and all(words & part.words <= against & part.subject for part in denying)
+
+
+def _without_un(word: str) -> str:
+    """What "unknown" turns round; nothing of most words."""
+    return (
+        stem(word.removeprefix("un")) if word.startswith("un") and len(word) > 5 and word != "unless" else ""
+    )
+
+
+def _antonym_flip(claim: Line, lines: Sequence[Line], stems: frozenset[str]) -> tuple[str, str] | None:
+    """A word of the claim, and its opposite that the window or the most similar clause has instead."""
+    for clause in claim.clauses:
+        others = {word.stem for word in clause if word.weight >= TELLING}
+        for word in clause:
+            against = opposites(word.stem)
+            if not against:
+                continue
+            there = stems - claim.stems if word.stem not in stems else _like(others - {word.stem}, lines)
+            if word.stem not in there and against & there:
+                return (word.surface, min(against & there))
     return None
+
+
+def _like(wanted: set[str], lines: Sequence[Line]) -> frozenset[str]:
+    """The words of the clause that has all of some others; none where there is no such clause."""
+    if len(wanted) < 2:
+        return frozenset()
+    clauses = [frozenset(word.stem for word in part) for line in lines for part in line.clauses]
+    found = [clause for clause in clauses if wanted <= clause]
+    return found[0] if len(found) == 1 else frozenset()

@@ -10,7 +10,11 @@ from steelyard.judge.local.verifying._finding import Signals
 
 
 def measure(
-    claim: Line, lines: Sequence[Line], weights: Mapping[str, float], known: frozenset[str]
+    claim: Line,
+    lines: Sequence[Line],
+    weights: Mapping[str, float],
+    known: frozenset[str],
+    topic: frozenset[str],
 ) -> Generator[None, None, Signals]:
     """All six.
 
@@ -19,8 +23,9 @@ def measure(
         lines: The sentences of the window.
         weights: The claim's stems and what they tell.
         known: The stems of everything that the claim is held against.
+        topic: The names of what the text is about, which its later sentences leave out or call "it".
     """
-    stems = frozenset[str]().union(*(line.stems for line in lines))
+    stems = topic.union(*(line.stems for line in lines))
     pairs, sequence = _pairs(claim, lines), _sequence(claim, lines)
     for line in (claim, *lines):
         yield

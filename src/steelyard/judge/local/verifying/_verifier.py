@@ -14,7 +14,7 @@ from steelyard.judge.local.verifying._finding import Finding
 from steelyard.judge.local.verifying._penalties import penalties
 from steelyard.judge.local.verifying._signals import measure
 from steelyard.judge.local.verifying._turns import turns
-from steelyard.judge.local.verifying._windows import find, trim
+from steelyard.judge.local.verifying._windows import find, lines_of, rows_of, trim
 
 VERSION = "3"
 """Goes up when the same texts would get another score."""
@@ -35,9 +35,11 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
     if window is None:
         return Finding()
     yield
-    lines = texts[window.text].lines[window.first : window.last]
+    lines = lines_of(window, claim, texts)
     known = frozenset[str]().union(*(text.stems for text in texts))
-    signals = yield from measure(claim, lines, weights, known)
+    opening = texts[window.text].lines[0]
+    topic = frozenset(word.stem for word in opening.words if word.kind == "name")
+    signals = yield from measure(claim, lines, weights, known, topic)
     yield
     missed = penalties(claim, lines, texts, weights, known)
     rival = bool(missed.missing_numbers) and any(
@@ -50,5 +52,5 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
         penalties=missed,
         window=shown,
         rival_number=rival,
-        turns=tuple(turns(claim, lines, known)),
+        turns=tuple(turns(claim, lines, rows_of(window, texts), known)),
     )

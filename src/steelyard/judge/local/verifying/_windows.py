@@ -24,6 +24,11 @@ def find(
     equals: list[Window] = []
     for number, text in enumerate(texts):
         hits = [claim.stems & line.stems for line in text.lines]
+        if any(line.row and line.row <= claim.stems for line in text.lines):
+            hits = [
+                hit if line.row is None or line.row <= claim.stems else _NONE
+                for hit, line in zip(hits, text.lines, strict=True)
+            ]
         gains = [math.fsum([weights[stem] for stem in hit]) for hit in hits]
         for first in range(max(1, len(hits) - _SPAN + 1) if any(hits) else 0):
             if first % _STRETCH == 0:
@@ -44,6 +49,7 @@ def find(
 
 
 _ROUNDING = 1e-6
+_NONE: frozenset[str] = frozenset()
 
 
 def _likest(claim: Line, equals: Sequence[Window], texts: Sequence[Text]) -> Generator[None, None, Window]:
@@ -55,6 +61,39 @@ def _likest(claim: Line, equals: Sequence[Window], texts: Sequence[Text]) -> Gen
             best, most = window, likeness
         yield
     return best
+
+
+def lines_of(window: Window, claim: Line, texts: Sequence[Text]) -> list[Line]:
+    """The sentences of a window: of a list all items with what introduces them, of a table the rows named."""
+    text = texts[window.text].lines
+    first, last = window.first, window.last
+    if any(line.item for line in text[first:last]):
+        while first > max(0, window.first - _ITEMS) and text[first - 1].item:
+            first -= 1
+        first = max(0, first - 1) if text[first].item else first
+        while last < min(len(text), window.last + _ITEMS) and text[last].item:
+            last += 1
+    found = list(text[first:last])
+    named = [line for line in found if line.row is None or line.row <= claim.stems]
+    return named if any(line.row for line in named) else found
+
+
+def rows_of(window: Window, texts: Sequence[Text]) -> list[Line]:
+    """The rows of the table that a window touches, without its header."""
+    text = texts[window.text].lines
+    at = next((at for at in range(window.first, window.last) if text[at].row is not None), None)
+    if at is None:
+        return []
+    first = last = at
+    while first > max(0, at - _ITEMS) and text[first - 1].row is not None:
+        first -= 1
+    while last < min(len(text), at + _ITEMS) and text[last].row is not None:
+        last += 1
+    return [line for line in text[first:last] if any(above for above, _ in line.cells)]
+
+
+_ITEMS = 30
+"""Items of a list or rows of a table that are looked at on either side."""
 
 
 def trim(window: Window, claim: Line, texts: Sequence[Text]) -> Window:

@@ -6,15 +6,36 @@ _UNITS = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen twenty
 """
+_FOREIGN = """
+2 zwei deux dos|3 drei trois tres três|4 vier quatre cuatro quattro quatro|5 fünf funf cinq cinco cinque vijf
+6 sechs seis zes|7 sieben siete sette sete zeven|8 acht huit ocho oito|9 neun neuf nueve nove negen
+10 zehn dix diez dieci dez tien|11 onze undici|12 zwölf zwolf douze doce dodici doze twaalf
+13 dreizehn treize trece tredici|14 vierzehn quatorze catorce quattordici|15 fünfzehn funfzehn quinze quindici
+16 sechzehn sedici|17 siebzehn diecisiete|18 achtzehn dieciocho diciotto|19 neunzehn diecinueve
+20 zwanzig vingt veinte venti vinte twintig
+30 dreißig dreissig trente treinta trenta dertig
+40 vierzig quarante cuarenta quaranta quarenta veertig
+50 fünfzig funfzig cinquante cincuenta cinquanta vijftig
+60 sechzig soixante sesenta sessanta
+70 siebzig setenta settanta|80 achtzig ochenta ottanta|90 neunzig noventa novanta
+"""
+FOREIGN: dict[str, str] = {
+    word: group.split()[0]
+    for line in _FOREIGN.strip().splitlines()
+    for group in line.split("|")
+    for word in group.split()[1:]
+}
+"""Number words of other languages, without those that are words of English too ("once", "sept", "seize")."""
 _TENS = "thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
 NUMBERS: dict[str, str] = {
     **{word: str(value) for value, word in enumerate(_UNITS.split())},
     **{word: str(value * 10) for value, word in enumerate(_TENS.split(), start=3)},
     **{word: str(value) for value, word in enumerate(_ORDINALS.split())},
+    **FOREIGN,
 }
 """Number words to digits."""
-COUNTS = frozenset((_UNITS + _TENS).split()) - {"zero", "one", "two"}
+COUNTS = frozenset([*_UNITS.split(), *_TENS.split(), *FOREIGN]) - {"zero", "one", "two"}
 """Number words that a text must have; one and two are often said of what the text merely lists."""
 
 _FORMS = """

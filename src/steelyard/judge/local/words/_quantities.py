@@ -38,6 +38,8 @@ def _joined_at(text: str, found: list[Located], at: int) -> tuple[int, list[Loca
     word, start, end = found[at]
     if not word.stem.lstrip("-")[:1].isdigit() or (word.kind != "number" and word.stem not in _SMALL):
         return 1, [_lone_month(found, at)]
+    if word.surface == "one" and at > 0 and found[at - 1][0].surface.casefold() == "no":
+        return 1, [(word._replace(stem="nobody", kind="word"), start, end)]
     value, step = _compound(text, found, at)
     if step > 1:
         end = found[at + step - 1][2]

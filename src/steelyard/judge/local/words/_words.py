@@ -150,4 +150,4 @@ def _number(surface: str) -> str:
     digits = re.sub(r",(?=\d{3}(?:\D|$))", "", digits)
     if re.fullmatch(r"\d+\.\d+", digits):
         digits = digits.rstrip("0").rstrip(".")
-    return digits.lstrip("0") or "0"
+    return re.sub(r"^0+(?=\d)", "", digits)
