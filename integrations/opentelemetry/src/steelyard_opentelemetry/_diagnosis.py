@@ -112,9 +112,8 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
     cause, switch = _cause(turn, find_contexts(turn) if found is None else found)
     span = turn.root.span
     advice = (switch if cause == "content_off" else "") or ADVICE[cause]
-    if cause in ("no_answer", "documents_without_text"):
-        spoken = {node.parsed.dialect for node in turn.nodes if node.parsed}
-        advice = "; ".join((advice, *advice_of(spoken, cause)))
+    spoken = {node.parsed.dialect for node in turn.nodes if node.parsed}
+    advice = "; ".join((advice, *advice_of(spoken, cause)))
     return Diagnosis(
         trace_id=span.trace_id,
         span_id=span.span_id,
