@@ -222,6 +222,7 @@ def test_many_threads(provider: TracerProvider, receiver: Receiver) -> None:
     assert sorted(record.question for record in receiver.records) == sorted(asked)
 
 
+@pytest.mark.timeout(240)
 def test_memory_stays_flat(provider: TracerProvider, processor: EvaluationSpanProcessor) -> None:
     """The same again ten times over leaves nothing behind; the benchmark does it with 100,000 spans."""
     kept: list[int] = []

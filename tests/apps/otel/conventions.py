@@ -112,6 +112,16 @@ def genai_prompt_and_completion_events() -> Trace:
     return trace
 
 
+@shape(Turn(note="contexts_from_prompt"))
+def genai_prompt_and_completion_as_one_text() -> Trace:
+    """As LangChain4j under Quarkus writes them: the whole prompt and the whole completion, one text each."""
+    trace = Trace("io.quarkus.opentelemetry")
+    with trace.span("langchain4j.aiservices.Mechanic.answer"):
+        told = {**_CHAT, "gen_ai.operation.name": "completion"}
+        trace.leaf("completion small", {**told, "gen_ai.prompt": prompt(), "gen_ai.completion": ANSWER})
+    return trace
+
+
 @shape(Turn(note="messages of tools"))
 def genai_events_in_one_attribute() -> Trace:
     """An agent whose model calls keep the conversation as a JSON list of events in `events`."""

@@ -111,6 +111,25 @@ def semantic_kernel_content_off() -> Trace:
     return trace
 
 
+@shape(Gap(cause="no_question", switch="export logs"))
+def semantic_kernel_agent_in_python() -> Trace:
+    """An agent of the kernel for Python: spans have the tool's result and the answer, not the question."""
+    kernel = "semantic_kernel.connectors.ai.chat_completion_client_base"
+    told = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "small-model"}
+    replied = {"gen_ai.output.messages": compact([{"role": "assistant", "content": ANSWER}])}
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": "[]", **replied}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "Manual-search_manual"}
+    trace = Trace("semantic_kernel.utils.telemetry.agent_diagnostics.decorators")
+    with trace.span("invoke_agent Mechanic", agent), trace.span("AutoFunctionInvocationLoop", scope=kernel):
+        trace.leaf("chat small-model", told)
+        found = {**tool, "gen_ai.tool.call.result": "\n\n".join(PASSAGES)}
+        trace.leaf(
+            "execute_tool Manual-search_manual", found, scope="semantic_kernel.functions.kernel_function"
+        )
+        trace.leaf("chat small-model", told)
+    return trace
+
+
 def _messages(*said: tuple[str, str]) -> str:
     return compact([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said])
 

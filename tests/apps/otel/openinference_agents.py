@@ -210,4 +210,20 @@ def agent_whose_messages_have_roles_of_their_own() -> Trace:
     return trace
 
 
+@shape(Turn(note="results of tools", without="contexts_not_in_prompt"))
+def agent_whose_messages_are_shown_by_their_fields() -> Trace:
+    """A chat agent: the root's messages are what Python shows, a tool's result stands in `function.0`."""
+    shown = f"id='m1' source='user' models_usage=None metadata={{}} content={QUESTION!r} type='TextMessage'"
+    returned = {"name": "search_manual", "content": joined(), "call_id": "c1", "is_error": False}
+    last = oi_model([("user", QUESTION), ("assistant", ""), ("function", "")], ANSWER)
+    del last["llm.input_messages.2.message.content"]
+    last["llm.input_messages.2.message.function.0"] = json.dumps(returned)
+    trace = Trace("openinference.instrumentation.autogen_agentchat")
+    with trace.span("mechanic.on_messages_stream", oi("AGENT", {"messages": [shown]})):
+        trace.leaf("ChatCompletionClient.create", oi_model([("user", QUESTION)], ""))
+        trace.leaf("mechanic.search_manual", oi_tool("search_manual", joined()))
+        trace.leaf("ChatCompletionClient.create", last)
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -10,6 +10,7 @@ from apps.otel.shapes import (
     PASSAGES,
     QUESTION,
     SCORES,
+    Gap,
     Shape,
     Trace,
     Turn,
@@ -113,6 +114,41 @@ def braintrust_logged_spans() -> Trace:
         trace.leaf(
             "Chat Completion", logged("llm", _SENT, [{"message": {"role": "assistant", "content": ANSWER}}])
         )
+    return trace
+
+
+@shape(Turn(without="documents taken from"))
+def langsmith_chain() -> Trace:
+    """A chain under LangSmith's OpenTelemetry mode: runs as JSON, a retriever called embeddings."""
+
+    def run(kind: str, operation: str, given: object, came: object) -> dict[str, str]:
+        told = {"langsmith.span.kind": kind, "gen_ai.operation.name": operation, "gen_ai.system": "langchain"}
+        return {**told, "gen_ai.prompt": compact(given), "gen_ai.completion": compact(came)}
+
+    found = [{"id": f"d{n}", "page_content": text, "type": "Document"} for n, text in enumerate(PASSAGES)]
+    human = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "HumanMessage"]}
+    sent = {**human, "kwargs": {"content": prompt(), "type": "human"}}
+    replied = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"]}
+    message = {**replied, "kwargs": {"content": ANSWER, "type": "ai"}}
+    generations = {"generations": [[{"text": ANSWER, "type": "ChatGeneration", "message": message}]]}
+    variables = {"context": joined(), "question": QUESTION}
+    trace = Trace("langsmith")
+    with trace.span("RunnableSequence", run("chain", "chain", {"input": QUESTION}, {"output": ANSWER})):
+        with trace.span("RunnableParallel", run("chain", "chain", {"input": QUESTION}, variables)):
+            trace.leaf("Manuals", run("retriever", "embeddings", {"query": QUESTION}, {"documents": found}))
+        trace.leaf("ChatPromptTemplate", run("prompt", "chat", variables, {"output": {"messages": [sent]}}))
+        trace.leaf("ChatModel", run("llm", "chat", {"messages": [[sent]]}, generations))
+    return trace
+
+
+@shape(Gap(cause="content_off", switch="LANGSMITH_HIDE_INPUTS"))
+def langsmith_hidden() -> Trace:
+    """The same mode with its inputs and outputs hidden: empty objects."""
+    empty = {"gen_ai.prompt": "{}", "gen_ai.completion": "{}"}
+    trace = Trace("langsmith")
+    with trace.span("RunnableSequence", {"langsmith.span.kind": "chain", **empty}):
+        trace.leaf("Manuals", {"langsmith.span.kind": "retriever", **empty})
+        trace.leaf("ChatModel", {"langsmith.span.kind": "llm", **empty})
     return trace
 
 

@@ -114,9 +114,8 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
     cause = next(cause for cause, holds in _IN_ORDER if holds(turn, found))
     span = turn.root.span
     advice = (cause == "content_off" and _switch(turn, found)) or ADVICE[cause]
-    if cause in ("no_answer", "documents_without_text"):
-        spoken = {node.parsed.dialect for node in turn.nodes if node.parsed}
-        advice = "; ".join((advice, *advice_of(spoken, cause)))
+    spoken = {node.parsed.dialect for node in turn.nodes if node.parsed}
+    advice = "; ".join((advice, *advice_of(spoken, cause)))
     return Diagnosis(
         trace_id=span.trace_id,
         span_id=span.span_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,9 @@ _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
 _OBJECT = re.compile(r"[A-Za-z_][\w.]{0,80}\([A-Za-z_]\w{0,80}=")
 _NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _LED_IN = re.compile(r"[^:\n]{0,120}\b(?:question|query)\b[^:\n]{0,80}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_FIELDS = re.compile(r"[a-z_]\w{0,40}=(?:['\"]|None|[\d\[{])")
+_SAID = re.compile(r"(?<!\S)(?:content|text)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
+_BY_USER = re.compile(r"(?<!\S)(?:source|role)=(?:<[\w.]{1,40}: )?'(?:user|human)'")
 _INVENTED_WORDS = 40
 
 
@@ -146,12 +150,25 @@ def _text(value: str, depth: int) -> str:
         read = _read(text)
         if read is not None and not isinstance(read, (int, float)):
             return question_in(read, depth - 1)
+    if _FIELDS.match(text):
+        return _said_by_user(text) or text
     if _SLOT.search(text) or (text.endswith(")") and _OBJECT.match(text)):
         return ""
     for prefix in _PREFIXES:
         if text.startswith(prefix):
             return text[len(prefix) :].strip()
     return text
+
+
+def _said_by_user(text: str) -> str:
+    """What a user's message says that is shown by its fields, as in `source='user' content='How tall?'`."""
+    said = _SAID.search(text[:MOST_INPUT])
+    if said is None or not _BY_USER.search(text[:MOST_INPUT]):
+        return ""
+    try:
+        return text_of(ast.literal_eval(said[1])).strip()
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ""
 
 
 def _read(text: str) -> Any:
@@ -186,6 +203,9 @@ def _in_list(value: Sequence[Any], depth: int) -> str:
     if messages:
         asked = next((text for role, text in reversed(messages) if role in _USER and text.strip()), "")
         return _text(asked, depth - 1) if asked else ""
+    shown = [item.strip() for item in value if isinstance(item, str)]
+    if len(shown) > 1 and len(shown) == len(value) and all(map(_FIELDS.match, shown)):
+        return next((said for text in reversed(shown) if (said := _said_by_user(text))), "")
     return question_in(value[0], depth - 1) if len(value) == 1 else ""
 
 

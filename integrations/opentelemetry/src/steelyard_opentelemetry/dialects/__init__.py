@@ -12,6 +12,7 @@ from steelyard_opentelemetry.dialects.adk import ADK
 from steelyard_opentelemetry.dialects.genai import GenAI
 from steelyard_opentelemetry.dialects.generic import Generic
 from steelyard_opentelemetry.dialects.haystack import Haystack
+from steelyard_opentelemetry.dialects.langsmith import LangSmith
 from steelyard_opentelemetry.dialects.litellm import LiteLLM
 from steelyard_opentelemetry.dialects.llamaindex import LlamaIndex
 from steelyard_opentelemetry.dialects.manual import Manual
@@ -41,7 +42,7 @@ __all__ = [
 
 DIALECTS: tuple[Dialect, ...] = (
     *(Manual(), OpenInference(), Vercel(), Spring(), Haystack(), PydanticAI()),
-    *(ADK(), SemanticKernel(), OpenLLMetry(), LiteLLM(), GenAI(), LlamaIndex()),
+    *(ADK(), SemanticKernel(), OpenLLMetry(), LangSmith(), LiteLLM(), GenAI(), LlamaIndex()),
 )
 """Every dialect; of several on one span the earlier one has the first word."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from steelyard.recording import provenance
 from steelyard_opentelemetry.dialects._dialect import Dialect, indexed
+from steelyard_opentelemetry.dialects.langsmith import KIND
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._logs import content_of_events, events_in
 from steelyard_opentelemetry.spans._messages import Message, arguments_in, messages_in
@@ -24,6 +25,8 @@ _KINDS: dict[str, Kind] = {
     "invoke_workflow": "chain",
     **dict.fromkeys(("create_agent", "embeddings", "plan"), "chain"),
 }
+_WHOLE_PROMPT = ("gen_ai.prompt", "gen_ai.content.prompt")
+_WHOLE_COMPLETION = ("gen_ai.completion", "gen_ai.content.completion")
 _VARIABLE = "gen_ai.prompt.variable."
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _HOOK = "OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK"
@@ -134,6 +137,8 @@ def _returned(attributes: Mapping[str, Any]) -> Any:
 
 
 def _kind(attributes: Mapping[str, Any]) -> Kind | None:
+    if KIND in attributes:
+        return None
     operation = attributes.get("gen_ai.operation.name")
     if isinstance(operation, str) and operation in _KINDS:
         return _KINDS[operation]
@@ -151,6 +156,10 @@ def _sent(attributes: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
     found = () if isinstance(given, Broken) else messages_in(given)
     if system and not isinstance(system, Broken):
         found = (*messages_in([{"role": "system", "content": system}]), *found)
+    whole = next((attributes[key] for key in _WHOLE_PROMPT if isinstance(attributes.get(key), str)), None)
+    if not found and whole:
+        told = decode(whole)
+        found = messages_in(told) or (Message("user", whole),)
     if not found:
         older = [(entry.get("role") or "user", entry.get("content")) for _, entry in _older(attributes)]
         found = messages_in([{"role": role, "content": decode(content)} for role, content in older])
@@ -163,7 +172,8 @@ def _older(attributes: Mapping[str, Any]) -> list[tuple[int, dict[str, object]]]
 
 def _older_answer(attributes: Mapping[str, Any]) -> str:
     entries = [entry.get("content") for _, entry in indexed(attributes, "gen_ai.completion")]
-    return answer_in(entries[-1]) if entries else ""
+    whole = next((attributes[key] for key in _WHOLE_COMPLETION if isinstance(attributes.get(key), str)), "")
+    return answer_in(entries[-1]) if entries else answer_in(whole)
 
 
 def _older_arguments(attributes: Mapping[str, Any]) -> tuple[str, ...]:

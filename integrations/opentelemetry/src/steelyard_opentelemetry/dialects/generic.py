@@ -100,12 +100,10 @@ class Generic(Dialect):
         ):
             return self._retrieval("rerank" if kind == "rerank" else "retrieval", told, given, came, found)
         if kind in ("retrieval", "rerank"):
-            query = question_in(_first(told, _QUESTIONS)) or question_in(given)
-            if came is None and not query:
+            if not (is_empty(came) or broken or any(map(_kind_of, _types(told)))):
                 return None
-            return ParsedSpan(
-                dialect=self.name, kind=kind, query=query, empty=is_empty(came), hidden=False, broken=broken
-            )
+            query = question_in(_first(told, _QUESTIONS)) or question_in(given)
+            return ParsedSpan(dialect=self.name, kind=kind, query=query, empty=is_empty(came), broken=broken)
         if kind == "tool":
             if came is None:
                 return None

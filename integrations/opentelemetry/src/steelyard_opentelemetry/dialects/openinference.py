@@ -151,9 +151,17 @@ def _messages(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]
     for _, entry in indexed(attributes, prefix):
         parts = [part.get("message_content.text") for _, part in indexed(entry, "message.contents")]
         content = entry.get("message.content") or [part for part in parts if isinstance(part, str)]
+        content = content or [text for key, value in entry.items() if (text := _returned(key, value))]
         if content != _REDACTED:
             found.append({"role": entry.get("message.role"), "content": content})
     return messages_in(found)
+
+
+def _returned(key: str, value: object) -> str:
+    """What a function returned, where a message keeps it beside its content, as JSON."""
+    found = decode(value) if "function." in key and "tool_call" not in key else None
+    text = found.get("content") if isinstance(found, Mapping) else None
+    return text if isinstance(text, str) else ""
 
 
 def _arguments(attributes: Mapping[str, Any]) -> tuple[str, ...]:

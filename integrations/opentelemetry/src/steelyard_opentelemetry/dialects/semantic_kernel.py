@@ -28,6 +28,12 @@ class SemanticKernel(Dialect):
         "content goes to log records, so export logs as well"
     )
 
+    advice = {
+        "no_question": (
+            "Semantic Kernel for Python writes what a model was sent to log records: export logs beside spans"
+        )
+    }
+
     def is_instrumentor(self, distribution: str) -> bool:
         """Whether an installed distribution is the kernel, which writes its spans by itself."""
         return distribution == "semantic-kernel"
