@@ -19,7 +19,7 @@ _ESCAPE = re.compile(r"""\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ENTITY_LEVELS = 3
 _TAG = re.compile(r"<[A-Za-z/!?][^<>]{0,200}>")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("([\ud800-\udbff])([\udc00-\udfff])|[\ud800-\udfff]")
 # A run is cut at 256: a normalisation sorts combining marks, in time that grows with the square of their run.
 _BEYOND_ASCII = re.compile("[\x00-\x7f]?[^\x00-\x7f]{1,256}")
 _SPACELESS = (
@@ -53,14 +53,20 @@ def unescaped(text: str) -> str:
         if "&" not in text or (plainer := _ENTITY.sub(_entity, text)) == text:
             break
         text = plainer
-    if not text.isascii() and _SURROGATE.search(text):
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    # Piece by piece: a codec would hold the interpreter until the whole text is done.
+    return text if text.isascii() else _SURROGATE.sub(_paired, text)
 
 
 def is_spaceless(word: str) -> bool:
     """Whether a word of `words` is a character of a script without spaces."""
     return len(word) == 1 and not word.isascii() and _IS_SPACELESS.match(word) is not None
+
+
+def _paired(match: re.Match[str]) -> str:
+    """The character that two surrogates stand for; one alone stands for none."""
+    if match[1] is None:
+        return "\N{REPLACEMENT CHARACTER}"
+    return chr(0x10000 + ((ord(match[1]) - 0xD800) << 10) + (ord(match[2]) - 0xDC00))
 
 
 _NAMED = {"n": "\n", "r": "\r", "t": "\t", "'": "'", '"': '"', "/": "/"}
