@@ -102,7 +102,12 @@ WORK: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("work", WORK)
+_LONG = ("spans", "the local judge")
+
+
+@pytest.mark.parametrize(
+    "work", [pytest.param(name, marks=pytest.mark.slow) if name in _LONG else name for name in WORK]
+)
 @pytest.mark.parametrize("kind", TEXTS)
 def test_no_single_call_keeps_the_interpreter_for_long(work: str, kind: str) -> None:
     text = (TEXTS[kind] * 100_000)[:100_000]

@@ -27,6 +27,8 @@ _SPACELESS = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _WORD = re.compile(f"[{_SPACELESS}]|[^\\W_{_SPACELESS}]+")
+_AT_ONCE = 10_000
+"""Characters whose words are found in one call."""
 _IS_SPACELESS = re.compile(f"[{_SPACELESS}]")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 
@@ -38,7 +40,11 @@ def words(text: str) -> list[str]:
         text = _TAG.sub(" ", text)
     if text.isascii():
         return text.translate(_ASCII).split()
-    return _WORD.findall(_compatible(text).casefold())
+    plain = _compatible(text).casefold()
+    if len(plain) <= _AT_ONCE:
+        return _WORD.findall(plain)
+    # The application's threads get their turn between two steps of a loop, not within a call.
+    return [found.group() for found in _WORD.finditer(plain)]
 
 
 def unescaped(text: str) -> str:
