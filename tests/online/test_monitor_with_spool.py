@@ -25,6 +25,7 @@ from steelyard.online.queue import _spool_schema
 from steelyard.online.queue._turns import Selected
 from steelyard.questions import Answer, Question, Reply, Request
 from steelyard.scores import Evaluation
+from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard.testing import MemorySink, ScriptedJudge
 
 
@@ -213,6 +214,71 @@ def test_killing_the_worker_loses_nothing(tmp_path: Path) -> None:
     assert (spool.evaluated, spool.pending) == (30, 0)
     assert set(out.read_text().split()) == {f"turn{number}" for number in range(30)}
     host.close()
+
+
+_ROUNDS = 30
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_storm_of_kills_loses_nothing_that_was_committed(tmp_path: Path) -> None:
+    """Each round a host and two workers on one spool are killed, at any point of their work."""
+    path, results = tmp_path / "s.db", tmp_path / "results.db"
+    committed = 0
+    for number in range(_ROUNDS):
+        programs = [
+            subprocess.Popen([sys.executable, "-c", _STORM, *arguments], stdout=subprocess.PIPE, text=True)
+            for arguments in (
+                ["host", str(path), str(results), str(number)],
+                ["worker", str(path), str(results), ""],
+                ["worker", str(path), str(results), ""],
+            )
+        ]
+        host, *workers = programs
+        assert host.stdout is not None
+        for worker in workers:
+            assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
+        said = [host.stdout.readline() for _ in range(3 + number % 7)]
+        for program in programs[number % 3 :] + programs[: number % 3]:
+            program.send_signal(signal.SIGKILL)
+        said += host.communicate()[0].split("\n")
+        for worker in workers:
+            worker.communicate()
+        committed += max(int(line) for line in said if line.strip())
+    monitor = Monitor(metrics=[], sinks=[SQLiteSink(results)], spool=path)
+    monitor.start()
+    # What a killed worker held comes back when its lease has ended.
+    assert _until(lambda: (spool := monitor.stats().spool) and not spool.pending + spool.undelivered, 120)
+    spool = check_spool(monitor.stats())
+    monitor.close()
+    delivered = [evaluation.record_id for evaluation in read_evaluations(results)]
+    assert len(delivered) == len(set(delivered)) == spool.evaluated == spool.accepted
+    assert spool.accepted >= committed > _ROUNDS
+    assert not spool.dead
+    with closing(sqlite3.connect(results)) as file:
+        assert file.execute("SELECT COUNT(*) FROM evaluations").fetchone() == (len(delivered),)
+
+
+_STORM = """
+import sys, time
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.record import Record
+from steelyard.sinks import SQLiteSink
+kind, path, results, name = sys.argv[1:]
+settings = SpoolSettings(path=path, evaluate=kind == "worker", lease_seconds=2)
+monitor = Monitor(metrics=[], sinks=[SQLiteSink(results)], spool=settings, concurrency=4)
+monitor.start()
+number = 0
+while kind == "worker":
+    print("ready", flush=True)
+    time.sleep(60)
+while True:
+    monitor.submit(Record(id=f"{name}-{number}", question="q"))
+    number += 1
+    if number % 20 == 0:
+        print(monitor.stats().spooled, flush=True)
+    time.sleep(0.001)
+"""
 
 
 def _lines(path: Path) -> int:

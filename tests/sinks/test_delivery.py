@@ -280,6 +280,15 @@ def test_user_and_password_in_the_address_become_a_header() -> None:
     assert server.requests[0].headers["authorization"] == "Basic dXNlcjpwYXNzQHdvcmQ="
 
 
+def test_an_address_is_named_without_user_and_password() -> None:
+    with VendorServer() as server:
+        address = server.url.replace("//", "//user:hidden-word@")
+    with pytest.raises(SinkError) as caught:
+        write(MLflowSink(address, token=None), turn(1))
+    assert "127.0.0.1" in str(caught.value)
+    assert "hidden-word" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("trace_id", "sent"),
     [("0" * 16 + "f" * 16, str(2**64 - 1)), ("0af7651916cd43dd8448eb211c80319c",) * 2],

@@ -19,7 +19,7 @@ _ESCAPE = re.compile(r"""\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ENTITY_LEVELS = 3
 _TAG = re.compile(r"<[A-Za-z/!?][^<>]{0,200}>")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("([\ud800-\udbff])([\udc00-\udfff])|[\ud800-\udfff]")
 # A run is cut at 256: a normalisation sorts combining marks, in time that grows with the square of their run.
 _BEYOND_ASCII = re.compile("[\x00-\x7f]?[^\x00-\x7f]{1,256}")
 _SPACELESS = (
@@ -27,6 +27,8 @@ _SPACELESS = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _WORD = re.compile(f"[{_SPACELESS}]|[^\\W_{_SPACELESS}]+")
+_AT_ONCE = 10_000
+"""Characters whose words are found in one call."""
 _IS_SPACELESS = re.compile(f"[{_SPACELESS}]")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 
@@ -38,7 +40,11 @@ def words(text: str) -> list[str]:
         text = _TAG.sub(" ", text)
     if text.isascii():
         return text.translate(_ASCII).split()
-    return _WORD.findall(_compatible(text).casefold())
+    plain = _compatible(text).casefold()
+    if len(plain) <= _AT_ONCE:
+        return _WORD.findall(plain)
+    # The application's threads get their turn between two steps of a loop, not within a call.
+    return [found.group() for found in _WORD.finditer(plain)]
 
 
 def unescaped(text: str) -> str:
@@ -53,14 +59,20 @@ def unescaped(text: str) -> str:
         if "&" not in text or (plainer := _ENTITY.sub(_entity, text)) == text:
             break
         text = plainer
-    if not text.isascii() and _SURROGATE.search(text):
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    # Piece by piece: a codec would hold the interpreter until the whole text is done.
+    return text if text.isascii() else _SURROGATE.sub(_paired, text)
 
 
 def is_spaceless(word: str) -> bool:
     """Whether a word of `words` is a character of a script without spaces."""
     return len(word) == 1 and not word.isascii() and _IS_SPACELESS.match(word) is not None
+
+
+def _paired(match: re.Match[str]) -> str:
+    """The character that two surrogates stand for; one alone stands for none."""
+    if match[1] is None:
+        return "\N{REPLACEMENT CHARACTER}"
+    return chr(0x10000 + ((ord(match[1]) - 0xD800) << 10) + (ord(match[2]) - 0xDC00))
 
 
 _NAMED = {"n": "\n", "r": "\r", "t": "\t", "'": "'", '"': '"', "/": "/"}

@@ -57,7 +57,7 @@ def _joined_at(text: str, found: list[Located], at: int) -> tuple[int, list[Loca
 _SMALL = frozenset({"0", "1", "2"})
 _PARTS = {"half": "2", "third": "3", "quarter": "4", "fifth": "5", "tenth": "10", "halves": "2"}
 _PARTS |= {f"{name}s": number for name, number in _PARTS.items()}
-_DAY = re.compile(r"[-\s.]*(?:st|nd|rd|th)?[\s.,]*(?:of |de |the )?$")
+_DAY = re.compile(r"[-\s.]{0,4}(?:st|nd|rd|th)?[\s.,]{0,4}(?:of |de |the )?")
 
 
 def _iso_date(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
@@ -92,7 +92,7 @@ def _day_of_month(text: str, found: list[Located], at: int) -> tuple[int, list[L
     for day, month in ((one, other), (other, one)):
         number = MONTHS.get(month.surface.casefold())
         if number and day.stem.isdigit() and 1 <= int(day.stem) <= 31 and day.surface[0].isdigit():
-            if not _DAY.search(text[found[at][2] : found[last][1]]):
+            if not _DAY.fullmatch(text[found[at][2] : found[last][1]]):
                 return None
             named = Word(f"month{number}", month.surface, NUMBER, "number")
             both = Word(f"{number}-{int(day.stem)}", text[start:end], NUMBER, "number")
