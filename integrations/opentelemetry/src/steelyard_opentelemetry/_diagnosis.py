@@ -163,7 +163,7 @@ def _lack(turn: Turn, found: Found) -> Cause:
         return "unlinked"
     if not turn.question:
         return "no_question"
-    return "helper_call" if turn.answer and found.guessed else "no_answer"
+    return "helper_call" if turn.answer and (found.guessed or turn.seen("llm")) else "no_answer"
 
 
 def _is_retrieval(turn: Turn) -> bool:

@@ -28,6 +28,7 @@ _SPACELESS = (
 )
 _WORD = re.compile(f"[{_SPACELESS}]|[^\\W_{_SPACELESS}]+")
 _IS_SPACELESS = re.compile(f"[{_SPACELESS}]")
+_MOST_BETWEEN = 64
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 
 
@@ -38,7 +39,21 @@ def words(text: str) -> list[str]:
         text = _TAG.sub(" ", text)
     if text.isascii():
         return text.translate(_ASCII).split()
-    return _WORD.findall(_compatible(text).casefold())
+    return _split(_compatible(text).casefold())
+
+
+def _split(text: str) -> list[str]:
+    """The words of a text beyond ASCII: what separates is replaced, one character at a time.
+
+    Texts in one language use few such characters, and replacing each is twice as fast as looking for words.
+    """
+    letters = set(text)
+    between = [one for one in letters if not one.isalnum() and one != " "]
+    if len(between) > _MOST_BETWEEN or _IS_SPACELESS.search("".join(letters)):
+        return _WORD.findall(text)
+    for one in between:
+        text = text.replace(one, " ")
+    return text.split()
 
 
 def unescaped(text: str) -> str:
