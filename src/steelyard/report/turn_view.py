@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from steelyard.report._reasons import reason_of
 from steelyard.report._text import one_line, visible
-from steelyard.scores import BAD_WHEN_TRUE, Evaluation, Score, Verdict
+from steelyard.scores import Evaluation, Score, Verdict
 
 _ANSWER = 8_000
 _CONTEXT = 2_400
@@ -122,9 +122,9 @@ def claim(verdict: Verdict, contexts: int) -> Claim:
     """A verdict in words, on a turn with so many contexts."""
     value = verdict.value
     if isinstance(value, bool):
-        said, good = "yes" if value else "no", value != (verdict.kind in BAD_WHEN_TRUE)
+        said = "yes" if value else "no"
     else:
-        said, good = (f"{value:.2f}" if isinstance(value, float) else str(value)), None
+        said = f"{value:.2f}" if isinstance(value, float) else str(value)
     if value is None:
         said = f"no verdict ({verdict.cause or 'unknown'})"
     # A passage that was found by the words of the claim is marked: the judge did not point there.
@@ -133,8 +133,8 @@ def claim(verdict: Verdict, contexts: int) -> Claim:
     return Claim(
         about=one_line(verdict.about, 500),
         verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
-        good=good,
-        reason=one_line(reason_of(verdict) if good is False else verdict.reason, 400),
+        good=verdict.good,
+        reason=one_line(reason_of(verdict) if verdict.good is False else verdict.reason, 400),
         sources=tuple(
             f"context {index + 1}{', place found by words' if found[index] else ''}" for index in seen
         ),

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.cli._words import amount, counted, shorten
-from steelyard.cli.golden._options import choice_of, thresholds_of
+from steelyard.cli.golden._options import thresholds_of
+from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
 from steelyard.golden import CaseResult, GoldenSet, Run, junit_xml, markdown_summary, run_golden
 from steelyard.golden.gates import gates_from
@@ -37,9 +38,7 @@ class TestOptions:
     baseline: str | None
     rates: Mapping[str, Any]
     repeat: Repeat
-    judge: str
-    base_url: str
-    key_variable: str
+    judge: JudgeChoice
     concurrency: int
     timeout: float
     input_key: str | None
@@ -59,12 +58,6 @@ def run(options: TestOptions) -> int:
     Raises:
         ConfigurationError: If an option cannot mean what was given.
     """
-    choice = choice_of(
-        options.judge,
-        base_url=options.base_url,
-        key_variable=options.key_variable,
-        concurrency=options.concurrency,
-    )
     golden = GoldenSet.load(options.golden)
     baseline = Run.load(options.baseline) if options.baseline else None
     for path in (options.junit, options.json, options.markdown):
@@ -80,7 +73,7 @@ def run(options: TestOptions) -> int:
             golden,
             app,
             metrics=options.metrics or None,
-            judge=choice.build(),
+            judge=options.judge.build(),
             thresholds=thresholds_of(options.thresholds),
             gates=gates_from(options.gates, **options.rates),
             baseline=baseline,

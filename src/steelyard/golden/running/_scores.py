@@ -8,7 +8,6 @@ from dataclasses import replace
 from steelyard.golden._results import MetricResult
 from steelyard.scores import Evaluation, Score, Verdict
 
-_BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
 _MOST_VERDICTS = 8
 _LONGEST = 240
 
@@ -27,7 +26,7 @@ def merged(before: Mapping[str, MetricResult], found: Mapping[str, MetricResult]
 
 
 def _result(score: Score, threshold: float | None) -> MetricResult:
-    against = [_line(verdict) for verdict in score.verdicts if _is_against(verdict)]
+    against = [_line(verdict) for verdict in score.verdicts if verdict.good is False]
     return MetricResult(
         values=() if score.value is None else (score.value,),
         status=score.status,
@@ -37,10 +36,6 @@ def _result(score: Score, threshold: float | None) -> MetricResult:
         threshold=threshold,
         direction=score.direction,
     )
-
-
-def _is_against(verdict: Verdict) -> bool:
-    return isinstance(verdict.value, bool) and verdict.value == (verdict.kind in _BAD_WHEN_TRUE)
 
 
 def _line(verdict: Verdict) -> str:
