@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, TypedDict
 
 from langchain_classic.chains import (
     LLMChain,
@@ -21,6 +21,7 @@ from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.runnables import chain as as_chain
+from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
 from apps.app import BOTH, Truth, chain
@@ -220,3 +221,35 @@ def best_of_one_answer_each() -> Any:
             llm_chain=each, document_variable_name="page", rank_key="score", answer_key="answer"
         )
         return RetrievalQA(combine_documents_chain=combine, retriever=shelf(FERRY, FARES))
+
+
+class News(TypedDict, total=False):
+    """What a graph keeps that names its answer as it likes."""
+
+    query: str
+    router: str
+    pages: str
+    brief: str
+
+
+@chain(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    given=lambda question: {"query": question},
+)
+def answer_under_a_name_of_its_own() -> Any:
+    """A graph's state holds a route, the joined passages and the answer, none under a usual name."""
+
+    def route(state: News) -> News:
+        return {"router": "pages"}
+
+    def look(state: News) -> News:
+        return {"pages": joined(shelf(FERRY, FARES).invoke(state["query"]))}
+
+    def write(state: News) -> News:
+        given = {"context": state["pages"], "question": state["query"]}
+        return {"brief": answering(SUNDAY_ANSWER).invoke(given)}
+
+    builder = StateGraph(News)
+    builder.add_sequence([route, look, write])
+    builder.add_edge(START, "route")
+    return builder.compile()

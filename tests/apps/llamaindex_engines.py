@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from llama_index.core import PromptTemplate, SummaryIndex, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceWindowNodeParser, get_leaf_nodes
@@ -25,8 +26,8 @@ from llama_index.core.query_engine import (
 )
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
-from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
-from llama_index.core.schema import Document, MetadataMode, QueryBundle
+from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever, RecursiveRetriever
+from llama_index.core.schema import Document, IndexNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage import StorageContext
 from llama_index.core.tools import QueryEngineTool
 
@@ -254,6 +255,34 @@ async def sub_questions(config: Any, way: str) -> str:
         use_async=way == "ainvoke",
     )
     return await ask(engine, way, PRICE)
+
+
+@script(
+    Truth(question=PRICE, contexts=(FARES,), answer=PRICE_ANSWER, relayed=True),
+    framework="llamaindex",
+    ways=BOTH,
+)
+async def engine_asked_by_a_retriever(config: Any, way: str) -> str:
+    """A `RecursiveRetriever` follows an index node to an engine, whose answer becomes a node."""
+    engine = over(Shelf(FARES), llm=completes(otherwise="A dog pays 3 euros, a grown-up 12."))
+    retriever = RecursiveRetriever(
+        "root",
+        retriever_dict={"root": Pointer(IndexNode(text="All about fares.", index_id="fares"))},
+        query_engine_dict={"fares": engine},
+    )
+    answering = RetrieverQueryEngine.from_args(retriever, llm=completes(otherwise=PRICE_ANSWER))
+    return await ask(answering, way, PRICE)
+
+
+class Pointer(BaseRetriever):
+    """Finds a node that stands for something else."""
+
+    def __init__(self, node: IndexNode) -> None:
+        super().__init__()
+        self.node = node
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return [NodeWithScore(node=self.node, score=0.9)]
 
 
 @script(PAIR, framework="llamaindex", ways=BOTH)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.recording.provenance import passages_of
+from steelyard.recording.provenance import context_block, passages_of, speeches
 
 ROME, OSLO = "Rome has seven hills.", "Oslo lies on a fjord."
 BOTH = [ROME, OSLO]
@@ -160,3 +160,29 @@ def test_hostile_blocks_take_time_in_line_with_their_length(name: str) -> None:
     assert two < 4 * one + 0.02
     assert four < 3 * two + 0.02
     assert four < 1
+
+
+PAGES = "The ferry leaves at 7:15.\nIt takes dogs."
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<|system|>\nUse the following context to help:\n\n{}\n</s>\n<|user|>\nWhen does it leave?\n</s>\n"
+        "<|assistant|>\n",
+        "<s>[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nContext: {} [/INST]",
+        "<|im_start|>system\nAnswer out of these documents:\n{}<|im_end|>\n"
+        "<|im_start|>user\nWhen?<|im_end|>\n",
+        "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nContext:\n{}<|eot_id|>"
+        "<|start_header_id|>assistant<|end_header_id|>",
+        "<start_of_turn>user\nContext:\n{}<end_of_turn>\n<start_of_turn>model\n",
+    ],
+)
+def test_the_templates_of_local_models_end_the_context(prompt: str) -> None:
+    assert context_block(prompt.format(PAGES)) == PAGES
+    assert context_block(prompt.format("")) == ""
+
+
+@given(st.text(alphabet="<|>/s[INST]user_ \n", max_size=400))
+def test_speeches_lose_only_marks(text: str) -> None:
+    assert "".join(speeches(text)) == "" or all(part in text for part in speeches(text))

@@ -283,3 +283,31 @@ def test_passages_that_stand_whole_are_seen_as_by_their_words() -> None:
     assert [one.seen for one in short] == [one.seen for one in long] == [1.0, 1.0, 1.0]
     order = [sorted(range(3), key=lambda at: found[at].position or 0) for found in (short, long)]
     assert order == [[2, 0, 1], [2, 0, 1]]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["pier", "Ägir", "über", "ß", "café", "été", "—", "„", "…", "№", "_", "\x1d"]),
+        max_size=60,
+    )
+)
+def test_words_beyond_ascii_are_split_alike_with_few_and_with_many_marks(parts: list[str]) -> None:
+    text, marks = " ".join(["one two three four", *parts]), "".join(map(chr, range(0x2190, 0x2200)))
+    for tail in ("", f" {marks} é"):
+        (there,) = find_passages([text], [f"Pages: {text}{tail}"])
+        assert there.found
+        assert there.seen == 1.0
+
+
+def test_the_share_seen_counts_each_word_once() -> None:
+    words = [f"word{number}" for number in range(60)]
+    prompt = " ".join([*words[:20], "elsewhere", *words[30:50]])
+    (there,) = find_passages([" ".join(words)], [prompt])
+    assert there.found
+    assert there.seen == pytest.approx(40 / 60)
+
+
+def test_positions_go_on_from_one_prompt_to_the_next() -> None:
+    texts = ["five six seven eight", "one two three four"]
+    found = find_passages(texts, ["zero one two three four", "x y five six seven eight z"])
+    assert [one.position for one in found] == [7, 1]

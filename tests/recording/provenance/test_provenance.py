@@ -74,3 +74,27 @@ def test_nothing_retrieved_is_said() -> None:
 def test_a_passage_brought_twice_is_one_context() -> None:
     call = ModelCall(prompts=(ONE.text,), reply=ANSWER)
     assert len(trace_provenance([ONE, ONE, WEB], [call], answer=ANSWER).contexts) == 1
+
+
+def test_a_node_that_holds_what_a_model_replied_is_not_evidence_and_what_the_model_was_shown_is() -> None:
+    shown, reply = "A dog pays 3 euros on board.", "Dogs travel for three euros each."
+    node = f"Query: What does a dog pay?\nResponse: {reply}"
+    calls = [
+        ModelCall(prompts=(f"Context: {shown}",), reply=reply),
+        ModelCall(prompts=(f"Context: {node}",), reply="Three euros for a dog, then.", started=1),
+    ]
+    found = trace_provenance([Context(text=shown), Context(text=node)], calls, answer=calls[1].reply)
+    assert [one.text for one in found.contexts] == [shown]
+    assert found.contexts_source == "in_prompt"
+
+
+def test_a_passage_that_a_model_copied_from_stays_evidence() -> None:
+    passage = "A dog pays 3 euros on board. Children under six travel free."
+    calls = [
+        ModelCall(prompts=(f"Extract what matters: {passage}",), reply="Children under six travel free."),
+        ModelCall(
+            prompts=("Context: Children under six travel free.",), reply="They pay nothing.", started=1
+        ),
+    ]
+    found = trace_provenance([Context(text=passage)], calls, answer="They pay nothing.")
+    assert [one.text for one in found.contexts] == [passage]

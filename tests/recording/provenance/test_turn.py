@@ -59,3 +59,11 @@ def test_a_known_query_is_not_a_turn_where_the_prompt_asked_for_one() -> None:
     call = ModelCall(prompts=("Decompose the question.",), reply="steelyard counterweight")
     assert judge_turn([call], answer=call.reply, queries=["Steelyard counterweight"]).is_turn is False
     assert judge_turn([call], answer=call.reply).is_turn
+
+
+def test_a_form_with_a_route_is_not_a_turn_although_its_label_is_what_the_root_returned() -> None:
+    ask = "Route the question to the data source that can answer it."
+    routed = ModelCall(prompts=(ask,), arguments=('{"datasource": "harbour_pages"}',))
+    assert judge_turn([routed], answer="harbour_pages").reason == "routing"
+    answered = ModelCall(prompts=(ask,), arguments=('{"answer": "From the pier.", "datasource": "pages"}',))
+    assert judge_turn([answered], answer="From the pier.").is_turn

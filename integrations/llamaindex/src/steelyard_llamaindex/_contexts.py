@@ -25,6 +25,8 @@ class _Hop:
     nodes: list[Any]
     composed: bool
     """Whether a query engine answered from it, rather than a bare retriever."""
+    behind: bool = False
+    """Whether a retriever asked that engine, so that nothing above names these nodes."""
 
 
 class TurnContexts:
@@ -32,7 +34,7 @@ class TurnContexts:
 
     Attributes:
         hops: Its retrievals, each with the nodes that came out at the end of it.
-        retrievals: Its outermost retrieval steps.
+        retrievals: Its outermost retrieval steps; of a retriever that asks engines, those of the engines.
         unnamed_tools: Tools that returned text which is not known to be evidence.
         searching_tools: Tools whose text counts since their names say that they search.
     """
@@ -40,7 +42,7 @@ class TurnContexts:
     def __init__(self, turn: Turn, options: Options) -> None:
         self._turn = turn
         self._options = options
-        own = [step for step in turn.steps if step.kind == "retrieve" and not is_inside(step, "retrieve")]
+        own = [step for step in turn.steps if step.kind == "retrieve" and _searches(step, turn)]
         self.retrievals = [*turn.loose, *own]
         # Of a call that no run holds, the latest retrieval is the likeliest to have been made for it.
         loose = [_Hop(question_of(step.asked), nodes_of(step.result), False) for step in reversed(turn.loose)]
@@ -74,7 +76,10 @@ class TurnContexts:
         if not own:
             return inner
         asked = question_of(step.asked)
-        if any(hop.composed for hop in inner) and step.kind != "retrieve":
+        if any(hop.composed for hop in inner):
+            if step.kind == "retrieve":  # it asked engines, and what they replied is among its nodes
+                engines = [replace(hop, behind=True) for hop in inner if hop.composed]
+                return [*engines, _Hop(asked, own, False)]
             return _named(inner, own)
         query = inner[0].query if len(inner) == 1 and inner[0].query else asked
         return [_Hop(query, own, step.kind in _COMPOSED)]
@@ -142,6 +147,18 @@ class TurnContexts:
                 yield Stage(name=step.name, query=query, contexts=tuple(contexts))
 
 
+def _searches(step: Step, turn: Turn) -> bool:
+    """Whether a retrieval is no part of another, and does not ask engines that retrieve."""
+    if any(one.kind in ("query", "chat") and _is_below(one, step) for one in turn.steps):
+        return False
+    parent = step.parent
+    while parent is not None and parent.kind not in ("query", "chat"):
+        if parent.kind == "retrieve":
+            return False
+        parent = parent.parent
+    return True
+
+
 def _is_below(step: Step | None, other: Step) -> bool:
     while step is not None:
         step = step.parent
@@ -154,7 +171,7 @@ def _named(hops: Sequence[_Hop], nodes: Iterable[Any]) -> list[_Hop]:
     """The hops, without the nodes that their engine does not name among its sources."""
     names = {each.node.node_id for each in nodes}
     kept = [
-        _Hop(hop.query, [each for each in hop.nodes if each.node.node_id in names], hop.composed)
+        replace(hop, nodes=[each for each in hop.nodes if hop.behind or each.node.node_id in names])
         for hop in hops
     ]
     return [hop for hop in kept if hop.nodes] or list(hops)

@@ -20,6 +20,8 @@ _CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b
 _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
 _EMPTY = "Empty Response"
 _NANO = 1e9
+_TELLING = 4
+"""Words that a reply must have to be told by them."""
 _MOSTLY = 0.5
 
 
@@ -63,6 +65,7 @@ def _traced(turn: Turn, found: Found) -> Provenance:
         return Provenance(
             contexts=main, retrieved=(), contexts_source=found.source, calls=turn.behind, notes=()
         )
+    main = unique((*main, *_behind(turn, found, main)))
     traced = trace_provenance(
         (*main, *_new(turn, found, main)),
         turn.calls,
@@ -83,6 +86,14 @@ def _traced(turn: Turn, found: Found) -> Provenance:
     if found.reranked:
         return replace(traced, contexts=found.reranked, retrieved=unique(found.contexts))
     return replace(traced, contexts=tuple(one for one in traced.contexts if one.text in own))
+
+
+def _behind(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
+    """What was retrieved inside a retrieval, where that hands on a model's reply in place of it."""
+    replies = [text.strip() for call in turn.calls for text in call.replies if len(text.split()) >= _TELLING]
+    if not any(reply in context.text for reply in replies for context in main):
+        return ()
+    return tuple(context for stage in found.stages for context in stage.contexts)
 
 
 def _has_cut_prompt(turn: Turn, traced: Provenance) -> bool:

@@ -121,9 +121,24 @@ def _whole(turn: Turn) -> bool:
 
 def _formats(turn: Turn, found: Found) -> bool:
     """Whether this is a step that retrieved and formatted: what it came to is the context, not an answer."""
+    if _only_searches(turn):
+        return True
     if turn.seen("llm", "turn") or len(found.contexts) < 2:
         return False
     return all(context.text in turn.answer for context in found.contexts)
+
+
+def _only_searches(turn: Turn) -> bool:
+    """Whether all that models said below it was for a search: queries, or passages cut short.
+
+    So it is below a retriever that answers nothing itself, and where each line is what a retriever was asked.
+    """
+    root = turn.root.parsed
+    if root is not None and root.kind == "retrieval" and not root.answer:
+        return bool(turn.seen("llm"))
+    asked = {" ".join(query.split()) for query in turn.queries} - {" ".join(turn.question.split())}
+    lines = [" ".join(line.split()) for line in turn.answer.split("\n") if line.strip()]
+    return bool(lines) and asked.issuperset(lines)
 
 
 def is_judgeable(turn: Turn, found: Found) -> bool:
@@ -138,7 +153,15 @@ def is_judgeable(turn: Turn, found: Found) -> bool:
         return False
     if not found.contexts:
         return turn.found_nothing
-    return not _formats(turn, found) and not (found.guessed and is_helper(turn))
+    return (
+        not _formats(turn, found) and not (found.guessed and is_helper(turn)) and not is_indexing(turn, found)
+    )
+
+
+def is_indexing(turn: Turn, found: Found) -> bool:
+    """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
+    asked = turn.question
+    return not turn.retrieves and not turn.agentic and all(one.text in asked for one in found.contexts)
 
 
 def is_helper(turn: Turn) -> bool:

@@ -183,7 +183,7 @@ _IN_ORDER: tuple[tuple[Cause, Callable[[Turn, Found], object]], ...] = (
     ("no_retrieval", lambda _, found: not found.contexts),
     ("unlinked", lambda turn, _: not turn.answer and not turn.seen("llm") and _is_retrieval(turn)),
     ("no_question", lambda turn, _: not turn.question),
-    ("helper_call", lambda turn, found: turn.answer and found.guessed),
+    ("helper_call", lambda turn, found: turn.answer and (found.guessed or turn.seen("llm"))),
     ("no_answer", lambda _turn, _found: True),
 )
 """Causes and how each is told; the first that holds is named."""

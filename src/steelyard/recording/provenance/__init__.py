@@ -5,6 +5,7 @@ Pure functions without a framework, for all recorders:
 - `find_passages`: which passages stand in a prompt, whatever the prompt did to them;
 - `passages_of`: the passages in a tool's result or a block of a prompt;
 - `context_block`: the part of a prompt that holds passages, where nothing else tells of any;
+- `speeches`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
 - `user_question`: what the user asked;
 - `is_search`: whether a tool's text is evidence, by its name;
@@ -30,7 +31,7 @@ from steelyard.recording.provenance._blocks import MOST_BLOCK, passages_of
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind, is_helper_reply
 from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
-from steelyard.recording.provenance._prompt import context_block
+from steelyard.recording.provenance._prompt import context_block, speeches
 from steelyard.recording.provenance._provenance import Provenance, trace_provenance
 from steelyard.recording.provenance._question import (
     Asked,
@@ -66,6 +67,7 @@ __all__ = [
     "question_in",
     "question_in_prompt",
     "sentence",
+    "speeches",
     "trace_provenance",
     "user_question",
 ]

@@ -113,31 +113,25 @@ def _whole(
     if sum(map(len, unique)) > MOST_PASSAGES:
         return None
     least = max(SHINGLE, len(words(question)) + 1)
-    rows = [f" {' '.join(text_words)} " for _, text_words in prompts]
-    found: dict[str, Sighting] = {}
+    row = "\0".join(f" {' '.join(text_words)} " for _, text_words in prompts)
+    found: dict[str, int] = {}
     taken: list[tuple[int, int]] = []
     for text in unique:
         own = split[text] = words(text)
-        place = _place(f" {' '.join(own)} ", rows) if len(own) >= least else None
-        if place is None:
+        looked_for = f" {' '.join(own)} "
+        at = row.find(looked_for) if len(own) >= least else -1
+        if at < 0:
             return None
-        found[text] = Sighting(found=True, seen=1.0, position=place)
-        taken.append((place, place + len(own)))
+        found[text] = at
+        taken.append((at, at + len(looked_for) - 1))
     taken.sort()
     if any(start < end for (_, end), (start, _) in itertools.pairwise(taken)):
         return None
-    return tuple(found[text] for text in passages)
+    return tuple(_stands_at(row, found[text]) for text in passages)
 
 
-def _place(words_text: str, rows: Sequence[str]) -> int | None:
-    """The word of all prompts at which a row of words begins; None where it stands in none of them whole."""
-    before = 0
-    for row in rows:
-        at = row.find(words_text)
-        if at >= 0:
-            return before + row.count(" ", 0, at)
-        before += row.count(" ")
-    return None
+def _stands_at(row: str, at: int) -> Sighting:
+    return Sighting(found=True, seen=1.0, position=row.count(" ", 0, at) - row.count("\0", 0, at))
 
 
 class _Prompt:
@@ -200,12 +194,10 @@ class _Passage:
         """The share of words that stand in some matched shingle."""
         if self.matched == len(self.row):
             return 1.0 if self.row else 0.0
-        covered = end = 0
-        for at, place in enumerate(self.places):
-            if place is not None:
-                covered += at + SHINGLE - max(end, at)
-                end = at + SHINGLE
-        return covered / len(self.words)
+        there = int.from_bytes(bytes(place is not None for place in self.places), "little")
+        # A byte for each word: a word is covered by the shingle that begins at it or up to three before it.
+        covered = there | there << 8 | there << 16 | there << 24
+        return covered.bit_count() / len(self.words)
 
 
 def _in_a_row(places: list[int | None]) -> bool:

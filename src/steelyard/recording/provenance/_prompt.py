@@ -38,10 +38,22 @@ _SPEAKS = re.compile(r"\b(?:contexts?|documents|passages|sources|excerpts)\b", r
 def context_block(text: str) -> str:
     r"""The part of a prompt that holds the passages: between tags, between rules, or under a heading.
 
+    Where a template of a local model marks who speaks, it is looked for within one speech.
+
     >>> context_block("Use this context only.\n\nRome has seven hills.\n\nQuestion: How many hills?")
     'Rome has seven hills.'
     """
-    return next((block for way in _WAYS for block in way(text) if block), "")
+    parts = speeches(text)
+    return next((block for way in _WAYS for part in parts for block in way(part) if block), "")
+
+
+def speeches(text: str) -> list[str]:
+    """A prompt cut where a local model's template marks the beginning or the end of a speech.
+
+    >>> speeches("<|user|>How many hills?</s><|assistant|>")
+    ['How many hills?']
+    """
+    return [part for part in _SPEAKER.split(text) if part.strip()]
 
 
 def _tagged(text: str) -> Iterator[str]:
@@ -107,5 +119,11 @@ def _instructed(text: str) -> Iterator[str]:
     if blank is not None and _SPEAKS.search("\n".join(lines[:blank])):
         yield "\n".join(lines[blank:asks]).strip()
 
+
+_SPEAKER = re.compile(
+    r"</?s>|<\|(?:start_header_id\|>[ \t]{0,4}\w{1,20}[ \t]{0,4}<\|end_header_id"
+    r"|im_start\|>[ \t]{0,4}\w{1,20}|\w{1,40})(?:\|>|\b)|\[/?INST\]|<</?SYS>>"
+    r"|<(?:start_of_turn>[ \t]{0,4}\w{1,20}|end_of_turn>)"
+)
 
 _WAYS = (_tagged, _fenced, _titled, _headed, _instructed)

@@ -11,6 +11,8 @@ from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT,
 from steelyard.recording.provenance._notes import Note, sentence
 
 _WHOLE = 0.95
+_TELLING = 4
+"""Words that a reply must have to be told by them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,9 +81,28 @@ def trace_provenance(
             calls=found,
             notes=(*notes, sentence("no_prompt_seen")),
         )
+    unique = _not_replied(unique, calls, found)
     sightings = find_passages(list(unique), prompts, question=question)
     too_large = sum(map(len, unique)) > MOST_PASSAGES or sum(map(len, prompts)) > MOST_PROMPT
     return _decided(list(unique.values()), sightings, source, found, notes, too_large=too_large)
+
+
+def _not_replied(
+    candidates: dict[str, Context], calls: Sequence[ModelCall], found: AnswerCalls
+) -> dict[str, Context]:
+    """The candidates without those that hold what a model replied on the way.
+
+    An engine's answer that a retriever hands on as a node is not evidence; what that engine was shown is.
+    What a model only copied, a sentence of a passage, is evidence still.
+    """
+    said = [
+        reply.strip()
+        for at in found.fed
+        for reply in calls[at].replies
+        if len(reply.split()) >= _TELLING and not any(reply.strip() in text for text in calls[at].prompts)
+    ]
+    kept = {text: one for text, one in candidates.items() if not any(reply in text for reply in said)}
+    return kept or candidates
 
 
 def _decided(

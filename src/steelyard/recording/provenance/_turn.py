@@ -25,7 +25,7 @@ _ROUTING = re.compile(
 )
 _RANKING = re.compile(r"\b(?:rerank\w*|rank(?:ing)?|order of relevance|most relevant)\b", re.IGNORECASE)
 _QUERY = re.compile(
-    r"\b(?:re-?writ\w*|rephras\w*|reformulat\w*|optimi[sz]\w*|improv\w*|enhanc\w*|generate|write|give)\b"
+    r"\b(?:re-?writ\w*|rephras\w*|reformulat\w*|optimi[sz]\w*|improv\w*|enhanc\w*|generate|write|give|provide|create|suggest)\b"
     r"[^\n]{0,80}\b(?:quer(?:y|ies)|for the web|web search|for (?:better )?(?:retrieval|search)|keywords)\b"
     r"|\bstep[- ]back\b|\bsearch terms\b|\bsub-?questions\b",
     re.IGNORECASE,
@@ -78,7 +78,7 @@ def judge_turn(
         return TurnVerdict(is_turn=True, reason="no_call_seen")
     replies = [answer] if answer.strip() else [text for call in calls for text in call.replies]
     prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
-    if is_helper_reply(replies):
+    if is_helper_reply(replies) or _is_form(calls):
         for pattern, reason in _KINDS:
             if pattern.search(prompt):
                 return TurnVerdict(is_turn=False, reason=reason)
@@ -87,6 +87,12 @@ def judge_turn(
     if _writes_queries(replies, prompt, queries):
         return TurnVerdict(is_turn=False, reason="query_writing")
     return TurnVerdict(is_turn=True, reason="answered")
+
+
+def _is_form(calls: Sequence[ModelCall]) -> bool:
+    """Whether all that models said is a form with a verdict, a route or queries: its label is no answer."""
+    said = [text for call in calls for text in call.replies]
+    return all(text.lstrip()[:1] in ("{", "`") for text in said) and is_helper_reply(said)
 
 
 _KINDS: tuple[tuple[re.Pattern[str], TurnReason], ...] = (

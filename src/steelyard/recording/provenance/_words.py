@@ -30,6 +30,7 @@ _WORD = re.compile(f"[{_SPACELESS}]|[^\\W_{_SPACELESS}]+")
 _AT_ONCE = 10_000
 """Characters whose words are found in one call."""
 _IS_SPACELESS = re.compile(f"[{_SPACELESS}]")
+_MOST_BETWEEN = 64
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 
 
@@ -40,11 +41,24 @@ def words(text: str) -> list[str]:
         text = _TAG.sub(" ", text)
     if text.isascii():
         return text.translate(_ASCII).split()
-    plain = _compatible(text).casefold()
-    if len(plain) <= _AT_ONCE:
-        return _WORD.findall(plain)
-    # The application's threads get their turn between two steps of a loop, not within a call.
-    return [found.group() for found in _WORD.finditer(plain)]
+    return _split(_compatible(text).casefold())
+
+
+def _split(text: str) -> list[str]:
+    """The words of a text beyond ASCII: what separates is replaced, one character at a time.
+
+    Texts in one language use few such characters, and replacing each is twice as fast as looking for words.
+    """
+    letters = set(text)
+    between = [one for one in letters if not one.isalnum() and one != " "]
+    if len(between) > _MOST_BETWEEN or _IS_SPACELESS.search("".join(letters)):
+        if len(text) <= _AT_ONCE:
+            return _WORD.findall(text)
+        # The application's threads get their turn between two steps of a loop, not within a call.
+        return [found.group() for found in _WORD.finditer(text)]
+    for one in between:
+        text = text.replace(one, " ")
+    return text.split()
 
 
 def unescaped(text: str) -> str:

@@ -30,6 +30,7 @@ from steelyard_langchain.building._extract import (
     answer_of,
     documents_in,
     ends_in_tool_call,
+    is_document,
     messages_in,
     pick,
     question_of,
@@ -118,7 +119,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     status = view.status
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
         status = "interrupted"
-    if not _is_turn(view, found, calls, answer, status, options):
+    if not _is_turn(view, found, calls, asked.question, answer, status, options):
         return None
     origin = _origin(view, found, calls, answer, asked.question)
     return _record(view, options, asked, answer, found, origin, status)
@@ -173,7 +174,13 @@ def _record(
 
 
 def _is_turn(
-    view: View, found: Found, calls: list[ModelCall], answer: str, status: Status, options: Options
+    view: View,
+    found: Found,
+    calls: list[ModelCall],
+    question: str,
+    answer: str,
+    status: Status,
+    options: Options,
 ) -> bool:
     if view.turn.given is not None:
         return True
@@ -185,12 +192,26 @@ def _is_turn(
         return False  # the searching half of a chain: HyDE, several queries
     if view.models:
         retrieved = bool(view.retrievals or view.tools)
+        if not retrieved and _is_step(view, question, answer):
+            return False
         return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
     # No model was seen. One may have been called past the framework; a formatter only repeats the documents.
     candidates = found.contexts or found.made
     if not answer or not candidates:
         return False
     return not all(context.text in answer for context in candidates)
+
+
+def _is_step(view: View, question: str, answer: str) -> bool:
+    """Whether a run that looked nothing up is a step of something else, by what it was given and returned.
+
+    A document instead of a question is being indexed: summarised, or described by questions that it answers.
+    """
+    if not question and is_document(view.inputs):
+        return True
+    outputs = view.outputs
+    listed = isinstance(outputs, list) and bool(outputs) and all(isinstance(one, str) for one in outputs)
+    return listed and not answer
 
 
 def _asked(view: View, options: Options, replies: set[str]) -> Asked:

@@ -116,7 +116,7 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
 
     every = traced([*found.contexts, *found.made, *itertools.chain(*found.nearby), *found.doubtful])
     if every.contexts_source != "in_prompt":
-        return traced(found.contexts or found.made) if every.contexts else _cut_out(every, calls)
+        return traced(found.contexts or found.made) if every.contexts else _cut_out(every, calls, question)
     # What a step made and the prompt does not hold was not retrieved: a copy, a draft, a part.
     shown = {one.text for one in every.contexts}
     used = (group for group in found.nearby if not shown.isdisjoint(one.text for one in group))
@@ -129,11 +129,17 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
     )
 
 
-def _cut_out(origin: Provenance, calls: Sequence[ModelCall]) -> Provenance:
+def _cut_out(origin: Provenance, calls: Sequence[ModelCall], question: str) -> Provenance:
     """What the answer's own prompt tells, where nothing else has any passage."""
     prompts = dict.fromkeys(text for at in origin.calls.made for text in calls[at].prompts)
     blocks = (passages_of(context_block(prompt)) for prompt in prompts)
-    passages = [one for found in blocks for one in found if len(one.text.split()) >= _LEAST_WORDS]
+    asked = question.strip()
+    passages = [
+        one
+        for found in blocks
+        for one in found
+        if len((one.text.replace(asked, " ") if asked else one.text).split()) >= _LEAST_WORDS
+    ]
     if not passages:
         return origin
     return replace(

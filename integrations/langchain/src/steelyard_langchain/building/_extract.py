@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from steelyard.record import Context, text_of, to_json_value
-from steelyard.recording.provenance import Asked, question_in, user_question
+from steelyard.recording.provenance import Asked, is_helper_reply, question_in, user_question
 from steelyard_langchain._options import Key
 
 ANSWER_KEYS = (
@@ -78,7 +78,10 @@ def question_of(
     if key is not None:
         candidates: list[Any] = [text_in(pick(inputs, key)) or text_in(pick(outputs, key))]
     else:
-        shown = None if isinstance(outputs, str) else outputs
+        # Texts alone, one or a list of them, are what a model said: an answer, or queries.
+        shown = (
+            outputs if state_of(outputs) is not None or any(map(is_message, messages_in(outputs))) else None
+        )
         candidates = [_asked_in(inputs, replies), _asked_in(shown, replies)]
     if not any(map(question_in, candidates)):
         return Asked(question="")
@@ -123,7 +126,7 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection
     messages = messages_in(outputs)
     if messages:
         return _replied(messages, replies)
-    return _only_text(state, inputs) if state is not None else text_in(outputs)
+    return _only_text(state, inputs, replies) if state is not None else text_in(outputs)
 
 
 def _said(value: Any) -> str:
@@ -163,11 +166,13 @@ def _in_form(message: Any) -> str:
     return next((text_of(text) for text in texts if isinstance(text, str) and text.strip()), "")
 
 
-def _only_text(state: Mapping[str, Any], inputs: Any) -> str:
-    """The one text in a mapping that was not there before."""
+def _only_text(state: Mapping[str, Any], inputs: Any, replies: Collection[str]) -> str:
+    """The one text in a mapping that was not there before, or the one of them that a model said."""
     given = state_of(inputs) or {}
     known = {value for value in (inputs, *given.values()) if isinstance(value, str)}
     texts = [value for value in state.values() if isinstance(value, str) and value not in known]
+    if len(texts) > 1:
+        texts = [text for text in texts if text.strip() in replies and not is_helper_reply([text])]
     return text_of(texts[0]) if len(texts) == 1 else ""
 
 

@@ -12,6 +12,7 @@ from steelyard.recording.provenance import (
     find_passages,
     judge_turn,
     question_in_prompt,
+    speeches,
     user_question,
 )
 from steelyard_langchain._turn import Earlier, Model, Tool
@@ -81,7 +82,8 @@ def told_by_messages(view: View) -> Earlier | None:
 def asked_in_call(view: View, origin: Provenance) -> Asked:
     """What the user asked: their last message, the question that a filled-in prompt names, or the query."""
     messages = messages_in(view.inputs)
-    said = message_text(messages[last_human(messages)]) if messages else ""
+    spoken = message_text(messages[last_human(messages)]) if messages else ""
+    said = "\n".join(speeches(spoken))
     texts = [context.text for context in origin.contexts]
     if not any(sighting.found for sighting in find_passages(texts, [said])):
         return user_question([{"role": "user", "content": said}], in_conversation=False)
