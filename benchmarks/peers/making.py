@@ -157,8 +157,12 @@ def _fill(schema: dict[str, Any], root: dict[str, Any], text: str, number: int, 
             if name.endswith("sentences"):
                 return [_sentence(passage, number, name) for passage in text.split("\n\n")]
             return [_fill(item, root, text, number * 7 + i, name) for i in range(2)]
-        case "boolean" | "integer" | "number" as kind:
-            return {"boolean": True, "integer": 1, "number": 1.0}[kind]
+        case (
+            "integer"
+        ):  # the best mark, where whole marks are given: Ragas leaves out passages of the lowest ones
+            return 5 if name.endswith("score") else 1
+        case "boolean" | "number" as kind:
+            return {"boolean": True, "number": 1.0}[kind]
         case _:
             return _sentence(text, number, name)
 
