@@ -81,6 +81,13 @@ class Stub(BaseHTTPRequestHandler):
         """Silence."""
 
 
+class Server(ThreadingHTTPServer):
+    """Takes as many connections at once as Ragas opens."""
+
+    request_queue_size = 512
+    daemon_threads = True
+
+
 def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
     texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
     data = []
@@ -245,7 +252,7 @@ def main() -> None:
     if options.role:
         print(json.dumps({"cases": _GENERATORS[options.role](texts, options.port, options.cases)}))
         return
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Stub)
+    server = Server(("127.0.0.1", 0), Stub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for name in [options.only] if options.only else _GENERATORS:
         _COUNT.update(dict.fromkeys(_COUNT, 0))
