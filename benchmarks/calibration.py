@@ -14,7 +14,7 @@ import argparse
 import asyncio
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from steelyard.calibration import (
     Fit,
     Judged,
     Labelled,
+    chances_by,
     corrected,
     fit,
     judged_scores,
@@ -33,10 +34,11 @@ from steelyard.engine import aevaluate
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Faithfulness
 from steelyard.record import Context, Record
-from steelyard.stats import FlipAlarm, corrected_mean
+from steelyard.stats import ChangeAlarm, corrected_mean
 
 _DRAWS = 100
 _RUNS = 400
+_CANARY_RUNS = 1000
 
 
 def judged_rows(path: Path) -> list[Labelled]:
@@ -106,55 +108,107 @@ def turns(
     return judged, good.tolist()
 
 
-def coverage() -> None:
+def coverage(runs: int) -> None:
     """How often the interval holds the truth, and its width beside that of the labels alone."""
-    print("\njudge    picked   share good   coverage   width / labels alone (50 labels, 2,000 turns)")
+    print("\njudge    picked   share good   coverage   width / labels alone (50 labels, 2,000 turns)   bound")
     for binary in (True, False):
         for how in ("random", "next"):
             for share in (0.5, 0.7, 0.8, 0.9):
-                covered, ratio = covers(binary=binary, how=how, share=share)
+                covered, ratio = covers(binary=binary, how=how, share=share, runs=runs)
                 kind = "yes/no" if binary else "graded"
-                print(f"{kind}   {how:6}   {share:10}   {covered:8.3f}   {ratio:.3f}")
+                bound = least_width(share, binary=binary, how=how)
+                print(f"{kind}   {how:6}   {share:10}   {covered:8.3f}   {ratio:.3f}   {bound:.3f}")
 
 
-def covers(*, binary: bool, how: str, share: float) -> tuple[float, float]:
+def covers(*, binary: bool, how: str, share: float, runs: int = _RUNS) -> tuple[float, float]:
     """Coverage and mean ratio of widths over many runs."""
     drawn = np.random.default_rng(0)
     held, wide, alone = 0, 0.0, 0.0
-    for _ in range(_RUNS):
+    for _ in range(runs):
         judged, good = turns(2000, share, drawn, binary=binary)
         truth = dict(zip((one.record_id for one in judged), good, strict=True))
-        picked = judged[:50] if how == "random" else next_to_label(judged, limit=50)
-        pairs = [Labelled(one, truth[one.record_id]) for one in picked]
-        found = corrected(judged, pairs)
-        labels = [float(truth[one.record_id]) for one in judged[50:100]]
-        bare = corrected_mean([0.5] * 2000, [0.5] * 50, labels)
+        found = corrected(judged, chosen(judged, truth, how))
+        bare = corrected_mean([0.5] * 2000, [0.5] * 50, (drawn.random(50) < share).astype(float).tolist())
         assert found is not None
         held += found.low <= share <= found.high
         wide, alone = wide + found.margin, alone + bare.margin
-    return held / _RUNS, wide / alone
+    return held / runs, wide / alone
+
+
+def chosen(judged: Sequence[Judged], truth: Mapping[str, bool], how: str) -> list[Labelled]:
+    """50 labelled turns: any, or in sittings of 20 as `steelyard label` chooses them."""
+    if how == "random":
+        return [Labelled(one, truth[one.record_id]) for one in judged[:50]]
+    pairs: list[Labelled] = []
+    while (left := 50 - len(pairs)) > 0:
+        known = [pair.judged.record_id for pair in pairs]
+        more = next_to_label(judged, known, chance=chances_by(pairs), limit=min(left, 20))
+        pairs += [Labelled(one, truth[one.record_id]) for one in more]
+    return pairs
+
+
+def least_width(share: float, *, binary: bool, how: str) -> float:
+    """What no method can fall below for these judges, with as many judged turns as you like."""
+    if binary:
+        yes = 0.8 * share + 0.2 * (1 - share)
+        weights, chance = np.array([yes, 1 - yes]), np.array([0.8 * share / yes, 0.2 * share / (1 - yes)])
+    else:
+        grid = np.linspace(-8, 10, 20_001)
+        good, bad = (np.exp(-0.5 * (grid - middle) ** 2) for middle in (1.19, 0.0))
+        both = share * good + (1 - share) * bad
+        weights, chance = both / both.sum(), share * good / both
+    left = chance * (1 - chance)
+    spread = weights @ left if how == "random" else (weights @ np.sqrt(left)) ** 2
+    return float(np.sqrt(spread / (share * (1 - share))))
 
 
 def canaries() -> None:
-    """After how many canaries a change is found, and how often an unchanged judge raises the alarm."""
-    print("\nflipped   found within 100   median   false alarms within 1,000")
-    for flipped in (0.05, 0.1, 0.2, 0.5):
-        places = [found_after(flipped, seed) for seed in range(2000)]
-        within = np.mean([0 < place <= 100 for place in places])
-        print(f"{flipped:7}   {within:16.3f}   {np.median([place or 1000 for place in places]):6.0f}")
-    for wrong in (0.0, 0.005, 0.01):
-        false = np.mean([found_after(wrong, seed, healthy=0) > 0 for seed in range(1000)])
-        print(f"{wrong:7} wrong all along {'':18} {false:.3f}")
+    """How often a change is found within 100 canaries, and how often an unchanged judge raises the alarm."""
+    print("\nwrong by chance   false alarms within 1,000   found within 100 (median)")
+    print("                                              1 probe in 10 changed   1 answer in 10 flipped")
+    for noise in (0.0, 0.005, 0.01, 0.02, 0.05):
+        false = np.mean([alarmed(noise, seed, most=1000) > 0 for seed in range(_CANARY_RUNS)])
+        cells = []
+        for persistent in (True, False):
+            places = [
+                alarmed(noise, seed, healthy=200, changed=0.1, persistent=persistent)
+                for seed in range(_CANARY_RUNS)
+            ]
+            within = np.mean([place > 0 for place in places])
+            cells.append(f"{within:.3f} ({np.median([place or 101 for place in places]):.0f})")
+        print(f"{noise:15}   {false:25.3f}   {cells[0]:>21}   {cells[1]:>22}")
 
 
-def found_after(flipped: float, seed: int, *, healthy: int = 200) -> int:
-    """After how many flipped canaries the alarm goes off, behind some that were right; 0 within 1,000."""
-    drawn, alarm = random.Random(seed), FlipAlarm()
-    for _ in range(healthy):
-        alarm.add(True)
-    for place in range(1, 1001):
-        if alarm.add(drawn.random() >= flipped):
-            return place
+def alarmed(
+    noise: float,
+    seed: int,
+    *,
+    healthy: int = 0,
+    changed: float = 0.0,
+    persistent: bool = True,
+    most: int = 100,
+) -> int:
+    """After how many canaries the alarm goes off, once the judge has changed; 0 for never, or before."""
+    drawn = random.Random(seed)
+    kept = [probe for probe in range(80) if drawn.random() >= noise]
+    repeated = wavered = 0
+    for _ in range(3):
+        again = [probe for probe in kept if drawn.random() >= noise]
+        repeated, wavered, kept = repeated + len(kept), wavered + len(kept) - len(again), again
+    alarm = ChangeAlarm(repeated=repeated, wavered=wavered)
+    other = set(drawn.sample(kept, round(changed * len(kept)))) if persistent else set[int]()
+    chance = changed if not persistent else 0.0
+
+    def is_right(probe: int, *, now: bool) -> bool:
+        flipped = now and (probe in other or drawn.random() < chance)
+        return (drawn.random() >= noise) ^ flipped
+
+    for place in range(healthy + most):
+        probe, now = drawn.choice(kept), place >= healthy
+        right = is_right(probe, now=now)
+        confirmed = not right and not is_right(probe, now=now) and not is_right(probe, now=now)
+        if alarm.add(right, confirmed=confirmed):
+            return place + 1 - healthy if now else 0
     return 0
 
 
@@ -209,13 +263,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path)
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--runs", type=int, default=_RUNS)
     given = parser.parse_args()
     if given.data:
         pairs = judged_rows(given.data / "grounding_dev.jsonl")
         calibration(pairs)
         if given.picture:
             picture(pairs, given.picture)
-    coverage()
+    coverage(given.runs)
     canaries()
 
 

@@ -14,6 +14,7 @@ _Array = npt.NDArray[np.float64]
 
 MARGINS = (0.10, 0.05, 0.03, 0.02, 0.01)
 RATES = (0.5, 0.8, 0.9, 0.95)
+_TURNS = (5, 10, 20, 50, 100, 200)
 
 
 def needed() -> None:
@@ -49,6 +50,7 @@ def _shapes(draw: np.random.Generator, count: int) -> dict[str, _Array]:
         "rare failures": (draw.random(count) < 0.97).astype(float),
         "claims": draw.binomial(4, draw.beta(5, 0.6, count), count) / 4,
         "smooth": draw.beta(8, 2, count),
+        "two kinds": np.clip(draw.normal(np.where(draw.random(count) < 1 / 7, 0.2, 0.9), 0.03), 0.001, 0.999),
     }
 
 
@@ -65,7 +67,7 @@ def _designs(draw: np.random.Generator, values: _Array) -> dict[str, tuple[_Arra
 def coverage(rounds: int = 2_000) -> None:
     """How often intervals hold the truth, on average over shapes and for the worst of them."""
     found: dict[tuple[int, str], list[float]] = {}
-    for turns in (5, 10, 20, 50, 100, 200):
+    for turns in _TURNS:
         draw = np.random.default_rng(turns)
         for values in _shapes(draw, 20 * turns * rounds // 3).values():
             for design, (inclusion, floor) in _designs(draw, values).items():
@@ -75,8 +77,17 @@ def coverage(rounds: int = 2_000) -> None:
                     for part in np.split(picked[: len(picked) // turns * turns], len(picked) // turns)
                 ]
                 found.setdefault((turns, design), []).append(float(np.mean(covered)))
-    for (turns, design), shares in found.items():
-        print(f"{turns:>4} {design:<24} {np.mean(shares):.1%} on average, {min(shares):.1%} at worst")
+    print(
+        "| turns | picked alike | worst | suspicious ones tenfold | worst | probabilities .01 to 1 | worst |"
+    )
+    print("|---:|" + "---:|" * 6)
+    for turns in _TURNS:
+        cells = [
+            f"{np.mean(shares):.1%} | {min(shares):.1%}"
+            for (count, _), shares in found.items()
+            if count == turns
+        ]
+        print(f"| {turns} | " + " | ".join(cells).replace("%", " %") + " |")
 
 
 def _covers(values: _Array, inclusion: _Array, floor: float | None, truth: float) -> bool:

@@ -20,7 +20,7 @@ from steelyard.online import Canaries, CanaryReading, Monitor, load_settings
 from steelyard.probing import load_probes
 from steelyard.questions import Answer, Question, Request, Supported, YesNo
 from steelyard.record import Context, Record
-from steelyard.stats import FallAlarm, FlipAlarm
+from steelyard.stats import ChangeAlarm, FallAlarm
 from steelyard.testing import MemorySink, ScriptedJudge
 
 KNOWN = {(probe.contexts, probe.claim): probe.expected for probe in load_probes().probes}
@@ -126,7 +126,7 @@ def test_probes_never_count_as_turns() -> None:
     assert monitor.flush(30) == 0
     found = wait_for(monitor, lambda one: one.state == "watching" and not one.waiting)
     stats = monitor.stats()
-    assert script.probes == found.usage.requests > 40
+    assert script.probes == found.usage.requests > 80
     assert stats.usage.requests == 20, "the account of turns knows nothing of probes"
     assert (stats.seen, stats.evaluated, stats.skipped) == (20, 20, {})
     assert len(sink.evaluations) == 20 and len(set(heard)) == 20
@@ -193,7 +193,7 @@ def test_another_judge_is_learned_anew(tmp_path: Path) -> None:
         script = Knowing()
         monitor = monitor_of(ScriptedJudge(script, name=name), canaries=options)
         assert learned(monitor).state == "watching"
-        assert script.probes == 40
+        assert script.probes == 80, "20 probes, four times each"
         monitor.close()
 
 
@@ -206,6 +206,20 @@ def test_a_judge_that_knows_nothing_has_no_canaries_and_that_is_said(
     assert "canaries say nothing about it" in caplog.text
     monitor.ask_canaries(10)
     assert not wait_for(monitor, lambda one: not one.waiting).asked
+    monitor.close()
+
+
+def test_a_slip_is_asked_again_and_a_judge_that_wavers_has_not_changed() -> None:
+    script = Knowing(seed=3)
+    monitor = monitor_of(ScriptedJudge(script))
+    learned(monitor)
+    asked = script.probes
+    script.flipped = 0.03
+    monitor.ask_canaries(60)
+    found = wait_for(monitor, lambda one: not one.waiting)
+    slips = found.asked - found.right
+    assert found.state == "watching" and slips > 0
+    assert script.probes - asked == 60 + 2 * slips == found.usage.requests - 160
     monitor.close()
 
 
@@ -286,18 +300,24 @@ def test_canaries_need_a_judge_of_the_monitor() -> None:
 def cause(judge_changed: bool, seed: int) -> str:
     """A fall, and what the canaries asked at that moment say of it."""
     drawn = random.Random(seed)
-    fall, flips = FallAlarm(target=0.85), FlipAlarm()
+    fall, flips = FallAlarm(target=0.85), ChangeAlarm(repeated=240, wavered=0)
+    flipped = 0.1 if judge_changed else 0.0
+    other = set(drawn.sample(range(80), round(80 * flipped)))
+
+    def ask() -> bool:
+        wrong = drawn.randrange(80) in other
+        return flips.add(not wrong, confirmed=wrong)
+
     for _ in range(drawn.randrange(200)):
         flips.add(True)
-    flipped = 0.1 if judge_changed else 0.0
     share = 0.9 * (1 - flipped) + 0.1 * flipped if judge_changed else 0.75
     for _ in range(20_000):
         if fall.add(float(drawn.random() < share)):
             break
         if drawn.random() < 0.02:
-            flips.add(drawn.random() >= flipped)
+            ask()
     assert fall.raised_at
-    changed = [flips.add(drawn.random() >= flipped) for _ in range(100)][-1]
+    changed = [ask() for _ in range(100)][-1]
     return "judge" if changed else "application"
 
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.stats import fit_logistic, smoothed_targets
+
 _Array = npt.NDArray[np.float64]
-_STEPS = 100
-_SMALL = 1e-9
 
 
 class CalibrationMap(Protocol):
@@ -54,8 +54,8 @@ class IdentityMap:
 class PlattMap:
     """1 / (1 + exp(-(slope value + offset))): two numbers, which few labels are enough for.
 
-    Platt, Probabilistic outputs for support vector machines, 1999, with his targets (n+ + 1) / (n+ + 2) and
-    1 / (n- + 2), which keep the curve finite where the two kinds of turn do not overlap.
+    Platt, Probabilistic outputs for support vector machines, 1999, with his targets
+    (`steelyard.stats.smoothed_targets`).
     """
 
     slope: float
@@ -87,21 +87,7 @@ class PlattMap:
     @classmethod
     def fit(cls, values: _Array, good: npt.NDArray[np.bool_]) -> Self:
         """The most likely curve, by Newton's method; a flat one where it would fall."""
-        many, few = int(good.sum()), int((~good).sum())
-        targets = np.where(good, (many + 1) / (many + 2), 1 / (few + 2))
-        design = np.column_stack([values, np.ones_like(values)])
-        found = np.array([0.0, math.log((many + 1) / (few + 1))])
-        for _ in range(_STEPS):
-            chance = 1 / (1 + np.exp(-np.clip(design @ found, -30, 30)))
-            slope = design.T @ (chance - targets)
-            curve = (design * (chance * (1 - chance))[:, None]).T @ design + _SMALL * np.eye(2)
-            step = np.linalg.solve(curve, slope)
-            found = found - step * min(1.0, 10 / max(float(np.abs(step).max()), _SMALL))
-            if float(np.abs(step).max()) < _SMALL:
-                break
-        if found[0] < 0:
-            return cls(0.0, math.log((many + 1) / (few + 1)))
-        return cls(float(found[0]), float(found[1]))
+        return cls(*fit_logistic(values, smoothed_targets(good)))
 
 
 @dataclass(frozen=True, slots=True)

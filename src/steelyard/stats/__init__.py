@@ -11,11 +11,13 @@ here turn such samples into figures with intervals; they need numpy alone and re
 """
 
 from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
+from steelyard.stats._corrected import corrected_mean
 from steelyard.stats._difference import Difference, difference_of, paired_difference, unpaired_difference
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
-from steelyard.stats._flips import FlipAlarm
+from steelyard.stats._flips import ChangeAlarm, FlipAlarm
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
-from steelyard.stats._labels import auroc, cohen_kappa, corrected_mean
+from steelyard.stats._labels import auroc, cohen_kappa
+from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import FEW, Estimate, Moments, pass_rate, turns_needed, weighted_mean
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
@@ -23,6 +25,7 @@ from steelyard.stats._summary import MetricSummary, Summarizer
 
 __all__ = [
     "FEW",
+    "ChangeAlarm",
     "ConfidenceSequence",
     "Decision",
     "Difference",
@@ -43,12 +46,14 @@ __all__ = [
     "difference_of",
     "ewma",
     "find_slices",
+    "fit_logistic",
     "fixed_calls",
     "inclusion_probabilities",
     "name_clusters",
     "paired_difference",
     "pass_rate",
     "repeats_order",
+    "smoothed_targets",
     "spread_sizes",
     "systematic_sample",
     "turns_needed",

@@ -1,4 +1,4 @@
-"""A judge held against people's labels: the mean corrected by them, and how far the two agree."""
+"""A judge held against people's labels: how far the two agree."""
 
 from __future__ import annotations
 
@@ -6,88 +6,9 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.stats._mean import Estimate
-from steelyard.stats._quantiles import normal_quantile, t_quantile
-
-_Array = npt.NDArray[np.float64]
-
-
-def corrected_mean(
-    judged: Sequence[float],
-    labelled: Sequence[float],
-    labels: Sequence[float],
-    *,
-    judged_inclusion: Sequence[float] | None = None,
-    labelled_inclusion: Sequence[float] | None = None,
-    level: float = 0.95,
-) -> Estimate:
-    """What people would find on average, from many judged turns and a few that people labelled too (PPI++).
-
-    mean(labels) + l (mean(judged) - mean(labelled)), with the l that makes the variance least (Angelopoulos,
-    Duchi & Zrnic, PPI++, 2023, section 6), kept in 0..1; all means are Hajek's. A judge that tells nothing
-    gives l = 0 and the labels alone. The interval counts one more good and one more bad label than there are,
-    as Agresti & Coull (American Statistician 52, 1998) do for a share: without them 50 labels of which five
-    say bad cover .89 in place of .95.
-
-    Args:
-        judged: The judge's values on turns without a label.
-        labelled: The judge's values on turns with one.
-        labels: What people found there, in the same order.
-        judged_inclusion: The probabilities with which the turns were picked; 1 where None.
-        labelled_inclusion: Those of the labelled turns, for being picked and labelled.
-        level: Nominal coverage.
-
-    Raises:
-        ValueError: If there are fewer than two labels or judged turns.
-    """
-    many, pairs, truth = (np.asarray(part, float) for part in (judged, labelled, labels))
-    if len(pairs) < 2 or len(many) < 2 or len(pairs) != len(truth):
-        raise ValueError("corrected_mean needs at least two judged turns and two labelled pairs")
-    weights, few = _weights(judged_inclusion, len(many)), _weights(labelled_inclusion, len(pairs))
-    size, few_size = 1 / float(np.sum(weights**2)), 1 / float(np.sum(few**2))
-    covariance = _covariance(truth, pairs, few)
-    variance = float(np.sum(weights * (many - weights @ many) ** 2))
-    trust = covariance / ((1 + few_size / size) * variance) if variance > 0 else 0.0
-    trust = min(max(trust, 0.0), 1.0)
-    mean = float(weights @ many)
-    value = min(max(float(few @ (truth - trust * (pairs - mean))), 0.0), 1.0)
-    centre, spread = _with_two_more(truth - trust * (pairs - mean), few)
-    spread += trust**2 * _mean_variance(many, weights)
-    half = t_quantile((1 + level) / 2, few_size + 1) * math.sqrt(spread)
-    return Estimate(
-        value=value,
-        low=min(max(centre - half, 0.0), value),
-        high=max(min(centre + half, 1.0), value),
-        n=len(pairs),
-        effective_n=few_size,
-        level=level,
-    )
-
-
-def _weights(inclusion: Sequence[float] | None, count: int) -> _Array:
-    weights: _Array = np.ones(count) if inclusion is None else 1 / np.asarray(inclusion, float)
-    return weights / float(weights.sum())
-
-
-def _covariance(one: _Array, other: _Array, weights: _Array) -> float:
-    return float(np.sum(weights * (one - weights @ one) * (other - weights @ other)))
-
-
-def _with_two_more(values: _Array, weights: _Array) -> tuple[float, float]:
-    """A Hajek mean and its variance, with a label of 0 and one of 1 more, each of typical weight."""
-    size = 1 / float(np.sum(weights**2))
-    values = np.concatenate([values, (0.0, 1.0)])
-    weights = np.concatenate([weights * size, (1.0, 1.0)]) / (size + 2)
-    mean = float(weights @ values)
-    return mean, float(np.sum(weights**2 * (values - mean) ** 2))
-
-
-def _mean_variance(values: _Array, weights: _Array) -> float:
-    """Linearised variance of a Hajek mean, times n / (n - 1) with the effective n."""
-    square = float(np.sum(weights**2))
-    return float(np.sum(weights**2 * (values - weights @ values) ** 2)) / max(1 - square, 1e-9)
+from steelyard.stats._quantiles import normal_quantile
 
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95) -> Estimate:

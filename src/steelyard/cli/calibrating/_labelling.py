@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-from steelyard.calibration import Judged, judged_scores, next_to_label
-from steelyard.cli._words import amount, counted, printable, shorten
+from steelyard._internal.text import printable, shorten
+from steelyard.calibration import Judged, Material, chances_by, collect, next_to_label
+from steelyard.cli._words import amount, counted
 from steelyard.cli.calibrating._material import Sources
 from steelyard.errors import ConfigurationError
 from steelyard.report import Label, LabelValue, open_labels, open_results
@@ -44,21 +46,26 @@ def waiting(sources: Sources, *, of_claims: bool, limit: int) -> Waiting:
     Raises:
         ConfigurationError: If there are no judged turns.
     """
-    by_metric: dict[str, dict[str, Judged]] = {}
-    for evaluation in sources.evaluations():
-        for score, judged in judged_scores(evaluation):
-            by_metric.setdefault(score.metric, {})[judged.record_id] = judged
+    said = [
+        label
+        for label in open_labels(sources.db)
+        if (label.metric == sources.metric if of_claims else label.metric is None)
+    ]
+    by_metric: defaultdict[str, list[Material]] = defaultdict(list)
+    for material in collect(sources.evaluations(), said):
+        by_metric[material.key.metric].append(material)
     if not by_metric:
         what = f"scored by {sources.metric!r}" if sources.metric else "with a score"
         raise ConfigurationError(f"{sources.db!r} holds no turn {what}")
-    metric = max(by_metric, key=lambda name: (len(by_metric[name]), name == "faithfulness"))
-    known = {
-        label.record_id
-        for label in open_labels(sources.db)
-        if (label.metric == metric if of_claims else label.metric is None)
+    turns = {
+        name: {one.record_id: one for part in parts for one in part.judged}
+        for name, parts in by_metric.items()
     }
-    turns = next_to_label(by_metric[metric].values(), known, limit=limit)
-    return Waiting(metric=metric, turns=turns, labelled=len(known & by_metric[metric].keys()))
+    metric = max(turns, key=lambda name: (len(turns[name]), name == "faithfulness"))
+    known = {label.record_id for label in said} & turns[metric].keys()
+    chance = chances_by([pair for part in by_metric[metric] for pair in part.labelled])
+    found = next_to_label(turns[metric].values(), known, chance=chance, limit=limit)
+    return Waiting(metric=metric, turns=found, labelled=len(known))
 
 
 @dataclass(frozen=True, kw_only=True)

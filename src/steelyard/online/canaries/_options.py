@@ -21,8 +21,8 @@ CanaryState = Literal["learning", "watching", "changed", "unusable"]
 class Canaries:
     """Probes with a known answer, mixed in among the requests for turns.
 
-    First the judge is asked each probe twice (`learning`); those that it answers rightly both times are its
-    canaries from then on. A judge that later gets them wrong has changed, whatever the application does.
+    First the judge is asked each probe four times (`learning`); those that it answers rightly every time are
+    its canaries from then on. A judge that later gets them wrong has changed, whatever the application does.
     Probes never count as turns: they have an account of their own, and no sink sees them.
     """
 
@@ -33,7 +33,7 @@ class Canaries:
     and nothing is learned twice; None for as long as the process lives. Delete it to accept a judge as it
     is."""
     probes: int = 80
-    """How many are tried while learning, each twice: at least 20."""
+    """How many are tried while learning, each up to four times: at least 20."""
     alpha: float = 0.05
     """Probability of a false alarm within 1,000 probes."""
 
@@ -80,7 +80,7 @@ class CanaryReading:
     """`learning` which probes it answers reliably, `watching`, `changed`, or `unusable` where it answers too
     few of them reliably."""
     probes: int
-    """Canaries: probes that the judge answered rightly twice while learning."""
+    """Canaries: probes that the judge answered rightly every time while learning."""
     asked: int
     """Answers to canaries since then."""
     right: int
@@ -90,7 +90,7 @@ class CanaryReading:
     high: float
     """Its upper end."""
     tolerated: float
-    """Share of wrong answers that counts as no change; larger for a judge that wavers."""
+    """Share of wrong answers that is put down to chance; larger for a judge that wavers."""
     waiting: int
     """Canaries that are to be asked at once and have not been answered yet."""
     checked: int

@@ -15,7 +15,7 @@ from steelyard._internal.redact import error_words
 from steelyard.probing import Probe, ProbeSet
 from steelyard.questions import Judge
 
-_SCHEMA = 1
+_SCHEMA = 2
 _LARGEST = 1024 * 1024
 _log = logging.getLogger("steelyard.online")
 
@@ -31,9 +31,11 @@ class Reference:
     probe_set: str
     """Hash of the probe set."""
     probes: tuple[str, ...]
-    """Ids of the probes that it answered rightly both times."""
-    tolerated: float
-    """Share of wrong answers that counts as no change."""
+    """Ids of the probes that it answered rightly every time."""
+    repeated: int
+    """Answers to probes that it had answered rightly until then."""
+    wavered: int
+    """Of those, wrong ones: what chance does."""
 
     def is_of(self, judge: Judge, probes: ProbeSet) -> bool:
         """Whether it was learned of this judge, with these probes."""
@@ -63,8 +65,8 @@ class Reference:
             if data.pop("steelyard_canaries") != _SCHEMA:
                 raise ValueError("another schema")
             found = cls(**{**data, "probes": tuple(map(str, data["probes"]))})
-            if not 0 < found.tolerated <= 0.25:
-                raise ValueError("tolerated is out of range")
+            if not 0 <= found.wavered <= found.repeated:
+                raise ValueError("wavered is out of range")
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

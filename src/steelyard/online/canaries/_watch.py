@@ -18,11 +18,12 @@ from steelyard.online.config._options import MonitorOptions
 from steelyard.probing import Asked, Probe, ask, load_probes
 from steelyard.questions import Fuse, Judge
 from steelyard.scores import Usage
-from steelyard.stats import ConfidenceSequence, FlipAlarm
+from steelyard.stats import ChangeAlarm, ConfidenceSequence
 
 _log = logging.getLogger("steelyard.online")
-_TOLERATED = 0.005
-_MOST_TOLERATED = 0.25
+_ROUNDS = 4
+"""How often a probe is asked while learning: what chance does must be known to be told from a change."""
+_CONFIRMATIONS = 2
 _MOST_UNANSWERED = 0.2
 _PAUSE = 60.0
 _LEARNERS = 4
@@ -43,8 +44,7 @@ class CanaryWatch:
         self._waiting = 0
         self._state: CanaryState = "learning"
         self._probes: Sequence[Probe] = ()
-        self._reference: Reference | None = None
-        self._alarm = FlipAlarm(tolerated=_TOLERATED, alpha=options.alpha)
+        self._alarm = ChangeAlarm(repeated=0, wavered=0, alpha=options.alpha)
         self._sequence = ConfidenceSequence()
         self._asked = self._right = self._unanswered = self._checked = 0
         self._checking = self._was_called_for = False
@@ -62,7 +62,7 @@ class CanaryWatch:
             right=self._right,
             low=self._sequence.low,
             high=self._sequence.high,
-            tolerated=self._reference.tolerated if self._reference else _TOLERATED,
+            tolerated=self._alarm.tolerated,
             waiting=self._waiting,
             checked=self._checked,
             unanswered=self._unanswered,
@@ -152,35 +152,38 @@ class CanaryWatch:
             return
         by_id = {probe.id: probe for probe in known.probes}
         self._probes = [by_id[name] for name in reference.probes]
-        self._alarm = FlipAlarm(tolerated=reference.tolerated, alpha=self._options.alpha)
-        self._reference, self._state = reference, "watching"
+        self._alarm = ChangeAlarm(
+            repeated=reference.repeated, wavered=reference.wavered, alpha=self._options.alpha
+        )
+        self._state = "watching"
 
     async def _try_out(self, probes: Sequence[Probe], probe_set: str) -> Reference | None:
-        """Ask each probe, and those answered rightly once more."""
-        first = await self._put(probes)
-        right = [given.probe for given in first.given if given.right]
-        if sum(given.value is None for given in first.given) > _MOST_UNANSWERED * len(probes):
-            self._warn("silent", "the judge answers few canaries; they are tried again later")
-            return None
-        second = await self._put(right)
-        kept = [given.probe.id for given in second.given if given.right]
+        """Ask each probe, and those answered rightly again and again."""
+        kept: Sequence[Probe] = probes
+        repeated = wavered = 0
+        for number in range(_ROUNDS):
+            answered = [given for given in (await self._put(kept)).given if given.value is not None]
+            if len(kept) - len(answered) > _MOST_UNANSWERED * len(kept):
+                self._warn("silent", "the judge answers few canaries; they are tried again later")
+                return None
+            kept = [given.probe for given in answered if given.right]
+            repeated += len(answered) if number else 0
+            wavered += len(answered) - len(kept) if number else 0
         if len(kept) < LEAST:
             self._state = "unusable"
             self._warn(
                 "unusable",
-                "the judge %r answers only %d of %d probes rightly twice: canaries say nothing about it",
+                "the judge %r answers only %d of %d probes rightly every time: canaries say nothing about it",
                 *(self._judge.name, len(kept), len(probes)),
             )
             return None
-        wavered = sum(given.value is not None and not given.right for given in second.given)
-        # Of probes answered by the toss of a coin, half of those still there were caught this time.
-        tolerated = min(max(_TOLERATED, wavered / (2 * len(right))), _MOST_TOLERATED)
         return Reference(
             judge=self._judge.name,
             prompt_version=self._judge.prompt_version,
             probe_set=probe_set,
-            probes=tuple(kept),
-            tolerated=tolerated,
+            probes=tuple(probe.id for probe in kept),
+            repeated=repeated,
+            wavered=wavered,
         )
 
     async def _put(self, probes: Sequence[Probe]) -> Asked:
@@ -202,17 +205,23 @@ class CanaryWatch:
         (given,) = (await self._put([probe])).given
         if given.value is None:
             return
+        confirmed = not given.right and await self._is_wrong_again(probe)
         self._asked += 1
         self._checked += self._was_called_for
         self._right += given.right
         self._sequence.add(float(given.right))
-        if self._alarm.add(given.right) and self._changed_at is None:
+        if self._alarm.add(given.right, confirmed=confirmed) and self._changed_at is None:
             self._changed_at, self._state = time.time(), "changed"
             _log.warning(
                 "the judge %r has changed: %d of its last %d answers were wrong, to probes that it answered "
                 "rightly before; scores before and after are not comparable",
                 *(self._judge.name, self._asked - self._right, self._asked),
             )
+
+    async def _is_wrong_again(self, probe: Probe) -> bool:
+        """Whether a wrong answer is no slip: the judge gives it each time."""
+        again = (await self._put([probe] * _CONFIRMATIONS)).given
+        return all(given.value is not None and not given.right for given in again)
 
 
 def canaries_of(options: MonitorOptions) -> CanaryWatch | None:

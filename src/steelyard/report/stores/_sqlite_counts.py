@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from steelyard.report.queries import Missing, Scope, Totals
 from steelyard.report.stores._sqlite_hours import Hours, count_missing, count_scores, hours_of
-from steelyard.sinks.sqlite_sums import has_keys
+from steelyard.sinks.sqlite.sums import has_keys
 
 _LATEST: Final = 1_000
 _OF_TAG: Final = """FROM turn_keys k WHERE k.kind = 'tag' AND k.value = :tag

@@ -20,7 +20,7 @@ from steelyard.report._sums import Adder
 from steelyard.report.queries import Scope, Sums
 from steelyard.scores import Outcome
 from steelyard.sinks import connect_readonly
-from steelyard.sinks.sqlite_sums import (
+from steelyard.sinks.sqlite.sums import (
     BARS,
     SUM_COLUMNS,
     has_keys,

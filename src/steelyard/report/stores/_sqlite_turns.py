@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steelyard.report.turns import TurnFilter, TurnRow
-from steelyard.sinks.sqlite_sums import has_keys, has_sums, metrics_of
+from steelyard.sinks.sqlite.sums import has_keys, has_sums, metrics_of
 
 _STATUS = {
     "passed": "+s.passed = 1",
@@ -133,16 +133,7 @@ def _conditions(wanted: TurnFilter, *, keys: Mapping[str, int]) -> tuple[list[st
         )
         if given and text
     ]
-    escaped = wanted.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    return where, {
-        "metric": wanted.metric,
-        "judge": wanted.judge,
-        "tag": wanted.tag,
-        "version": wanted.version,
-        "route": wanted.route,
-        "text": f"%{escaped}%",
-        "trace": wanted.trace,
-    }
+    return where, wanted.parameters()
 
 
 _LOOKED_UP: Final = """EXISTS (SELECT 1 FROM turn_keys WHERE kind = '{kind}' AND value = :{kind}
