@@ -14,7 +14,7 @@ from alarms.alarm_parts import SHOWS_SOON, START, Ear, listening, scored
 from online.helpers import FAITHFUL, kind_judge, turn
 from steelyard.alarms import Alarm, AlarmSink, AlarmWatcher, Follower, smallest_inclusion
 from steelyard.cli._app import build
-from steelyard.cli.commands._serve import people_of_alarm
+from steelyard.cli.commands.results._serve import people_of_alarm
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor, Selection
 from steelyard.questions import Answer, Question, Request, YesNo
