@@ -81,6 +81,13 @@ class Stub(BaseHTTPRequestHandler):
         """Silence."""
 
 
+class Server(ThreadingHTTPServer):
+    """Takes as many connections at once as Ragas opens."""
+
+    request_queue_size = 512
+    daemon_threads = True
+
+
 def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
     texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
     data = []
@@ -157,8 +164,12 @@ def _fill(schema: dict[str, Any], root: dict[str, Any], text: str, number: int, 
             if name.endswith("sentences"):
                 return [_sentence(passage, number, name) for passage in text.split("\n\n")]
             return [_fill(item, root, text, number * 7 + i, name) for i in range(2)]
-        case "boolean" | "integer" | "number" as kind:
-            return {"boolean": True, "integer": 1, "number": 1.0}[kind]
+        case (
+            "integer"
+        ):  # the best mark, where whole marks are given: Ragas leaves out passages of the lowest ones
+            return 5 if name.endswith("score") else 1
+        case "boolean" | "number" as kind:
+            return {"boolean": True, "number": 1.0}[kind]
         case _:
             return _sentence(text, number, name)
 
@@ -241,7 +252,7 @@ def main() -> None:
     if options.role:
         print(json.dumps({"cases": _GENERATORS[options.role](texts, options.port, options.cases)}))
         return
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Stub)
+    server = Server(("127.0.0.1", 0), Stub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for name in [options.only] if options.only else _GENERATORS:
         _COUNT.update(dict.fromkeys(_COUNT, 0))

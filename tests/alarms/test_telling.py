@@ -14,10 +14,11 @@ from alarms.alarm_parts import SHOWS_SOON, START, Ear, listening, scored
 from online.helpers import FAITHFUL, kind_judge, turn
 from steelyard.alarms import Alarm, AlarmSink, AlarmWatcher, Follower, smallest_inclusion
 from steelyard.cli._app import build
+from steelyard.cli.commands.results._serve import people_of_alarm
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor, Selection
 from steelyard.questions import Answer, Question, Request, YesNo
-from steelyard.report import open_results
+from steelyard.report import Label, open_labels, open_results
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
 
@@ -239,3 +240,31 @@ def test_serving_alarms_without_any_says_how_to_write_one(
     asyncio.run(SQLiteSink("steelyard.db").write([scored(1, 1.0)]))
     with pytest.raises(ConfigurationError, match="docs/alarms.md"):
         CliRunner().invoke(build(), ["serve", "--alarms"], catch_exceptions=False)
+
+
+def test_what_people_say_of_the_metric_is_told_and_never_in_the_way(tmp_path: Path, ear: Ear) -> None:
+    said = iter(["people would call 0.41 (0.30 to 0.52) good"])
+    watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
+    watcher.people = lambda alarm: f"{alarm.metric}: {next(said)}"
+    watcher.take(FALL)
+    watcher.tell()
+    ((_, told),) = ear.heard
+    assert told["people"] == "faithfulness: people would call 0.41 (0.30 to 0.52) good"
+    assert "by people's labels: faithfulness: people would call 0.41" in told["text"]
+    # The iterator is at its end: to ask it raises, and the recovery is told all the same.
+    recovery = watcher.take([scored(number, 1.0) for number in range(100, 400)])
+    assert [(event.kind, event.people) for event in recovery] == [("recovered", "")]
+
+
+def test_serve_corrects_the_mean_by_the_labels_beside_the_results(tmp_path: Path) -> None:
+    db = str(tmp_path / "steelyard.db")
+    asyncio.run(SQLiteSink(db).write([scored(number, 0.9 if number % 3 else 0.2) for number in range(90)]))
+    alarm = Alarm(metric="faithfulness", below=0.8)
+    assert people_of_alarm(db, alarm) == ""
+    open_labels(db).put(
+        [
+            Label(record_id=f"r{n}", value="good" if n % 3 else "bad", who="Ann", labelled_at=START)
+            for n in range(30)
+        ]
+    )
+    assert people_of_alarm(db, alarm).startswith("people would call 0.6")

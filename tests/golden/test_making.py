@@ -132,6 +132,31 @@ def test_exactly_n_cases_of_every_kind_rest_on_sentences_of_the_documents() -> N
     assert made.requests_per_case is not None and made.requests_per_case <= 1.2
 
 
+class Gullible(Model):
+    """Finds an answer to every question, and has one idea for comparisons."""
+
+    def __call__(self, request: Received) -> object:
+        found = super().__call__(request)
+        assert isinstance(found, dict)
+        return {
+            name: {**one, "answerable": True} if "answerable" in one else one for name, one in found.items()
+        }
+
+    def case(self, name: str, passages: list[str], system: str) -> dict[str, Any]:
+        made = super().case(name, passages, system)
+        if made["question"].startswith("Compare"):
+            made["question"] = "Compare all of the rooms of the mill of Merrow."
+        return made
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kinds_that_nothing_can_be_made_of_are_replaced_one_for_one(seed: int) -> None:
+    made = make_with(Gullible(), n=20, seed=seed)
+    assert len(made.golden) == 20
+    found = Counter(case.kind for case in made.golden)
+    assert found["unanswerable"] == 0 and found["comparison"] == 1
+
+
 def test_the_same_seed_makes_the_same_set_and_another_makes_another() -> None:
     sets = [make_with(Model(), seed=seed).golden.version for seed in (1, 1, 2)]
     assert sets[0] == sets[1] != sets[2]

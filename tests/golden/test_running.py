@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from llama_index.core import MockEmbedding, Settings, VectorStoreIndex, get_response_synthesizer
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.chat_engine.types import ChatMode
+from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
 from llama_index.core.llms import ChatMessage, ChatResponse, LLMMetadata, MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
@@ -89,6 +90,10 @@ def lamp_index() -> VectorStoreIndex:
     return VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
 
 
+def lamp_chat() -> BaseChatEngine:
+    return lamp_index().as_chat_engine(chat_mode=ChatMode.CONTEXT, llm=Echo(max_tokens=None))
+
+
 FOLLOW_UP = Case(
     question="When?",
     history=(Message(role="user", text="Who lit it?"), Message(role="assistant", text="Ada.")),
@@ -97,7 +102,8 @@ FOLLOW_UP = Case(
 
 
 def test_a_chat_engine_starts_each_case_anew_and_is_told_what_was_said_before() -> None:
-    engine = lamp_index().as_chat_engine(chat_mode=ChatMode.CONTEXT, llm=Echo(max_tokens=None))
+    with ThreadPoolExecutor(1) as thread:  # its memory would leave an event loop open in this one
+        engine = thread.submit(lamp_chat).result()
     golden = GoldenSet(cases=(Case(question="What hums?"), FOLLOW_UP, Case(question="Is it late?")))
     first, second, third = run_golden(golden, engine, metrics=[]).cases
     assert [first.problem, second.problem, third.problem] == ["", "", ""]

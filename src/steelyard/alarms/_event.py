@@ -75,6 +75,8 @@ class AlarmEvent:
     """How the last one was made."""
     canaries: str = ""
     """What probes with a known answer say of the judge; empty where none are asked."""
+    people: str = ""
+    """What people's labels say of the metric; empty where nobody looks."""
     worst: tuple[WorstTurn, ...] = ()
     """The worst turns since, worst first."""
     link: str = ""
@@ -113,6 +115,7 @@ class AlarmEvent:
             else:
                 lines.append("the judge is the same as before")
             lines += [self.canaries] if self.canaries else []
+            lines += [f"by people's labels: {self.people}"] if self.people else []
         lines += [f"worst: {turn.value:.3f} {self.link_to(turn)}" for turn in self.worst]
         return [printable(line) for line in lines]
 

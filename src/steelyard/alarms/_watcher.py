@@ -82,6 +82,8 @@ class AlarmWatcher:
         self.smallest_inclusion = smallest_inclusion
         self.canaries: Callable[[], str] | None = None
         """What probes with a known answer say of the judge at this moment, in words, where any are asked."""
+        self.people: Callable[[Alarm], str] | None = None
+        """What people's labels say of an alarm's metric at this moment, in words, where they are at hand."""
         self._store = AlarmStore(file)
         self._clock = clock
         self._warn = WarnOnce(_log)
@@ -110,7 +112,7 @@ class AlarmWatcher:
             for alarm in self.alarms:
                 watch = self._watch(file, alarm)
                 told = [
-                    self._with_canaries(event)
+                    self._with_more(alarm, event)
                     for one in evaluations
                     if (event := watch.take(alarm, one)) is not None
                 ]
@@ -255,10 +257,18 @@ class AlarmWatcher:
                 self._warn(alarm.label, "what alarm %r knew cannot be read; it starts anew", alarm.label)
         return Watch.start(alarm, smallest=self.smallest_inclusion)
 
-    def _with_canaries(self, event: AlarmEvent) -> AlarmEvent:
-        if event.kind != "fell" or self.canaries is None:
+    def _with_more(self, alarm: Alarm, event: AlarmEvent) -> AlarmEvent:
+        """What others know of a fall: probes of the judge, people who labelled turns."""
+        if event.kind == "silent":
             return event
-        return replace(event, canaries=self.canaries())
+        if event.kind == "fell" and self.canaries is not None:
+            event = replace(event, canaries=self.canaries())
+        if self.people is not None:
+            try:
+                event = replace(event, people=self.people(alarm))
+            except Exception as error:  # noqa: BLE001 - a fall is told also where labels cannot be read
+                self._warn("people", "labels were not looked at: %s", error_words(error))
+        return event
 
     def _put(self, file: Transaction, alarm: Alarm, watch: Watch, events: Iterable[AlarmEvent]) -> None:
         now = self._clock()

@@ -251,7 +251,10 @@ class _Making:
         """Let other kinds take the places of those that nothing more can be made of."""
         there = Counter(one.job.kind for one in self.accepted)
         quotas = self.maker.quotas
-        lacking = sum(max(quotas[kind] - there[kind], 0) for kind in self.maker.exhausted)
+        to_come = sum(
+            max(quotas[kind] - there[kind], 0) for kind in quotas if kind not in self.maker.exhausted
+        )
+        lacking = max(self.wanted - len(self.accepted) - to_come, 0)
         if not (lacking and self.surplus):
             return
         spare, self.surplus = self.surplus[:lacking], self.surplus[lacking:]
@@ -267,7 +270,8 @@ class _Making:
         quotas = self.maker.quotas if quotas is None else quotas
         vectors = unit(await embedded([candidate.question for candidate in candidates]))
         for candidate, vector in zip(candidates, vectors, strict=True):
-            if there[candidate.job.kind] >= quotas[candidate.job.kind]:
+            full = len(self.accepted) >= self.wanted
+            if full or there[candidate.job.kind] >= quotas[candidate.job.kind]:
                 self.surplus.append(candidate)
                 continue
             same = [one.question for one in self.accepted if one.history == candidate.history]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,8 @@ from steelyard.errors import ConfigurationError, MissingDependency
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from steelyard.alarms import Alarm
 
 _TOKEN = "STEELYARD_VIEW_TOKEN"
 
@@ -95,12 +98,25 @@ def _following(db: str) -> Iterator[None]:
     watcher = AlarmWatcher(
         alarms_from(settings.alarm), file=settings.alarm_file, smallest_inclusion=smallest_inclusion(results)
     )
+    watcher.people = partial(people_of_alarm, db)
     follower = Follower(watcher, results)
     follower.start()
     try:
         yield
     finally:
         follower.close()
+
+
+def people_of_alarm(db: str, alarm: Alarm) -> str:
+    """What people's labels say of an alarm's metric, over the latest scores."""
+    from steelyard import report
+    from steelyard.report import build_figures, open_labels, open_results, people_of, people_words
+
+    scope = report.Scope(metric=alarm.metric, tag=alarm.where.get("tag"))
+    with closing(open_results(db)) as results:
+        metrics = build_figures(results, scope, brief=True).metrics
+        found = people_of(results, open_labels(db), scope, metrics)
+    return people_words(found[0]) if found else ""
 
 
 def _beside(pages: ASGIApp, endpoint: ASGIApp) -> ASGIApp:
