@@ -44,6 +44,15 @@ def test_a_day_of_suspicious_turns_alone_tells_little_of_the_others(tmp_path: Pa
     assert last.value == 0 and last.high > 0.8
 
 
+def test_a_group_of_suspicious_turns_alone_tells_little_of_its_others(tmp_path: Path) -> None:
+    """Under v2 only suspicious turns were picked, all of them; the others are picked one in a hundred."""
+    turns = [turn(n, 0.0, inclusion=1.0, version="v2") for n in range(10)]
+    turns += [turn(n, 1.0, inclusion=0.01, version="v1") for n in range(10, 20)]
+    found = report(results(tmp_path / "s.db", turns), by="version").figures.groups
+    (suspicious,) = [group for group in found if group.group == "v2"]
+    assert suspicious.estimate.high > 0.9
+
+
 def test_the_tag_and_the_questions_that_fell_are_named(tmp_path: Path) -> None:
     draw = random.Random(2)
     kinds = ["How do I reset the password of account {}?", "Where is parcel {} from the warehouse?"]
@@ -123,9 +132,9 @@ def test_answers_of_ten_megabytes_make_no_page_of_ten_megabytes(tmp_path: Path) 
     path = results(tmp_path / "s.db", [turn(n, 0.1, answer="It is Paris. " * 800_000) for n in range(2)])
     made = report(path)
     kept = made.figures.worst[0].turns[0].record
-    assert kept is not None and len(kept.answer) > 1_000_000
+    assert kept is not None and kept.answer and len(kept.answer) < 1_000_000, "a record has its limits"
     page = render_html(made.figures)
-    assert len(page) < 1_000_000 and "cut" in page
+    assert len(page) < 1_000_000 and "more characters" in page
 
 
 def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
