@@ -7,8 +7,9 @@ of them (default 2,000). They are written to Parquet; then the local judge score
 and `Backfill` scores them from Parquet into SQLite, in turns, three times each; the fastest of each counts.
 Both seconds and CPU seconds of the process are shown: other programs disturb the second less.
 
-With `--ray`, one and two actors judge instead: with the local judge, or with the server at URL and two turns
-in flight in each actor, where the time is that of waiting and cores matter little.
+With `--ray`, one and two actors judge instead: with the local judge and its defaults, or with the server
+at URL, one metric and two turns in flight in each actor, where the time is that of waiting and cores matter
+little.
 """
 
 from __future__ import annotations
@@ -109,11 +110,8 @@ def _ray(path: Path, count: int) -> None:
     ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
     server: dict[str, Any] = {}
     if sys.argv[-1] != "--ray":
-        server = {"judge": "openai:stub", "base_url": sys.argv[-1]}
-    one, two = (
-        backfilled(path, RayScorer(actors=actors, metrics=["faithfulness"], concurrency=2, **server))[0]
-        for actors in (1, 2)
-    )
+        server = {"judge": "openai:stub", "base_url": sys.argv[-1], "metrics": ["faithfulness"]}
+    one, two = (backfilled(path, RayScorer(actors=actors, concurrency=2, **server))[0] for actors in (1, 2))
     print(f"{count:,} turns in Ray: 1 actor {one:.1f} s, 2 actors {two:.1f} s: {one / two:.2f} x")
     ray.shutdown()
 

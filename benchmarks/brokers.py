@@ -4,7 +4,10 @@
     python benchmarks/brokers.py amqp://HOST              on a broker that runs; it is not killed then
 
 Each worker is a process with 25 turns in flight, and a judge that answers every request after 50 ms without
-using the processor, as a model elsewhere does. One line of JSON for each part.
+using the processor, as a model elsewhere does. Turns are scored with `Faithfulness` as it comes: one request
+for the claims, and then one for whether they are supported. `--claims sentences` leaves the first one out, so
+that a turn waits half as long and the processor is what bounds it sooner. `--part` runs some parts only. One
+line of JSON for each part.
 """
 
 from __future__ import annotations
@@ -21,20 +24,25 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from steelyard.metrics import Faithfulness
 from steelyard.online import Monitor, SpoolSettings
-from steelyard.questions import Answer, Question, Reply, Request, YesNo
+from steelyard.questions import Answer, Claims, Question, Reply, Request, Texts, YesNo
 from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
 from steelyard.testing import ScriptedJudge
 
 IN_FLIGHT = 25
 JUDGE_SECONDS = 0.05
+PARTS = ("publishing", "scaling", "killing")
+ClaimsFrom = Literal["extracted", "sentences"]
 
 
 def yes(question: Question, request: Request) -> Answer:
     """What the judge always says."""
+    if isinstance(question, Claims):
+        return Texts(items=("Marie Curie found polonium.", "Polonium was found in 1898."))
     return YesNo(value=True, probability=0.9)
 
 
@@ -73,10 +81,10 @@ def turn(number: int) -> Record:
     )
 
 
-def work(url: str, path: Path) -> None:
+def work(url: str, path: Path, claims: ClaimsFrom) -> None:
     """A worker process, until SIGTERM."""
     monitor = Monitor(
-        metrics=[Faithfulness(claims="sentences")],
+        metrics=[Faithfulness(claims=claims)],
         judge=Elsewhere(yes),
         sinks=[Lines(path)],
         spool=SpoolSettings(path=url, lease_seconds=15.0),
@@ -91,7 +99,7 @@ def work(url: str, path: Path) -> None:
 def publish(url: str, count: int, *, per_second: float) -> dict[str, float]:
     """Submit turns at a pace; how long a call took, and how fast they arrived on the broker."""
     monitor = Monitor(
-        metrics=[Faithfulness(claims="sentences")],
+        metrics=[Faithfulness()],
         judge=Elsewhere(yes),
         sinks=[],
         spool=SpoolSettings(path=url, evaluate=False, lease_seconds=15.0),
@@ -130,8 +138,8 @@ def publish(url: str, count: int, *, per_second: float) -> dict[str, float]:
 class Workers:
     """Worker processes and what they have written."""
 
-    def __init__(self, url: str, folder: Path, count: int) -> None:
-        self._url, self._folder = url, folder
+    def __init__(self, url: str, folder: Path, count: int, claims: ClaimsFrom) -> None:
+        self._url, self._folder, self._claims = url, folder, claims
         folder.mkdir()
         self.running: list[subprocess.Popen[bytes]] = []
         for _ in range(count):
@@ -140,7 +148,7 @@ class Workers:
     def start(self) -> None:
         path = self._folder / f"{len(list(self._folder.iterdir()))}-{time.monotonic_ns()}"
         path.touch()
-        command = [sys.executable, __file__, self._url, "--worker", str(path)]
+        command = [sys.executable, __file__, self._url, "--worker", str(path), "--claims", self._claims]
         self.running.append(subprocess.Popen(command))
 
     def written(self) -> list[tuple[str, float]]:
@@ -166,13 +174,13 @@ def rate(written: list[tuple[str, float]]) -> float:
     return 0.8 * len(times) / max(1e-9, last - first)
 
 
-def scaling(url: str, folder: Path, turns: int) -> dict[str, float]:
+def scaling(url: str, folder: Path, turns: int, claims: ClaimsFrom) -> dict[str, float]:
     """One worker process, and then four."""
     found = {}
     for count in (1, 4):
         address = f"{url}?queue=scale-{count}"
         publish(address, turns, per_second=1e9)
-        workers = Workers(address, folder / f"scale-{count}", count)
+        workers = Workers(address, folder / f"scale-{count}", count, claims)
         workers.wait(turns)
         workers.stop()
         found[count] = rate(workers.written())
@@ -183,11 +191,11 @@ def scaling(url: str, folder: Path, turns: int) -> dict[str, float]:
     }
 
 
-def killing(url: str, folder: Path, turns: int, broker: Nats | None) -> dict[str, float]:
+def killing(url: str, folder: Path, turns: int, claims: ClaimsFrom, broker: Nats | None) -> dict[str, float]:
     """Kill a worker at 40 % and the broker at 60 %."""
     address = f"{url}?queue=killing"
     publish(address, turns, per_second=1e9)
-    workers = Workers(address, folder / "killing", 4)
+    workers = Workers(address, folder / "killing", 4, claims)
     workers.wait(int(0.4 * turns))
     workers.running[0].kill()
     if broker is not None:
@@ -231,19 +239,26 @@ def main() -> None:
     parser.add_argument("url", nargs="?")
     parser.add_argument("--worker", type=Path)
     parser.add_argument("--turns", type=int, default=4000)
+    parser.add_argument("--claims", choices=("extracted", "sentences"), default="extracted")
+    parser.add_argument("--part", choices=PARTS, action="append")
     options = parser.parse_args()
     if options.worker:
-        work(options.url, options.worker)
+        work(options.url, options.worker, options.claims)
         return
+    parts, turns, claims = options.part or PARTS, options.turns, options.claims
     with tempfile.TemporaryDirectory() as name:
-        broker = None if options.url else Nats(Path(name) / "nats", 42_271)
+        folder = Path(name)
+        broker = None if options.url else Nats(folder / "nats", 42_271)
         url = options.url or (broker.url if broker else "")
-        paced = publish(f"{url}?queue=paced", 3 * options.turns, per_second=2000)
-        print(json.dumps({"publishing at 2,000 a second": paced}), flush=True)
-        burst = publish(f"{url}?queue=burst", 2 * options.turns, per_second=1e9)
-        print(json.dumps({"publishing as fast as it goes": burst}), flush=True)
-        print(json.dumps({"scaling": scaling(url, Path(name), options.turns)}), flush=True)
-        print(json.dumps({"killing": killing(url, Path(name), options.turns, broker)}), flush=True)
+        if "publishing" in parts:
+            paced = publish(f"{url}?queue=paced", 3 * turns, per_second=2000)
+            print(json.dumps({"publishing at 2,000 a second": paced}), flush=True)
+            burst = publish(f"{url}?queue=burst", 2 * turns, per_second=1e9)
+            print(json.dumps({"publishing as fast as it goes": burst}), flush=True)
+        if "scaling" in parts:
+            print(json.dumps({"scaling": scaling(url, folder, turns, claims)}), flush=True)
+        if "killing" in parts:
+            print(json.dumps({"killing": killing(url, folder, turns, claims, broker)}), flush=True)
         if broker is not None:
             broker.kill()
 

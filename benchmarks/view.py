@@ -21,6 +21,7 @@ from pathlib import Path
 import httpx
 from results_file import write
 
+from steelyard.report import refresh_results
 from steelyard.view import app
 
 WRITTEN = 100_000
@@ -30,12 +31,16 @@ PAGES = (
     "/?since=24h",
     "/?metric=faithfulness",
     "/?tag=phone",
+    "/?tag=web&metric=context_recall",
+    "/?tag=nosuchtag",
     "/turns",
     "/turns?status=not_passed",
     "/turns?tag=phone&version=v2",
     "/turns?text=parcel",
     "/turns?text=nosuchword",
     "/turns?judge=nobody",
+    "/turns?version=v0",
+    "/turns?metric=nosuchmetric",
     "/turns?status=failed",
     "/turn?id={record}",
     "/trace/none",
@@ -128,7 +133,11 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=1_000)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    asyncio.run(measure(prepare(given.folder, given.evaluations), given.requests))
+    path = prepare(given.folder, given.evaluations)
+    start = time.perf_counter()
+    refresh_results(path)
+    print(f"brought up to date in {time.perf_counter() - start:.1f} s")
+    asyncio.run(measure(path, given.requests))
 
 
 if __name__ == "__main__":

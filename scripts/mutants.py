@@ -114,10 +114,20 @@ def run(mutant: Mutant, place: Path) -> Outcome:
         path.write_text(whole, encoding="utf-8")
     if not noticed:
         return "argued" if mutant.survives else "survived"
-    if problem := failure(mutant.tests, place):
+    if problem := unbroken(tuple(mutant.tests), place):
         print(problem, flush=True)
         return "unsound"
     return "killed"
+
+
+_UNBROKEN: dict[tuple[str, ...], str] = {}
+
+
+def unbroken(tests: tuple[str, ...], place: Path) -> str:
+    """What `failure` says of the code as it is, asked once for each set of tests."""
+    if tests not in _UNBROKEN:
+        _UNBROKEN[tests] = failure(list(tests), place)
+    return _UNBROKEN[tests]
 
 
 def failure(tests: list[str], place: Path) -> str:

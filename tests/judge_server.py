@@ -231,7 +231,7 @@ class JudgeServer:
             ("/embeddings", self._embeddings),
             ("/decisions", self._decisions),
         ):
-            if request.path.endswith(end):
+            if request.path.partition("?")[0].endswith(end):
                 reply = make(request, fault)
                 if fault.edit is not None:
                     fault.edit(reply)

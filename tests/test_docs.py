@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from apps.corpus import FAMILIES
+from steelyard.errors import Cause
 from steelyard.recording.provenance import NOTES
 
 ROOT = Path(__file__).parent.parent
@@ -54,3 +56,10 @@ def test_every_note_and_every_family_of_shapes_is_explained() -> None:
         assert f"| `{name}` | {meaning} |" in page
     for family in (family for families in FAMILIES.values() for family in families):
         assert f"`{family}`" in page
+
+
+def test_every_cause_of_a_failed_score_is_explained() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    lacks = {"missing_contexts", "missing_question", "missing_reference", "missing_reference_contexts"}
+    words = {word for cause in get_args(Cause) for word in (get_args(cause) or (cause,))}
+    assert [cause for cause in sorted(words - lacks) if f"`{cause}`" not in page] == []

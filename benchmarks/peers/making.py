@@ -2,8 +2,11 @@
 
     python benchmarks/peers/making.py --environments FOLDER [--cases 50] [--passages 200] [--only steelyard]
 
-FOLDER holds the virtual environments `ragas` and `deepeval`. The stub fills any JSON schema with sentences of
-the prompt and agrees with everything, so it measures cost, never quality.
+FOLDER holds the virtual environments `ragas` and `deepeval`. Ragas counts tokens with tiktoken, which fetches
+its tables from the network unless TIKTOKEN_CACHE_DIR names a folder that has them, such as
+litellm/litellm_core_utils/tokenizers of the package litellm; without it, four characters count as a token.
+The stub fills any JSON schema with sentences of the prompt and agrees with everything, so it measures cost,
+never quality.
 """
 
 from __future__ import annotations
@@ -197,9 +200,9 @@ def ragas(texts: list[str], port: int, cases: int) -> int:
     """Ragas: a knowledge graph of the passages, then its default query synthesizers."""
     from langchain_core.documents import Document
 
-    # Ragas counts tokens with tiktoken, which fetches its tables from the network: four characters a token.
-    tables: Any = import_module("tiktoken")
-    tables.get_encoding = tables.encoding_for_model = lambda _name: _FourCharacters()
+    if "TIKTOKEN_CACHE_DIR" not in os.environ:  # else four characters a token
+        tables: Any = import_module("tiktoken")
+        tables.get_encoding = tables.encoding_for_model = lambda _name: _FourCharacters()
     openai = import_module("langchain_openai")
     url = f"http://127.0.0.1:{port}/v1"
     generator = import_module("ragas.testset").TestsetGenerator.from_langchain(

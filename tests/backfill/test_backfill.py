@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from calibration.pairs import labelled
 from online.helpers import FAITHFUL, kind_judge, yes
 from steelyard import Monitor
 from steelyard.backfill import (
@@ -23,6 +24,7 @@ from steelyard.backfill import (
     TurnFilter,
     open_sources,
 )
+from steelyard.calibration import Calibration, Fit, Key, fit
 from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.online import Price
 from steelyard.questions import Question, Reply, Request, YesNo
@@ -107,6 +109,18 @@ def test_the_same_turns_in_parquet_csv_and_lines_are_judged_once(tmp_path: Path)
     assert first is not None
     assert [context.text for context in first.contexts] == rows(1)[0]["docs"]
     assert first.metadata == {"team": "shop"}
+
+
+def test_scores_carry_calibrated_values_as_a_monitor_gives_them(tmp_path: Path) -> None:
+    made = fit(labelled(150, shift=2.5))
+    assert isinstance(made, Fit)
+    given = Calibration.of({Key("faithfulness", "scripted", "test"): made})
+    sink = SQLiteSink(tmp_path / "s.db")
+    options = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], calibration=given).options
+    found = sources(parquet(tmp_path / "t.parquet", rows(2)))
+    asyncio.run(Backfill(found, options=options, results=tmp_path / "s.db").run())
+    stored = list(read_evaluations(tmp_path / "s.db"))
+    assert [evaluation["faithfulness"].calibration for evaluation in stored] == [given.version] * 2
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:

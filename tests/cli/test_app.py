@@ -19,7 +19,11 @@ def test_version(steelyard: Steelyard) -> None:
 def test_help_lists_the_commands(steelyard: Steelyard) -> None:
     outcome = steelyard("--help")
     assert outcome.status == 0
-    assert {"demo", "score", "report"} <= set(outcome.out.replace("│", " ").split())
+    headings = ("Score and test", "Record and score applications", "Look at results")
+    places = [outcome.out.index(heading) for heading in headings]
+    assert places == sorted(places)
+    below = [outcome.out[start:end].split() for start, end in zip(places, [*places[1:], None], strict=True)]
+    assert "demo" in below[0] and "worker" in below[1] and "report" in below[2]
 
 
 @pytest.mark.parametrize("name", ["demo", "score", "report"])

@@ -119,6 +119,8 @@ def test_fail_under(steelyard: Steelyard, turns: Path, bar: str, status: int, sa
         (["IN", "--out", "IN"], "is the input; name another file"),
         (["IN", "--judge", "openai"], "--judge openai needs a key"),
         (["IN", "--judge", "decisions"], "--judge decisions needs a key"),
+        (["IN", "--judge", "openai:a", "--model", "b"], "names a model already"),
+        (["IN", "--judge", "pair"], "--model FILE"),
         (["IN", "--model", "gpt-4o-mini"], "--model, --embedder, --base-url and --api-key-env need --judge"),
         (["IN", "--judge", "openai", "--api-key-env", "NO_SUCH"], "NO_SUCH: that variable is not set"),
         pytest.param(
@@ -212,6 +214,7 @@ def test_output_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["record_id"] == "ü"
 
 
+@pytest.mark.timeout(240)  # two processes that score 1,100 long records
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """Forty megabytes of records are scored without being held."""
     path = tmp_path / "many.jsonl"

@@ -125,9 +125,12 @@ def serving(folder: Path, *arguments: str, command: str = "collect", port: int =
     line = [sys.executable, "-c", "from steelyard.cli import main; main()", command, "--port", str(port)]
     with subprocess.Popen([*line, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
+        before = ""
         try:
             said = process.stderr.readline()
-            assert "at http://" in said, said + process.stderr.read()
+            while said and "at http://" not in said:  # warnings may come first
+                before, said = said, process.stderr.readline()
+            assert said, before
             found = re.search(r"http://127.0.0.1:(\d+)", said)
             assert found is not None
             until(lambda: _listens(int(found[1])))

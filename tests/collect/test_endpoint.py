@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
 
+import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -23,6 +25,10 @@ from collect.parts import (
     turn_spans,
     until,
 )
+from servers import NatsServer
+from steelyard.online import SpoolSettings
+from steelyard.online.queue._open import open_queue
+from steelyard.online.queue._turns import Leased
 
 SOON = ("--quiet", "0.2", "--ttl", "30")
 
@@ -71,6 +77,43 @@ def test_after_a_kill_nothing_is_missing_and_half_a_turn_meets_its_other_half(tm
         until(lambda: len(spooled(tmp_path / "steelyard.spool")) >= len(acknowledged))
     found = [name.partition("-")[0] for name in spooled(tmp_path / "steelyard.spool")]
     assert sorted(found) == sorted(acknowledged)
+
+
+@pytest.mark.timeout(180)
+def test_turns_wait_for_their_broker_and_a_kill_loses_none_and_puts_none_in_twice(tmp_path: Path) -> None:
+    questions = [f"Question {number} of many?" for number in range(20)]
+    server = NatsServer(tmp_path)
+    options = ("--no-judge", "--quiet", "0.05", "--spool", url := server.queue())
+    try:
+        with serving(tmp_path, *options) as endpoint:
+            for question in questions[:10]:
+                assert endpoint.post(protobuf(turn_spans(question=question))).status == 200
+            server.start()
+            until(lambda: endpoint.counts()["journal_bytes"] == 0, 90)
+            for question in questions[10:]:
+                assert endpoint.post(protobuf(turn_spans(question=question))).status == 200
+            os.kill(endpoint.process.pid, signal.SIGKILL)
+        with serving(tmp_path, *options) as endpoint:
+            until(lambda: endpoint.counts()["journal_bytes"] == 0)
+        assert sorted(asyncio.run(questions_on(url, len(questions)))) == sorted(questions)
+    finally:
+        server.stop()
+
+
+async def questions_on(url: str, least: int) -> list[str]:
+    """The questions of the turns on a broker, once there are so many."""
+    queue = open_queue(SpoolSettings(path=url))
+    await queue.open()
+    found: list[str] = []
+    async with asyncio.timeout(60):
+        while len(found) < least:
+            leased = await queue.lease(2 * least)
+            found += [one.turn.record.question for one in leased if isinstance(one, Leased)]
+    counts = queue.counts()
+    assert counts is not None
+    assert (counts.accepted, counts.pending) == (least, least)
+    await queue.close()
+    return found
 
 
 def test_what_is_left_of_unfinished_traces_is_said_at_the_end(tmp_path: Path) -> None:

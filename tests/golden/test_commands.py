@@ -82,6 +82,7 @@ def test_a_failing_run_says_which_claims_and_returns_1(steelyard: Steelyard, gol
         (("--app", "golden.apps:nothing"), "has no 'nothing'"),
         (("--app", "golden.apps:chain", "--judge", "oracle"), "no judge 'oracle'"),
         (("--app", "golden.apps:chain", "--judge", "openai:m"), "needs a key"),
+        (("--app", "golden.apps:chain", "--judge", "systemone:m"), "--base-url"),
         (("--app", "golden.apps:chain", "--threshold", "faithfulness"), "not of the form"),
         (("--app", "golden.apps:chain", "--junit", "no/such/folder.xml"), "does not exist"),
         (("--app", "golden.apps:chain", "--answer-field", "a"), "HTTP endpoint"),

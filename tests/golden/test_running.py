@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
-from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+from llama_index.core import MockEmbedding, Settings, VectorStoreIndex, get_response_synthesizer
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.llms import MockLLM
-from llama_index.core.schema import TextNode
+from llama_index.core.chat_engine.types import ChatMode
+from llama_index.core.llms import ChatMessage, ChatResponse, LLMMetadata, MockLLM
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 
 from golden import apps
 from judge_server import JudgeServer
@@ -19,7 +22,7 @@ from steelyard.errors import ConfigurationError, JudgeRejected
 from steelyard.golden import Case, GoldenSet, Message, Run, run_golden
 from steelyard.golden.running import app_from, read_reply
 from steelyard.judge import ChatJudge
-from steelyard.questions import Question, Request, YesNo
+from steelyard.questions import Predicate, Question, Request, YesNo
 from steelyard.record import Context, Record
 from steelyard.testing import ScriptedJudge
 
@@ -64,6 +67,74 @@ def test_a_query_engine_is_judged_by_the_contexts_that_its_retriever_returned() 
     assert not run.broken
     assert all(sorted(case.contexts) == ["Ada lit it.", "Bees hum."] for case in run)
     assert Settings is not None
+
+
+class Echo(MockLLM):
+    """Answers with what it was shown, so that an answer tells what the application was asked."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_chat_model=True)
+
+    def chat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:
+        told = " / ".join(str(message.content) for message in messages if message.role != "system")
+        return ChatResponse(message=ChatMessage(role="assistant", content=told))
+
+    async def achat(self, messages: Sequence[ChatMessage], **options: Any) -> ChatResponse:
+        return self.chat(messages, **options)
+
+
+def lamp_index() -> VectorStoreIndex:
+    nodes = [TextNode(text=text, id_=f"n{at}") for at, text in enumerate(("Ada lit it.", "Bees hum."))]
+    return VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
+
+
+FOLLOW_UP = Case(
+    question="When?",
+    history=(Message(role="user", text="Who lit it?"), Message(role="assistant", text="Ada.")),
+    kind="follow_up",
+)
+
+
+def test_a_chat_engine_starts_each_case_anew_and_is_told_what_was_said_before() -> None:
+    engine = lamp_index().as_chat_engine(chat_mode=ChatMode.CONTEXT, llm=Echo(max_tokens=None))
+    golden = GoldenSet(cases=(Case(question="What hums?"), FOLLOW_UP, Case(question="Is it late?")))
+    first, second, third = run_golden(golden, engine, metrics=[]).cases
+    assert [first.problem, second.problem, third.problem] == ["", "", ""]
+    assert first.answer == "What hums?" and third.answer == "Is it late?"
+    assert second.answer == "Who lit it? / Ada. / When?"
+    assert all(sorted(case.contexts) == ["Ada lit it.", "Bees hum."] for case in (first, second, third))
+
+
+class Retrieved(Event):
+    """The passages of a step."""
+
+    nodes: list[NodeWithScore]
+    query: str
+
+
+class Flow(Workflow):
+    """Retrieves in one step and answers in the next, as the workflows of the documentation do."""
+
+    @step
+    async def retrieve(self, event: StartEvent) -> Retrieved:
+        """Look passages up."""
+        found = await lamp_index().as_retriever(similarity_top_k=2).aretrieve(event.query)
+        return Retrieved(nodes=found, query=event.query)
+
+    @step
+    async def answer(self, event: Retrieved) -> StopEvent:
+        """Put the passages and the question to the model."""
+        synthesizer = get_response_synthesizer(llm=Echo(max_tokens=None))
+        return StopEvent(result=await synthesizer.asynthesize(event.query, nodes=event.nodes))
+
+
+def test_a_workflow_is_judged_by_the_contexts_that_its_retriever_returned() -> None:
+    run = ask(Flow(timeout=60), "Who lit it?", "What hums?")
+    assert not run.broken
+    for case in run:
+        assert sorted(case.contexts) == ["Ada lit it.", "Bees hum."]
+        assert "Ada lit it." in case.answer
 
 
 def test_a_function_says_what_it_retrieved() -> None:
@@ -169,6 +240,8 @@ def test_a_wavering_judge_is_asked_until_the_gate_is_decided() -> None:
     calls: list[str] = []
 
     def waver(question: Question, request: Request) -> YesNo:
+        if question.kind == "predicate":
+            return YesNo(value=False)
         calls.append(str(request.view.answer))
         return YesNo(value=len(calls) % 2 == 0)
 
@@ -182,6 +255,37 @@ def test_a_wavering_judge_is_asked_until_the_gate_is_decided() -> None:
     assert sum(len(case.metrics["declined"].values) for case in run) == gate.calls
 
 
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("It was never gilded: its pan is of bronze.", True),
+        ("I do not know.", True),
+        ("It was gilded in 1811.", False),
+    ],
+)
+def test_a_false_premise_may_be_corrected_or_the_question_declined(answer: str, right: bool) -> None:
+    def judge(question: Question, request: Request) -> YesNo:
+        if isinstance(question, Predicate):
+            assert request.view.reference == "It was not gilded."
+            return YesNo(value="never" in (request.view.answer or ""))
+        return YesNo(value="not know" in (request.view.answer or ""))
+
+    case = Case(question="Who gilded it?", reference="It was not gilded.", kind="false_premise")
+    scripted = ScriptedJudge(judge)
+    run = run_golden(
+        GoldenSet(cases=(case,)), lambda question: answer, judge=scripted, gates=["declined=0.9"]
+    )
+    assert run.passed is right
+    assert len(scripted.requests) == run.gates[0].calls
+
+
+@pytest.mark.parametrize(("answer", "right"), [("I do not know.", 1.0), ("It was never gilded.", 0.0)])
+def test_the_local_judge_knows_only_whether_an_answer_declines(answer: str, right: float) -> None:
+    case = Case(question="Who gilded it?", kind="false_premise")
+    (found,) = run_golden(GoldenSet(cases=(case,)), lambda question: answer, metrics=["declined"]).cases
+    assert found.metrics["declined"].value == right
+
+
 def test_a_repeat_is_not_answered_from_the_judges_cache() -> None:
     from steelyard.judge.middleware import Cache
 
@@ -189,6 +293,8 @@ def test_a_repeat_is_not_answered_from_the_judges_cache() -> None:
 
     def waver(question: Question, request: Request) -> YesNo:
         nonlocal count
+        if question.kind == "predicate":
+            return YesNo(value=False)
         count += 1
         return YesNo(value=count % 4 != 0)
 

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import printable, shorten, visible
 
 
 def test_terminal_sequences_are_taken_apart() -> None:
@@ -33,3 +33,19 @@ def test_nothing_that_acts_is_left(text: str) -> None:
     assert not {unicodedata.bidirectional(letter) for letter in shown} & {
         *("RLO", "LRO", "RLE", "LRE", "PDF", "RLI", "LRI", "FSI", "PDI"),
     }
+
+
+@given(st.text(st.characters(codec=None, categories=["Cc", "Cf", "Cs", "Zl", "Zp", "L"])))
+def test_what_is_made_visible_keeps_every_position(text: str) -> None:
+    shown = visible(text)
+    assert len(shown) == len(text)
+    assert all(new in (old, " ", "\N{REPLACEMENT CHARACTER}") for old, new in zip(text, shown, strict=True))
+    assert not {unicodedata.category(letter) for letter in shown.replace("\n", "").replace("\t", "")} & {
+        *("Cc", "Zl", "Zp", "Cs"),
+    }
+
+
+def test_a_shortened_text_is_one_harmless_line_of_that_width() -> None:
+    assert shorten("one\n\x1b[2Jtwo", 40) == "one �[2Jtwo"
+    assert shorten("one two three", 8) == "one two…"
+    assert len(shorten("x" * 10_000, 50)) == 50

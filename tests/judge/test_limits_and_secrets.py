@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -123,6 +124,20 @@ def test_keys_and_passwords_reach_no_message(kind: type[ChatJudge | DecisionsJud
         assert KEY not in shown
     assert "127.0.0.1" in repr(judge)
     assert KEY not in repr(OpenAIEmbedder(base_url=address, api_key=KEY))
+
+
+@pytest.mark.parametrize("kind", [ChatJudge, DecisionsJudge])
+def test_the_query_of_an_address_is_sent_and_never_logged(
+    kind: type[ChatJudge | DecisionsJudge], caplog: pytest.LogCaptureFixture
+) -> None:
+    with JudgeServer() as server, caplog.at_level(logging.DEBUG):
+        address = server.url.replace("://", f"://user:{KEY}-word@")
+        ask(kind("m", base_url=f"{address}?api_key={KEY}&version=2%202", retries=0))
+        paths = [received.path for received in server.received]
+    assert paths
+    assert all(path.endswith(f"?api_key={KEY}&version=2%202") for path in paths)
+    assert "HTTP Request" in caplog.text  # of the HTTP library: it does log addresses
+    assert KEY not in caplog.text
 
 
 def test_a_wrong_address_is_refused_without_its_password() -> None:

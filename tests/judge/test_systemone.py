@@ -24,6 +24,7 @@ from steelyard.questions import (
     Rating,
     Reply,
     Request,
+    Same,
     Supported,
     Texts,
     Unanswered,
@@ -141,6 +142,15 @@ def test_questions_go_out_typed_and_answers_come_back_by_name(server: Server) ->
     ]
     assert body["questions"]["q1"]["criteria"] == ["bad", "fair", "good"]
     assert body["questions"]["q2"]["criteria"] == {"warm": None, "cold": None}
+
+
+def test_a_list_that_a_claim_is_compared_with_is_shown(server: Server) -> None:
+    ask(
+        server.url, Same(claim="In Ulm.", among="reference", of="answer", listed=("Born in Ulm.", "In 1879."))
+    )
+    ((_, _, body),) = server.requests
+    assert "claims of the reference" in body["state"]
+    assert "Born in Ulm." in body["state"]
 
 
 def test_a_metric_takes_one_request(server: Server) -> None:

@@ -186,7 +186,7 @@ def test_12_a_producer_a_hundred_times_too_fast() -> None:
     monitor.submit(turn(answer="x" * 20_000))
     before = _resident()
     for number in range(30_000):
-        monitor.submit(turn(f"{number}", answer="Marie Curie found polonium. " * 400))
+        monitor.submit(turn(f"{number}", answer="Marie Curie found polonium, " * 400))
     assert _resident() - before < 60 * 2**20
     assert monitor.flush(30) == 0
     stats = monitor.stats()

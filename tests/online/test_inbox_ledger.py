@@ -13,6 +13,7 @@ from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._ledger import Counts, Ledger
 from steelyard.online.queue._turns import Queued
+from steelyard.record import Record
 
 
 def balanced(counts: Counts) -> bool:
@@ -30,7 +31,7 @@ def test_it_balances_at_every_moment_under_threads() -> None:
     def work(state: str) -> None:
         for number in range(2000):
             if number % 5 == 0:
-                ledger.put("sampled_out")
+                ledger.skip("sampled_out")
             ledger.put(item)
             ledger.settle(state, "why")  # type: ignore[arg-type]
 
@@ -121,3 +122,79 @@ def test_a_turn_that_comes_while_the_lock_is_held_wakes_the_worker_too() -> None
     assert inbox.sleep()
     inbox.put(item)
     assert woken == [1, 1]
+
+
+class Weighed:
+    """A draft that notes which threads have asked for its size."""
+
+    id, trace = "weighed", None
+
+    def __init__(self, size: int = 1) -> None:
+        self.bytes = size
+        self.threads: list[threading.Thread] = []
+
+    @property
+    def size(self) -> int:
+        self.threads.append(threading.current_thread())
+        return self.bytes
+
+    def build(self) -> Record:
+        return turn()
+
+
+def awake(*, max_bytes: int = 1000) -> Inbox:
+    """An inbox whose worker was woken and will look in again by itself."""
+    inbox = Inbox(max_items=100, max_bytes=max_bytes, wake=lambda: None, feedback=Feedback())
+    inbox.put(Queued(turn(), None, 1))
+    assert inbox.take(1)
+    return inbox
+
+
+def test_the_worker_weighs_turns_so_that_submitting_threads_need_not() -> None:
+    inbox, drafts = awake(), [Weighed() for _ in range(20)]
+    for draft in drafts:
+        inbox.put(Queued(draft, None))
+    assert not any(draft.threads for draft in drafts)
+    worker = threading.Thread(target=inbox.take, args=(5,))
+    worker.start()
+    worker.join()
+    assert all(draft.threads == [worker] for draft in drafts)
+
+
+def test_turns_that_nobody_looks_at_are_weighed_before_they_grow_many() -> None:
+    inbox = awake(max_bytes=50)
+    for _ in range(200):
+        inbox.put(Queued(Weighed(10), None))
+    items, kept = inbox.waiting
+    assert items == 5 and kept == 50
+    counts = inbox.counts()
+    assert (counts.pending, counts.skipped) == (6, {"queue_full": 195})
+
+
+def test_one_giant_does_not_close_the_queue_to_others() -> None:
+    inbox = awake()
+    for size in (10, 2000, 10):
+        inbox.put(Queued(Weighed(size), None))
+    assert inbox.counts().skipped == {"queue_full": 1}
+    assert inbox.waiting == (2, 20)
+    assert not inbox.full
+
+
+def test_a_full_queue_takes_turns_again_once_some_were_taken() -> None:
+    inbox = awake(max_bytes=100)
+    for _ in range(3):
+        inbox.put(Queued(Weighed(40), None))
+    inbox.counts()
+    assert inbox.full
+    assert len(inbox.take(1)) == 1
+    inbox.put(Queued(Weighed(40), None))
+    inbox.counts()
+    assert inbox.waiting == (2, 80) and not inbox.full
+
+
+def test_what_cannot_be_weighed_is_counted_and_told() -> None:
+    inbox, told = awake(), list[object]()
+    inbox.complain = lambda turn, error: told.extend((turn, type(error)))
+    inbox.put(Queued("no turn", None))  # type: ignore[arg-type]
+    assert inbox.counts().skipped == {"unreadable": 1}
+    assert told == ["no turn", AttributeError]

@@ -53,6 +53,21 @@ def test_turns_go_through_the_spool(tmp_path: Path) -> None:
     monitor.close()
 
 
+def test_a_flush_right_after_start_waits_for_what_an_earlier_process_left(tmp_path: Path) -> None:
+    settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
+    earlier = Monitor(metrics=[], sinks=[], spool=settings)
+    for number in range(20):
+        earlier.submit(turn(f"turn {number}"))
+    assert earlier.flush(20) == 0
+    earlier.close()
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
+    monitor.start()
+    assert monitor.flush(20) == 0
+    assert len(sink.evaluations) == 20
+    monitor.close()
+
+
 @pytest.mark.faults
 def test_duplicates_and_disorder_are_judged_once(tmp_path: Path) -> None:
     for options in ({}, {"spool": tmp_path / "s.db"}):

@@ -55,10 +55,11 @@ def result(leased: Leased) -> Evaluation:
     return Evaluation(record_id=leased.turn.record.id, scores=())
 
 
-async def lease(queue: TurnQueue) -> list[Leased | Undelivered]:
+async def lease(queue: TurnQueue, least: int = 1) -> list[Leased | Undelivered]:
+    found: list[Leased | Undelivered] = []
     async with asyncio.timeout(20):
-        while not (found := await queue.lease(8)):
-            pass
+        while len(found) < least:
+            found += await queue.lease(8)
     return found
 
 
@@ -124,13 +125,11 @@ def test_a_turn_of_a_process_that_died_comes_again_and_its_result_if_there_was_o
         await dying.open()
         await other.open()
         await dying.put([selected("judged"), selected("begun")])
-        judged, begun = await lease(dying)
+        judged, begun = await lease(dying, 2)
         assert isinstance(judged, Leased)
         assert await dying.finish(judged, result(judged)) is not None
         await dying.close()  # without `release`: as if it had been killed
-        found = await lease(other)
-        while len(found) < 2:
-            found += await lease(other)
+        found = await lease(other, 2)
         left = {type(one): one for one in found}
         again, back = left[Leased], left[Undelivered]
         assert isinstance(back, Undelivered)
@@ -141,6 +140,51 @@ def test_a_turn_of_a_process_that_died_comes_again_and_its_result_if_there_was_o
         counts = await counted(other, lambda counts: counts.evaluated == 1)
         assert (counts.accepted, counts.pending) == (2, 1)
         await other.close()
+
+    asyncio.run(test())
+
+
+def test_a_result_that_was_left_comes_with_the_record_of_its_turn_or_its_own(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        dying, other = queue_at(url, lease_seconds=0.5), queue_at(url)
+        await dying.open()
+        await other.open()
+        await dying.put([selected(name) for name in ("the same", "another", "none")])
+        made: dict[str, Evaluation] = {}
+        for one in await lease(dying, 3):
+            assert isinstance(one, Leased)
+            name, record = one.turn.record.id, one.turn.record
+            changed = {"the same": record, "another": record.replace(answer="masked"), "none": None}
+            made[name] = replace(result(one), record=changed[name])
+            assert await dying.finish(one, made[name]) is not None
+        await dying.close()
+        found = await lease(other, 3)
+        assert {
+            one.evaluation.record_id: one.evaluation for one in found if isinstance(one, Undelivered)
+        } == made
+        await other.close()
+
+    asyncio.run(test())
+
+
+def test_turns_that_came_ahead_of_time_are_renewed_and_given_back_at_the_end(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        busy, idle = queue_at(url, lease_seconds=3), queue_at(url)
+        await busy.open()
+        await idle.open()
+        names = {f"turn-{number}" for number in range(10)}
+        await busy.put([selected(name) for name in names])
+        held = await lease(busy, 8)  # and two more come, a quarter of eight
+        for _ in range(8):
+            await busy.renew(held)
+            assert await idle.lease(8) == []  # each waits half a second
+        await busy.release(held)
+        found = await lease(idle, 10)
+        assert {one.turn.record.id for one in found if isinstance(one, Leased)} == names
+        await busy.close()
+        await idle.close()
 
     asyncio.run(test())
 
@@ -235,7 +279,7 @@ def test_what_others_put_into_the_stream_or_take_out_of_it_is_counted(nats_serve
         await on_server(url, lambda streams: streams.publish(f"{name}.turns", b"x" * 100))
         await on_server(url, lambda streams: streams.publish(f"{name}.turns", b'{"record": 5}'))
         await queue.put([selected("a"), selected("b")])
-        assert [one.turn.record.id for one in await lease(queue) if isinstance(one, Leased)] == ["a", "b"]
+        assert [one.turn.record.id for one in await lease(queue, 2) if isinstance(one, Leased)] == ["a", "b"]
         counts = await counted(queue, lambda counts: counts.accepted == 4)
         assert (counts.dead, counts.pending) == ({"unreadable": 2}, 2)
         await on_server(url, lambda streams: streams.purge_stream(f"{name}-turns"))
@@ -251,7 +295,7 @@ def test_a_server_that_is_restarted_loses_no_turn(own_server: NatsServer) -> Non
         queue = queue_at(own_server.queue())
         await queue.open()
         await queue.put([selected("before"), selected("held")])
-        before, held = await lease(queue)
+        before, held = await lease(queue, 2)
         assert isinstance(before, Leased)
         assert isinstance(held, Leased)
         done = await queue.finish(before, result(before))

@@ -18,7 +18,7 @@ from steelyard.report import ResultsReader, Scope, open_results
 from steelyard.report.queries import Sums
 from steelyard.scores import Evaluation
 from steelyard.sinks import prune
-from steelyard.sinks.sqlite_sums import refresh_sums
+from steelyard.sinks.sqlite.sums import refresh_sums
 
 HOUR = 3600.0
 START = NOON // HOUR * HOUR

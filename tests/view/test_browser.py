@@ -137,3 +137,97 @@ def test_axe_has_no_serious_finding(
         view.evaluate(script.read_text())
         found = view.evaluate("axe.run()")["violations"]
         assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], url
+
+
+FOCUSED = """async () => {
+  const one = document.activeElement, style = getComputedStyle(one);
+  const shown = () => {
+    const box = one.getBoundingClientRect();
+    return box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight
+      && box.right > 0 && box.left < innerWidth;
+  };
+  // The browser scrolls to what has the focus with one of the next frames.
+  for (let frames = 0; frames < 300 && !shown(); frames++) await new Promise(requestAnimationFrame);
+  const all = [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")]
+    .filter((other) => other.checkVisibility() && !other.disabled);
+  return {
+    place: all.indexOf(one), count: all.length, name: one.id || one.textContent.trim().slice(0, 40),
+    outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0, shown: shown(),
+  };
+}"""
+
+
+def tabbed(view: Any, times: int, key: str = "Tab") -> list[dict[str, Any]]:
+    """What the focus is on after each of some presses of a key."""
+    found = []
+    for _ in range(times):
+        view.keyboard.press(key)
+        found.append(view.evaluate(FOCUSED))
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@in_a_browser
+def test_the_keyboard_alone_reaches_everything_in_order_and_shows_where_it_is(
+    address: str, browser: Any, scheme: str
+) -> None:
+    view, errors = opened(browser, 1280, scheme)
+    for page in ("/", "/turns?text=Question+1", "/turn?id=r3"):
+        view.goto(f"{address}{page}")
+        if page == "/":  # what comes after the page may bring links with it
+            view.wait_for_load_state("networkidle")
+        stops = tabbed(view, view.evaluate(FOCUSED)["count"])
+        assert [stop["place"] for stop in stops] == list(range(len(stops))), page
+        assert stops[0]["name"] == "Skip to the content"
+        assert [stop["name"] for stop in stops if not (stop["outlined"] and stop["shown"])] == [], page
+        back = tabbed(view, 3, "Shift+Tab")
+        assert [stop["place"] for stop in back] == [len(stops) - 2, len(stops) - 3, len(stops) - 4], page
+    assert errors == []
+
+
+@in_a_browser
+def test_a_turn_is_found_opened_and_labelled_by_keys_alone(address: str, db: Path, browser: Any) -> None:
+    view, errors = opened(browser, 1280, "light")
+    view.goto(f"{address}/turns")
+    view.keyboard.press("Tab")
+    view.keyboard.press("Enter")
+    assert view.evaluate("document.activeElement.id") == "main"
+    view.keyboard.press("j")
+    view.keyboard.press("j")
+    view.keyboard.press("k")
+    view.keyboard.press("Enter")
+    view.wait_for_url(re.compile("/turn[?]id=r500"))
+    view.keyboard.press("g")
+    assert view.evaluate("document.activeElement.id") == "who"
+    assert view.locator("#label-state").text_content() == "Give your name first."
+    view.keyboard.type("Ann")
+    view.keyboard.press("Tab")
+    view.keyboard.type("by keys")
+    view.keyboard.press("Tab")
+    view.keyboard.press("Enter")
+    view.locator(".label-turn .labels li").wait_for()
+    until(view, "claim")
+    view.keyboard.press("n")
+    view.locator("[data-index='0'] .labels li").wait_for()
+    until(view, "claim", times=4)
+    view.keyboard.press("s")
+    view.locator("[data-index='1'] .labels li").wait_for()
+    until(view, "claim", key="Shift+Tab")
+    view.keyboard.press("Space")
+    assert view.locator("mark.lit").count() == 2
+    stored = [(one.value, one.claim, one.who, one.note) for one in open_labels(str(db))]
+    assert stored == [
+        ("good", None, "Ann", "by keys"),
+        ("not_supported", 0, "Ann", ""),
+        ("supported", 1, "Ann", ""),
+    ]
+    assert errors == []
+
+
+def until(view: Any, name: str, *, times: int = 20, key: str = "Tab") -> None:
+    """Go on to the next element of a class."""
+    for _ in range(times):
+        view.keyboard.press(key)
+        if name in view.evaluate("document.activeElement.className").split():
+            return
+    raise AssertionError(f"no {name} within {times} steps")

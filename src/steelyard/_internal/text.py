@@ -26,3 +26,17 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     text = _BREAKS.sub("\n", text) if lines else " ".join(text.split())
     return text if text.isascii() and text.isprintable() else _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def visible(text: str) -> str:
+    """The text with a replacement character for each that acts as code where it is shown.
+
+    Positions stay as they are: a character is replaced by one. Line feeds and tabs are left.
+    """
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r", " "))
+
+
+def shorten(text: str, width: int) -> str:
+    """A printable text of at most so many characters, on one line."""
+    flat = printable(text[: 4 * width + 100])
+    return flat if len(flat) <= width else flat[: max(width - 1, 0)].rstrip() + "…"

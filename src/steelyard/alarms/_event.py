@@ -96,7 +96,7 @@ class AlarmEvent:
             "silent": f"no turn was scored for {self.metric}",
             "test": "this is a test; nothing has fallen",
         }[self.kind]
-        return _plain(f"{what} ({self.slice})" if self.slice else what)
+        return printable(f"{what} ({self.slice})" if self.slice else what)
 
     @property
     def lines(self) -> list[str]:
@@ -114,12 +114,12 @@ class AlarmEvent:
                 lines.append("the judge is the same as before")
             lines += [self.canaries] if self.canaries else []
         lines += [f"worst: {turn.value:.3f} {self.link_to(turn)}" for turn in self.worst]
-        return [_plain(line) for line in lines]
+        return [printable(line) for line in lines]
 
     @property
     def text(self) -> str:
         """All of it as text."""
-        return "\n".join([f"{self.title}: {_plain(self.alarm)}", *self.lines])
+        return "\n".join([f"{self.title}: {printable(self.alarm)}", *self.lines])
 
     def link_to(self, turn: WorstTurn) -> str:
         """Where a turn can be looked at; its id where nobody said."""
@@ -156,7 +156,7 @@ class AlarmEvent:
     def to_slack(self) -> Mapping[str, Any]:
         """The form of Slack's incoming webhooks."""
         mark = {"fell": ":red_circle:", "recovered": ":large_green_circle:"}.get(self.kind, ":white_circle:")
-        body = "\n".join([f"*{_escaped(self.title)}*", *map(_escaped, [_plain(self.alarm), *self.lines])])
+        body = "\n".join([f"*{_escaped(self.title)}*", *map(_escaped, [printable(self.alarm), *self.lines])])
         return {"text": _escaped(self.title), "blocks": [_section(f"{mark} {body}")]}
 
 
@@ -167,10 +167,6 @@ def _section(text: str) -> dict[str, Any]:
 def _escaped(text: str) -> str:
     """Slack's own escape of what would be a mention, a channel or a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _plain(text: str) -> str:
-    return printable(text)
 
 
 def _turns(count: int) -> str:

@@ -200,11 +200,13 @@ class Backfill:
         Raises:
             SteelyardError: If a sink does not take results. What was written is done.
         """
+        calibration = self._options.calibration
         batch: list[Evaluation] = []
         each = self._scorer.score(self._affordable())
         try:
             async with aclosing(each):
-                async for evaluation in each:
+                async for judged in each:
+                    evaluation = judged if calibration is None else calibration.apply(judged)
                     self._note(evaluation)
                     batch.append(evaluation)
                     advance(evaluation)

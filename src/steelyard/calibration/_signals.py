@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard.scores import BAD_WHEN_TRUE, Evaluation, Score
+from steelyard.scores import Evaluation, Score
 
 Signal = Literal["value", "worst_verdict"]
 """`value` is the score itself; `worst_verdict` the lowest probability among its verdicts that speaks for the
@@ -59,8 +59,7 @@ def judged_of(record_id: str, score: Score) -> Judged | None:
 def _worst(score: Score) -> float | None:
     found = []
     for verdict in score.verdicts:
-        if not isinstance(verdict.value, bool) or verdict.probability is None:
+        if verdict.good is None or verdict.probability_of_good is None:
             return None
-        bad = verdict.kind in BAD_WHEN_TRUE
-        found.append(1 - verdict.probability if bad else verdict.probability)
+        found.append(verdict.probability_of_good)
     return min(found, default=None)

@@ -1,6 +1,6 @@
 """`steelyard`: finds its commands, and turns errors that the user can mend into one line.
 
-A command is a file `commands/_<name>.py` with either a function `<name>` (one command) or a
+A command is a file `commands/<group>/_<name>.py` with either a function `<name>` (one command) or a
 `typer.Typer` called `app` (a group of them). Importing such a file must cost next to nothing: whatever is
 heavy is imported inside the function, so that `steelyard --help` stays fast however many commands there are.
 """
@@ -10,19 +10,24 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from io import TextIOWrapper
 
 import typer
 
-from steelyard.cli._words import printable
+from steelyard._internal.text import printable
 from steelyard.errors import SteelyardError
 
-_COMMANDS = (
-    *("demo", "score", "records", "report", "serve", "label", "labels", "calibrate"),
-    *("alarms", "dashboards", "golden", "test", "compare", "collect", "backfill"),
-    *("run", "doctor", "judge", "config", "worker", "prune"),
-)
+_COMMANDS = {
+    "scoring": ("demo", "score", "judge", "golden", "test", "compare"),
+    "recording": ("run", "collect", "worker", "backfill", "records", "doctor", "config"),
+    "results": ("report", "serve", "label", "labels", "calibrate", "alarms", "dashboards", "prune"),
+}
+"""The commands by the folder that holds them, in the order of the help page."""
+_HEADINGS = {
+    "scoring": "Score and test",
+    "recording": "Record and score applications",
+    "results": "Look at results",
+}
 _USAGE = 2
 _INTERRUPTED = 130
 
@@ -53,7 +58,7 @@ def build() -> typer.Typer:
     """The application with every command that is there."""
     app = typer.Typer(
         name="steelyard",
-        help="Weigh RAG answers: score them in a file, in a running application, or in the demo.",
+        help="Score RAG answers: in a file, in a running application, or in the demo.",
         epilog="Try `steelyard demo`; it needs no key and no network.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -61,16 +66,20 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for name in _COMMANDS:
-        path = f"steelyard.cli.commands._{name}"
-        if find_spec(path) is None:
-            continue
-        module = import_module(path)
-        if isinstance(group := getattr(module, "app", None), typer.Typer):
-            app.add_typer(group, name=name)
-        else:
-            app.command(name, context_settings=getattr(module, "SETTINGS", None))(getattr(module, name))
+    for group, names in _COMMANDS.items():
+        for name in names:
+            _add(app, group, name)
     return app
+
+
+def _add(app: typer.Typer, group: str, name: str) -> None:
+    module = import_module(f"steelyard.cli.commands.{group}._{name}")
+    heading = _HEADINGS[group]
+    if isinstance(commands := getattr(module, "app", None), typer.Typer):
+        app.add_typer(commands, name=name, rich_help_panel=heading)
+        return
+    settings = getattr(module, "SETTINGS", None)
+    app.command(name, context_settings=settings, rich_help_panel=heading)(getattr(module, name))
 
 
 def _show_version(wanted: bool) -> None:

@@ -22,6 +22,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from steelyard._internal.text import printable
 from steelyard.backfill import (
     Backfill,
     BackfillCounts,
@@ -34,7 +35,7 @@ from steelyard.backfill import (
     TurnFilter,
     open_sources,
 )
-from steelyard.cli._words import counted, printable
+from steelyard.cli._words import counted
 from steelyard.cli.scoring._dry_run import DryRunJudge
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._plan import price_of_all
@@ -138,7 +139,7 @@ def _judge(
 
         scorer = RayScorer(
             metrics=[metric.name for metric in options.metrics],
-            judge=choice.kind if choice.kind == "local" else f"{choice.kind}:{choice.chosen_model}",
+            judge=choice.name,
             base_url=choice.base_url,
             key_variable=choice.key_variable,
             fuse=options.fuse,
@@ -203,17 +204,14 @@ def _backfill(
 def _judge_choice(job: BackfillOptions) -> JudgeChoice:
     """The judge that was typed; the one that is configured where none was."""
     settings = load_settings().settings
-    named = job.judge or settings.judge
-    kind, _, model = named.partition(":")
-    choice = JudgeChoice(
-        kind=kind,
-        model=job.model or model or None,
-        base_url=job.base_url or (settings.base_url if kind != "local" else "") or None,
-        key_variable=job.key_variable or None,
+    kind, _, configured = (job.judge or settings.judge).partition(":")
+    return JudgeChoice.named(
+        job.judge or kind,
+        model=job.model or ("" if job.judge else configured),
+        base_url=job.base_url or ("" if kind in ("local", "pair") else settings.base_url),
+        key_variable=job.key_variable,
         concurrency=job.concurrency,
     )
-    choice.check()
-    return choice
 
 
 def _options(job: BackfillOptions, choice: JudgeChoice) -> MonitorOptions:
@@ -244,7 +242,7 @@ def _price(job: BackfillOptions, choice: JudgeChoice) -> Price | None:
     Raises:
         ConfigurationError: If there is a budget, and the price is not known.
     """
-    if job.budget is None or choice.kind == "local":
+    if job.budget is None or choice.is_here:
         return None
     return Price.named(choice.chosen_model, base_url=choice.base_url)
 
@@ -285,8 +283,8 @@ def _show_plan(
     console.print(f"{plan.tasks:,} to judge with {names}", markup=False, style="bold")
     if not plan.tasks:
         return
-    if choice.kind == "local":
-        console.print("The local judge asks nobody: no requests, no tokens, no price.")
+    if choice.is_here:
+        console.print("This judge asks nobody: no requests, no tokens, no price.")
         return
     usage, dollars, sources = _estimate(choice, options, plan.first)
     scale = plan.tasks / len(plan.first)
@@ -303,7 +301,7 @@ def _show_plan(
 def _estimate(
     choice: JudgeChoice, options: MonitorOptions, first: list[Task]
 ) -> tuple[Usage, float | None, list[str]]:
-    """What the first tasks would use up, judged on paper."""
+    """What the first tasks would use up, judged in a dry run."""
     judge = DryRunJudge(choice.remote)
     evaluate(
         [task.record for task in first],
@@ -322,7 +320,7 @@ def _is_agreed(job: BackfillOptions, choice: JudgeChoice, plan: _Plan) -> bool:
     Raises:
         ConfigurationError: If nobody can be asked.
     """
-    if choice.kind == "local" or job.yes:
+    if choice.is_here or job.yes:
         return True
     if not sys.stdin.isatty():
         raise ConfigurationError(

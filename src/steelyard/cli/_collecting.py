@@ -137,14 +137,15 @@ def _monitor(options: CollectOptions) -> Monitor:
     settings = load_settings().settings
     chosen = options.judge or settings.judge
     place = options.spool or str(settings.spool.get("path") or _SPOOL)
-    spool: str | SpoolSettings = place
-    if "://" not in place:
-        rest = {name: value for name, value in settings.spool.items() if name not in ("path", "evaluate")}
-        spool = SpoolSettings(path=place, evaluate=options.evaluate, **rest)
-    elif options.evaluate:
-        raise ConfigurationError(
-            f"with the broker {redacted_url(place)} turns are judged by `steelyard worker`: add --no-judge"
-        )
+    rest = {name: value for name, value in settings.spool.items() if name not in ("path", "evaluate")}
+    if "://" in place:
+        if options.evaluate:
+            raise ConfigurationError(
+                f"with the broker {redacted_url(place)} `steelyard worker` judges turns: add --no-judge"
+            )
+        # A file's settings are none of a broker's.
+        rest = rest if "://" in str(settings.spool.get("path") or "") else {}
+    spool = SpoolSettings(path=place, evaluate=options.evaluate, **rest)
     return Monitor(judge=LocalJudge(max_share=_SHARE) if chosen == "local" else options.judge, spool=spool)
 
 

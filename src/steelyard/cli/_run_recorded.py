@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from steelyard.cli.scoring._judges import choose_judge
+from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import metrics_named
 from steelyard.online import Monitor
@@ -20,13 +20,10 @@ class RunOptions:
     """What to run, and how to judge it."""
 
     program: str
+    judge: JudgeChoice
     arguments: tuple[str, ...] = ()
     module: bool = False
     metrics: tuple[str, ...] = ()
-    judge: str = "local"
-    model: str | None = None
-    base_url: str | None = None
-    key_variable: str | None = None
     sample_rate: float = 1.0
 
 
@@ -38,9 +35,7 @@ def run_recorded(options: RunOptions) -> None:
         SystemExit: The program's own.
     """
     _find(options)
-    judge = choose_judge(
-        options.judge, model=options.model, base_url=options.base_url, key_variable=options.key_variable
-    )
+    judge = options.judge.build()
     metrics = metrics_named(list(options.metrics), judge) if options.metrics else None
     monitor = Monitor(judge=judge, metrics=metrics, sample_rate=options.sample_rate)
     if not attach_recorders(monitor):

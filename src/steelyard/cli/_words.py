@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard.scores import BAD_WHEN_TRUE, Score, Verdict
+from steelyard.scores import Score, Verdict
 
 
 def worst_verdict(score: Score) -> Verdict | None:
@@ -12,7 +12,7 @@ def worst_verdict(score: Score) -> Verdict | None:
 
     Of yes/no verdicts it is the one the judge was surest of; of ratings and similarities the lowest.
     """
-    against = [verdict for verdict in score.verdicts if _is_against(verdict)]
+    against = [verdict for verdict in score.verdicts if verdict.good is False]
     if against:
         return min(against, key=_probability_of_good)
     numbers = [
@@ -21,25 +21,8 @@ def worst_verdict(score: Score) -> Verdict | None:
     return min(numbers, key=lambda verdict: float(verdict.value or 0), default=None)
 
 
-def _is_against(verdict: Verdict) -> bool:
-    return isinstance(verdict.value, bool) and verdict.value == (verdict.kind in BAD_WHEN_TRUE)
-
-
 def _probability_of_good(verdict: Verdict) -> float:
-    if verdict.probability is None:
-        return 0.5
-    return 1 - verdict.probability if verdict.kind in BAD_WHEN_TRUE else verdict.probability
-
-
-def printable(text: str) -> str:
-    """A text on one line that does nothing to a terminal: no control, no direction, nothing invisible."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
-def shorten(text: str, width: int) -> str:
-    """A printable text of at most so many characters."""
-    flat = printable(text)
-    return flat if len(flat) <= width else flat[: max(width - 1, 0)].rstrip() + "…"
+    return 0.5 if verdict.probability_of_good is None else verdict.probability_of_good
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

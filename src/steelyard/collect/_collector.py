@@ -23,15 +23,18 @@ from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.collect._journal import Journal, JournalFull
 from steelyard.collect._protocol import Export, SpanReader
-from steelyard.online import Monitor, SpoolSettings
+from steelyard.online import Monitor
 from steelyard.record import Record, TraceRef
 
 _log = logging.getLogger("steelyard.collect")
 _TICK: Final = 0.1
 _LOOK: Final = 0.01
 _PAUSE: Final = 1.0
+_TO_OPEN: Final = 3.0
+"""Seconds that a spool may take to open before this is worth a word."""
 _NEARLY_FULL: Final = 0.9
 _HANDED_AT_ONCE: Final = 500
+_LOOKED_EVERY: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +91,7 @@ class Collector:
         self._stopping = threading.Event()
         self._news = threading.Event()
         self._thread: threading.Thread | None = None
+        self._waiting_since: float | None = None
 
     # In the server's event loop.
 
@@ -195,9 +199,7 @@ class Collector:
 
     def _work(self) -> bool:
         """Read on, hand over what is complete, forget what is settled; whether there is more to read."""
-        if self._is_spool_full():
-            self._warn("spool", "the spool is nearly full; spans stay in the journal until there is room")
-            self._stopping.wait(_PAUSE)
+        if self._waits_for_spool():
             return False
         rows = self._journal.after(self._read) if self.reader.spans < self._max_held else []
         now = time.monotonic()
@@ -228,11 +230,21 @@ class Collector:
             self._counts["unreadable"] += 1
             self._warn("unreadable", "a piece of a trace cannot be read: %s", error_place(error))
 
-    def _is_spool_full(self) -> bool:
-        spool, counts = self._monitor.options.spool, self._monitor.stats().spool
-        if counts is None or not isinstance(spool, SpoolSettings):
+    def _waits_for_spool(self) -> bool:
+        """Whether the spool takes nothing now. What it does not take would be judged here, out of memory."""
+        spool = self._monitor.options.spool
+        counts = self._monitor.stats().spool
+        if spool is None or (counts is not None and counts.bytes <= _NEARLY_FULL * spool.max_bytes):
+            self._waiting_since = None
             return False
-        return counts.bytes > _NEARLY_FULL * spool.max_bytes
+        now = time.monotonic()
+        self._waiting_since = now if self._waiting_since is None else self._waiting_since
+        if counts is not None:
+            self._warn("spool", "the spool is nearly full; spans stay in the journal until there is room")
+        elif now - self._waiting_since > _TO_OPEN:
+            self._warn("no spool", "the spool cannot be used; spans stay in the journal until it works")
+        self._stopping.wait(_TICK if counts is None else _PAUSE)
+        return True
 
     def _decided(self, trace: TraceRef | None, reason: str) -> None:
         """A turn is not to be judged. One for which there was no room stays here, for the next start."""
@@ -247,9 +259,11 @@ class Collector:
         options = self._monitor.options
         while self._turns:
             batch = self._turns[: min(_HANDED_AT_ONCE, options.max_queue)]
-            for record in batch:
-                while self._monitor.stats().queued_bytes > options.max_queue_bytes // 2:
-                    time.sleep(_LOOK)
+            for number, record in enumerate(batch):
+                # Not before each of them: this costs as much as a good part of what a turn does.
+                if not number % _LOOKED_EVERY:
+                    while self._monitor.stats().queued_bytes > options.max_queue_bytes // 2:
+                        time.sleep(_LOOK)
                 self._monitor.submit(record)
             while self._monitor.stats().pending:
                 if self._stopping.wait(_LOOK):

@@ -19,7 +19,7 @@ import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 from steelyard._internal.redact import error_words, redacted, redacted_url
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _NO_KEY = "none"
+_IN_QUERY = "!$%&'()*+,-./:;=?@_~"
 _FOREIGN_HEADERS = ("OpenAI-Organization", "OpenAI-Project")
 
 
@@ -135,13 +136,13 @@ class Endpoint:
         )
         # The timeout is ours, over the whole request. A redirect would carry content to where nobody pointed
         # us.
-        # The HTTP library logs addresses with the password in them, so that it goes there by itself.
-        address, login = _without_login(self.base_url or os.environ.get("OPENAI_BASE_URL"))
+        # The HTTP library logs addresses with all that is in them: password and query go another way.
+        address, login, query = _taken_apart(self.base_url or os.environ.get("OPENAI_BASE_URL"))
         http = openai.DefaultAsyncHttpxClient(
             limits=limits,
             timeout=None,
             follow_redirects=False,
-            event_hooks={"response": [bound_reply]},
+            event_hooks={"request": [_with_query(query)] if query else [], "response": [bound_reply]},
             auth=login,
         )
         headers: dict[str, Any] = {"Accept-Encoding": "gzip, deflate"}
@@ -216,16 +217,32 @@ class Endpoint:
         return f"Endpoint({self.where!r})"
 
 
-def _without_login(address: str | None) -> tuple[str | None, tuple[str, str] | None]:
-    """An address without user and password, and those."""
+def _taken_apart(address: str | None) -> tuple[str | None, tuple[str, str] | None, str]:
+    """An address without user, password and query, then user and password, then the query."""
     try:
         parts = urlsplit(address or "")
     except ValueError:
-        return address, None
-    if not address or parts.username is None:
-        return address, None
-    plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    return plain, (unquote(parts.username), unquote(parts.password or ""))
+        return address, None, ""
+    if not address:
+        return address, None, ""
+    plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
+    known = parts.username is not None
+    login = (unquote(parts.username or ""), unquote(parts.password or "")) if known else None
+    return plain, login, parts.query
+
+
+def _with_query(query: str) -> Callable[[Any], Awaitable[None]]:
+    """A request hook that sends the query of an address, such as `?api-version=1`, along with each request.
+
+    It stands in the target on the wire and not in the request's URL, which is logged and recorded.
+    """
+
+    async def send_along(request: Any) -> None:
+        path: bytes = request.url.raw_path
+        target = path + (b"&" if b"?" in path else b"?") + quote(query, safe=_IN_QUERY).encode("ascii")
+        request.extensions = {**request.extensions, "target": target}
+
+    return send_along
 
 
 def _credentials(base_url: str | None) -> list[str]:

@@ -10,25 +10,25 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom
-from steelyard.metrics.answer_accuracy import AnswerAccuracy
-from steelyard.metrics.answer_correctness import AnswerCorrectness
-from steelyard.metrics.answer_relevancy import AnswerRelevancy
-from steelyard.metrics.answer_similarity import AnswerSimilarity
-from steelyard.metrics.aspect_critique import ASPECTS, AspectCritique
-from steelyard.metrics.context_entity_recall import ContextEntityRecall
-from steelyard.metrics.context_precision import ContextPrecision
-from steelyard.metrics.context_recall import ContextRecall
-from steelyard.metrics.context_relevance import ContextRelevance
-from steelyard.metrics.context_relevancy import ContextRelevancy
-from steelyard.metrics.context_utilization import ContextUtilization
-from steelyard.metrics.factual_correctness import FactualCorrectness
-from steelyard.metrics.faithfulness import Faithfulness
-from steelyard.metrics.hallucination import Hallucination
-from steelyard.metrics.noise_sensitivity import NoiseSensitivity
+from steelyard.metrics.answers.answer_accuracy import AnswerAccuracy
+from steelyard.metrics.answers.answer_correctness import AnswerCorrectness
+from steelyard.metrics.answers.answer_relevancy import AnswerRelevancy
+from steelyard.metrics.answers.answer_similarity import AnswerSimilarity
+from steelyard.metrics.answers.factual_correctness import FactualCorrectness
+from steelyard.metrics.answers.faithfulness import Faithfulness
+from steelyard.metrics.answers.hallucination import Hallucination
+from steelyard.metrics.answers.noise_sensitivity import NoiseSensitivity
+from steelyard.metrics.answers.response_groundedness import ResponseGroundedness
+from steelyard.metrics.contexts.context_entity_recall import ContextEntityRecall
+from steelyard.metrics.contexts.context_precision import ContextPrecision
+from steelyard.metrics.contexts.context_recall import ContextRecall
+from steelyard.metrics.contexts.context_relevance import ContextRelevance
+from steelyard.metrics.contexts.context_relevancy import ContextRelevancy
+from steelyard.metrics.contexts.context_utilization import ContextUtilization
+from steelyard.metrics.contexts.retrieval import RetrievalPrecision, RetrievalRecall
+from steelyard.metrics.custom.aspect_critique import ASPECTS, AspectCritique
+from steelyard.metrics.custom.rubric import RubricScore
 from steelyard.metrics.rag_score import RagScore
-from steelyard.metrics.response_groundedness import ResponseGroundedness
-from steelyard.metrics.retrieval import RetrievalPrecision, RetrievalRecall
-from steelyard.metrics.rubric import RubricScore
 from steelyard.questions import GeneratedQuestions, Judge
 
 ALL: tuple[type[Metric], ...] = (

@@ -11,8 +11,9 @@ from functools import partial
 
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
+from steelyard.engine import evaluate_one
+from steelyard.errors import TRANSIENT_CAUSES
 from steelyard.online._intake import Intake
-from steelyard.online._scoring import score, worth_waiting
 from steelyard.online.canaries._watch import canaries_of
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
@@ -21,8 +22,9 @@ from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._open import open_queue
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
-from steelyard.online.queue._turns import Leased, Undelivered
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.online.selection._budget import BudgetControl
+from steelyard.record import clean
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 
@@ -58,6 +60,7 @@ class Worker:
         self._settled: defaultdict[TurnQueue, asyncio.Queue[Undelivered]] = defaultdict(asyncio.Queue)
         self.canaries = canaries_of(options)
         self.spool = open_queue(options.spool) if options.spool else None
+        self._opening = False
         self.intake = Intake(
             options,
             inbox=inbox,
@@ -69,10 +72,15 @@ class Worker:
 
     @property
     def unfinished(self) -> int:
-        """What this process has still to do in the spool: turns to judge and results to deliver."""
-        judged_here = self._options.spool is not None and self._options.spool.evaluate
-        counts = self.spool.counts() if self.spool is not None and judged_here else None
-        return counts.pending + counts.undelivered if counts else 0
+        """What this process has still to do in the spool: turns to judge and results to deliver.
+
+        One while the spool is being opened, since nobody knows yet what is in it.
+        """
+        if self.spool is None or self._options.spool is None or not self._options.spool.evaluate:
+            return 0
+        opening = self._opening
+        counts = self.spool.counts()
+        return counts.pending + counts.undelivered if counts else int(opening)
 
     def start(self) -> None:
         """Start the threads for blocking work; called where the loop's own thread is started.
@@ -84,6 +92,7 @@ class Worker:
         self._delivery.start()
         if self.spool is not None:
             self.spool.start()
+            self._opening = True
 
     async def run(self) -> None:
         """Work until cancelled. It may be run again, and then goes on with what has not ended."""
@@ -91,8 +100,11 @@ class Worker:
             try:
                 async with asyncio.TaskGroup() as group:
                     if self.spool is not None:
-                        with contextlib.suppress(QueueFailed):
-                            await self.spool.open()
+                        try:
+                            with contextlib.suppress(QueueFailed):
+                                await self.spool.open()
+                        finally:
+                            self._opening = False
                         group.create_task(self._serve_again_and_again(self.spool))
                     group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())
@@ -204,17 +216,39 @@ class Worker:
         turn = leased.turn
         if (wait := await self._budget.ask(queue, leased)) and await queue.postpone(leased, wait):
             return None
-        evaluation = await score(
-            self._options, turn.record, sampling_position=turn.sampling_position, rate=turn.rate
-        )
+        evaluation = await self._score(turn)
         await self._budget.settle(queue, leased, evaluation.usage)
         if self.canaries is not None:
             self.canaries.turn_judged()
-        if worth_waiting(evaluation) and leased.postponed < _POSTPONED:
+        if _worth_waiting(evaluation) and leased.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
             if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):
                 return None
         return await self._finish(queue, leased, evaluation)
+
+    async def _score(self, turn: Selected) -> Evaluation:
+        """Score a turn with the metrics whose own rates pick it, each with its inclusion probability."""
+        options = self._options
+        names = [metric.name for metric in options.metrics]
+        inclusion = options.selection.metrics_for(turn.sampling_position, turn.rate, names)
+        metrics = [metric for metric in options.metrics if metric.name in inclusion]
+        # MonitorOptions has seen to it that a metric without a judge of its own finds one here.
+        judge = options.judge or next((metric.judge for metric in metrics if metric.judge), None)
+        if judge is None:
+            record = clean(turn.record)
+            return Evaluation(
+                record_id=record.id, scores=(), record=record, trace=record.trace, evaluated_at=time.time()
+            )
+        evaluation = await evaluate_one(
+            turn.record,
+            metrics,
+            judge=judge,
+            embedder=options.embedder,
+            fuse=options.fuse,
+            deadline=time.monotonic() + options.deadline,
+            inclusion=inclusion,
+        )
+        return evaluation if options.calibration is None else options.calibration.apply(evaluation)
 
     async def _finish(self, queue: TurnQueue, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         try:
@@ -251,6 +285,11 @@ async def _confirm(
             await queue.delivered(results)
             for result in results:
                 held.pop(result.seq, None)
+
+
+def _worth_waiting(evaluation: Evaluation) -> bool:
+    """Whether a Score failed for a reason that may pass, such as a judge that is down."""
+    return any(score.status == "failed" and score.cause in TRANSIENT_CAUSES for score in evaluation.scores)
 
 
 def _nothing() -> None:

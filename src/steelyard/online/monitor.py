@@ -12,13 +12,14 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 from steelyard._internal.lifecycle import on_fork
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.calibration import Calibration
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, SkipReason
 from steelyard.metrics import Metric
 from steelyard.online._masking import Mask
 from steelyard.online._run import Run
@@ -38,7 +39,7 @@ from steelyard.online.config._settings import load
 from steelyard.online.delivery._callbacks import Callback, Notifier
 from steelyard.online.delivery._decisions import DecisionCallback, Decisions
 from steelyard.online.queue._spool_settings import SpoolSettings
-from steelyard.online.queue._turns import Queued, size_of
+from steelyard.online.queue._turns import Queued
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
@@ -169,7 +170,8 @@ class Monitor:
         try:
             self._submit(turn)
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
-            self._complain(turn, error)
+            self._run.inbox.skip("unreadable")
+            _complain(self._warn, turn, error)
 
     def _submit(self, turn: Record | Draft) -> None:
         if is_unrecorded():
@@ -178,25 +180,20 @@ class Monitor:
         if run.pid != os.getpid():
             self.after_fork()
             run = self._run
-        position = None
+        inbox = run.inbox
+        position: float | None = None
+        reason: SkipReason | None = None
         if self._ceiling < 1:
             position = sampling_position(key_of(turn))
-            if position >= self._ceiling:
-                run.inbox.put("sampled_out")
-                self._decisions.tell(turn, "sampled_out")
-                return
-        if run.inbox.closed:
-            run.inbox.put("closed")
-            self._decisions.tell(turn, "closed")
+            reason = "sampled_out" if position >= self._ceiling else None
+        if reason is None and (inbox.closed or inbox.full):
+            # Refused unweighed: a full queue is when the application has least time.
+            reason = "closed" if inbox.closed else "queue_full"
+        if reason is None:
+            inbox.put(Queued(turn, position))
         else:
-            run.inbox.put(Queued(turn, position, size_of(turn)))
-
-    def _complain(self, turn: object, error: Exception) -> None:
-        self._run.inbox.put("unreadable")
-        kind = type(turn).__name__
-        self._warn(
-            "unreadable", "%r is not a turn: %s; it is skipped, as later ones are", kind, error_place(error)
-        )
+            inbox.skip(reason)
+            self._decisions.tell(turn, reason)
 
     def start(self) -> None:
         """Begin at once rather than with the first turn: on what an earlier process left in the spool."""
@@ -305,6 +302,7 @@ class Monitor:
     def _begin(self) -> None:
         self._run = Run(self.options, self._notifier)
         self._run.inbox.decided = self._decisions.tell
+        self._run.inbox.complain = partial(_complain, self._warn)
         weakref.finalize(self, self._run.dismiss).atexit = False
 
     def _introduce(self) -> None:
@@ -320,3 +318,8 @@ class Monitor:
     def _judges(self) -> list[Judge]:
         judges = [self.options.judge, *(metric.judge for metric in self.options.metrics)]
         return [judge for judge in judges if judge is not None]
+
+
+def _complain(warn: WarnOnce, turn: object, error: Exception) -> None:
+    kind = type(turn).__name__
+    warn("unreadable", "%r is not a turn: %s; it is skipped, as later ones are", kind, error_place(error))

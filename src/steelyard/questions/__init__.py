@@ -1,16 +1,10 @@
 """The questions room: what may be asked, what can be answered, and the batcher that fuses questions."""
 
 from steelyard.questions._answer import Answer, ChosenOption, Level, Texts, Unanswered, Vector, YesNo
-from steelyard.questions._batcher import (
-    MetricRun,
-    MetricView,
-    QuestionBatcher,
-    ScoreOf,
-    SupportsQuestions,
-    require,
-)
+from steelyard.questions._batcher import MetricView, QuestionBatcher
 from steelyard.questions._check import check
 from steelyard.questions._keys import keyed
+from steelyard.questions._metric_run import MetricRun, ScoreOf, SupportsQuestions, require
 from steelyard.questions._packing import Fuse, Group, pack
 from steelyard.questions._protocols import Capabilities, Embedder, Judge, Reply, Request, View
 from steelyard.questions._question import (

@@ -18,17 +18,18 @@ import math
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar, get_args
+from typing import TypeVar, get_args
 
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, JudgeError, Unanswerable
 from steelyard.questions._answer import Answer, Unanswered, Vector
 from steelyard.questions._check import check
-from steelyard.questions._fitting import fitted
+from steelyard.questions._fitting import fitted, present, size_of, split
 from steelyard.questions._keys import keyed
+from steelyard.questions._metric_run import MetricRun, ScoreOf, SupportsQuestions
 from steelyard.questions._packing import Fuse, Group, pack
 from steelyard.questions._protocols import Embedder, Judge, Request, View
 from steelyard.questions._question import Embed, Noncommittal, Part, Question
@@ -36,63 +37,7 @@ from steelyard.record import Record
 from steelyard.recording import unrecorded
 from steelyard.scores import Score, Usage, clean_usage
 
-MetricRun = Generator[Sequence[Question], Sequence[Answer], Score]
-"""What a metric is while it runs: it yields rounds of questions and returns its Score."""
-
-_Form = TypeVar("_Form")
-
-
-class SupportsQuestions(Protocol):
-    """What the batcher needs to know of a metric."""
-
-    @property
-    def name(self) -> str:
-        """The name its Score carries."""
-        ...
-
-    def ask(self, record: Record) -> MetricRun:
-        """Start asking about a record."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScoreOf(Question):
-    """The Score of another metric on the same record, for metrics that combine others.
-
-    The batcher runs that metric beside all the others, so its questions travel with theirs.
-    """
-
-    kind = "score_of"
-    form = Score
-    metric: SupportsQuestions
-    """The metric; its Score comes back without an id and without provenance."""
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return frozenset()
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return frozenset()
-
-
-def require(answers: Iterable[Answer], form: type[_Form]) -> list[_Form]:
-    """The answers as what they were asked to be.
-
-    Args:
-        answers: Answers to questions that all have the same form.
-        form: That form.
-
-    Raises:
-        Unanswerable: At the first one that is not there; the batcher turns it into the metric's Score.
-    """
-    checked: list[_Form] = []
-    for answer in answers:
-        if isinstance(answer, Unanswered):
-            raise Unanswerable(form.__name__, cause=answer.cause, detail=answer.detail)
-        assert isinstance(answer, form), f"{answer!r} is not a {form.__name__}"
-        checked.append(answer)
-    return checked
+_Result = TypeVar("_Result")
 
 
 @dataclass(slots=True)
@@ -288,35 +233,19 @@ class QuestionBatcher:
             questions,
             fuse=self.fuse,
             independent=able.independent,
-            weigh=lambda parts: _size(View.of(record, parts)),
-            present=_present(record),
+            weigh=lambda parts: size_of(View.of(record, parts)),
+            present=present(record),
         )
         for group in packed:
             shown = group.parts.union(*(question.shows for question in group.questions))
-            self._shown.update(dict.fromkeys(group.questions, shown & _present(record)))
-        return [piece for group in packed for piece in self._split(record, group)]
-
-    def _split(self, record: Record, group: Group) -> Iterable[Group]:
-        """Cut a group into pieces that the judge can take."""
-        able = self.judge.capabilities
-        room = able.max_characters - min(_size(View.of(record, group.parts)), _share(able.max_characters))
-        piece: list[Question] = []
-        used = 0
-        for question in group.questions:
-            size = len(repr(question))
-            if piece and (len(piece) >= able.max_questions or used + size > room):
-                yield Group(group.parts, tuple(piece))
-                piece, used = [], 0
-            piece.append(question)
-            used += size
-        if piece:
-            yield Group(group.parts, tuple(piece))
+            self._shown.update(dict.fromkeys(group.questions, shown & present(record)))
+        return [piece for group in packed for piece in split(group, View.of(record, group.parts), able)]
 
     async def _ask(self, record: Record, group: Group) -> dict[Question, Answer]:
         """Ask a group, and once more what did not come back well."""
         view = View.of(record, group.parts)
-        if (size := _size(view)) > (most := self.judge.capabilities.max_characters):
-            view, left_out = fitted(view, group.questions, characters=_share(most))
+        if (size := size_of(view)) > (most := self.judge.capabilities.max_characters):
+            view, left_out = fitted(view, group.questions, characters=most)
             if left_out is None:
                 detail = f"{size} characters of material, and the judge {self.judge.name!r} takes {most}"
                 return dict.fromkeys(group.questions, Unanswered(cause="too_large", detail=detail))
@@ -363,7 +292,7 @@ class QuestionBatcher:
         found = await self._call(send)
         return dict.fromkeys(questions, found) if isinstance(found, Unanswered) else found
 
-    async def _call(self, send: Callable[[], Awaitable[_Form]]) -> _Form | Unanswered:
+    async def _call(self, send: Callable[[], Awaitable[_Result]]) -> _Result | Unanswered:
         """Send one request, unseen by any recorder and within the deadline; what goes wrong has a name."""
         left = None if self.deadline is None else self.deadline - time.monotonic()
         late = Unanswered(cause="deadline", detail="the time for this record ran out")
@@ -416,21 +345,3 @@ _REASKED = frozenset({"missing_answer", "malformed_answer", "malformed_reply", "
 
 def _worth_asking_again(answer: Answer) -> bool:
     return isinstance(answer, Unanswered) and answer.cause in _REASKED
-
-
-def _size(view: View) -> int:
-    """Characters of material in a view."""
-    texts = [view.question, view.answer, view.reference]
-    passages = [*(view.contexts or ()), *(view.reference_contexts or ())]
-    return sum(len(text) for text in texts if text) + sum(len(passage.text) for passage in passages)
-
-
-def _present(record: Record) -> frozenset[Part]:
-    """The parts of a record that have something in them."""
-    parts: tuple[Part, ...] = get_args(Part)
-    return frozenset(part for part in parts if _size(View.of(record, frozenset({part}))))
-
-
-def _share(characters: int) -> int:
-    """What of a judge's room the material may take where it has to be cut; the rest is for the questions."""
-    return characters * 4 // 5

@@ -1,4 +1,4 @@
-"""Cutting contexts that a judge has no room for: what bears on the questions stays, and what is gone is said.
+"""What a judge has room for: questions cut into requests, and contexts cut down where they are too long.
 
 Contexts are cut into stretches of whole sentences, and stretches are kept in the order of how many telling
 words they share with the question, the answer and the statements that are asked about (each word weighed by
@@ -14,10 +14,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
-from steelyard.questions._protocols import View
-from steelyard.questions._question import Question
-from steelyard.record import Context
+from steelyard.questions._packing import Group
+from steelyard.questions._protocols import Capabilities, View
+from steelyard.questions._question import Part, Question
+from steelyard.record import Context, Record
 from steelyard.text import iter_sentences
 
 LEFT_OUT = "[... {count} characters left out ...]"
@@ -41,19 +43,59 @@ class _Piece:
     words: frozenset[str]
 
 
+def size_of(view: View) -> int:
+    """Characters of material in a view."""
+    texts = [view.question, view.answer, view.reference]
+    passages = [*(view.contexts or ()), *(view.reference_contexts or ())]
+    return sum(len(text) for text in texts if text) + sum(len(passage.text) for passage in passages)
+
+
+def present(record: Record) -> frozenset[Part]:
+    """The parts of a record that have something in them."""
+    parts: tuple[Part, ...] = get_args(Part)
+    return frozenset(part for part in parts if size_of(View.of(record, frozenset({part}))))
+
+
+def _share(characters: int) -> int:
+    """What of a judge's room the material may take where it has to be cut; the rest is for the questions."""
+    return characters * 4 // 5
+
+
+def split(group: Group, view: View, able: Capabilities) -> Iterable[Group]:
+    """Cut a group into pieces that a judge can take.
+
+    Args:
+        group: Questions that may share a request.
+        view: The material they share.
+        able: What the judge can do.
+    """
+    room = able.max_characters - min(size_of(view), _share(able.max_characters))
+    piece: list[Question] = []
+    used = 0
+    for question in group.questions:
+        size = len(repr(question))
+        if piece and (len(piece) >= able.max_questions or used + size > room):
+            yield Group(group.parts, tuple(piece))
+            piece, used = [], 0
+        piece.append(question)
+        used += size
+    if piece:
+        yield Group(group.parts, tuple(piece))
+
+
 def fitted(view: View, questions: Sequence[Question], *, characters: int) -> tuple[View, int | None]:
     """A view whose contexts were cut until it fits.
 
     Args:
         view: What is too large.
         questions: What is asked about it.
-        characters: How large it may be.
+        characters: Material and questions that the judge takes.
 
     Returns:
         The view, and how many characters were left out; None where even without contexts it is too large.
     """
     rest = sum(len(text) for text in (view.question, view.answer, view.reference) if text)
-    room = characters - rest
+    room = _share(characters) - rest
     passages = {
         (part, index): passage.text
         for part in ("contexts", "reference_contexts")

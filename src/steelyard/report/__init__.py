@@ -9,11 +9,10 @@ HTML file, in a terminal or in a notebook.
 
 from steelyard.report._build import build_figures
 from steelyard.report._funnel import rest_of
-from steelyard.report._people import people_of
+from steelyard.report._people import people_of, people_words
 from steelyard.report._reasons import reason_of
 from steelyard.report._report import Report, report
 from steelyard.report._slices import slices_of
-from steelyard.report._text import people_words
 from steelyard.report.html import render_html
 from steelyard.report.labels import Label, LabelStore, LabelValue
 from steelyard.report.queries import MonitorRun, ResultsReader, Scope

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from steelyard.report._text import one_line
+from steelyard._internal.text import shorten
 from steelyard.report.queries import Funnel, MonitorRun
 
 _PLAIN = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
@@ -70,7 +70,7 @@ def rest_of(funnel: Funnel) -> list[tuple[str, int]]:
 
 def words(reason: str) -> str:
     """A reason as it is read."""
-    return one_line(reason.replace("_", " "), 60)
+    return shorten(reason.replace("_", " "), 60)
 
 
 def _parsed(text: str) -> Mapping[str, Any] | None:

@@ -13,6 +13,7 @@ from steelyard.report.figures import MetricFigure, PeopleFigure
 from steelyard.report.labels import Label, LabelStore
 from steelyard.report.queries import ResultsReader, SampledScore, Scope
 from steelyard.scores import Evaluation
+from steelyard.stats import Estimate
 
 _SAMPLE = 10_000
 _LABELLED = 2_000
@@ -101,3 +102,28 @@ def _judged(score: SampledScore, metric: MetricFigure) -> Judged:
 
 def _has_tag(turn: Evaluation, tag: str) -> bool:
     return turn.record is not None and tag in turn.record.tags
+
+
+def people_words(found: PeopleFigure) -> str:
+    """What people's labels say of a metric, in a sentence."""
+    if found.corrected is None:
+        parts = [f"{found.labelled:,} labelled turns: from 10 on, the mean is corrected by them"]
+    else:
+        parts = [
+            f"people would call {_range(found.corrected)} good, where the judge's mean is "
+            f"{'-' if found.raw is None else f'{found.raw.value:.2f}'}"
+        ]
+        parts.append(f"from {found.labelled:,} labelled of {found.scored:,} scored turns")
+    if found.kappa is not None:
+        parts.append(f"kappa {_range(found.kappa)}")
+    if found.area is not None:
+        parts.append(f"AUROC {_range(found.area)}")
+    if found.people is not None:
+        parts.append(f"kappa among people {_range(found.people)}")
+    if found.contradictory:
+        parts.append(f"{found.contradictory:,} turns left out because people differ")
+    return "; ".join(parts)
+
+
+def _range(found: Estimate) -> str:
+    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.report.queries import Aggregates, Sums
-from steelyard.sinks.sqlite_sums import BARS
+from steelyard.sinks.sqlite.sums import BARS
 
 _Indices = npt.NDArray[np.intp]
 _Key = tuple[str, int, str | None]

@@ -9,9 +9,10 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from steelyard._internal.text import shorten, visible
 from steelyard.errors import MissingDependency
 from steelyard.report._funnel import rest_of, words
-from steelyard.report._text import one_line, people_words, visible
+from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, ReportFigures
 from steelyard.report.turn_view import TurnView, turn_view
 
@@ -103,7 +104,7 @@ def _environment() -> Environment:
         signed=_signed,
         when=_when,
         safe_text=visible,
-        line=one_line,
+        line=shorten,
         words=words,
         people=people_words,
     )

@@ -35,6 +35,13 @@ class Label:
     note: str = ""
     """Why, at most 2,000 characters."""
 
+    def row(self) -> tuple[str, str | None, int | None, str, str, str, float]:
+        """As a row of the table `labels`: record, metric, claim, value, note, who, time."""
+        return (
+            *(self.record_id, self.metric, self.claim, self.value),
+            *(self.note, self.who.strip(), self.labelled_at),
+        )
+
     def __post_init__(self) -> None:
         """Refuse what is not a label.
 

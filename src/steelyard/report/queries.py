@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Direction, Evaluation, Outcome
-from steelyard.sinks.sqlite_sums import BARS
+from steelyard.sinks.sqlite.sums import BARS
 from steelyard.stats import Moments
 
 

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from steelyard._internal.text import shorten
 from steelyard.report._funnel import rest_of, words
-from steelyard.report._text import one_line, people_words
+from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
 from steelyard.report.turn_view import turn_view
 from steelyard.scores import Evaluation
@@ -28,7 +29,7 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
     """Print a report's figures."""
     totals = figures.totals
     noun = "record" if totals.turns == 1 else "records"
-    console.print(Text(f"{totals.turns:,} {noun} in {one_line(figures.source, 200)}", style="bold"))
+    console.print(Text(f"{totals.turns:,} {noun} in {shorten(figures.source, 200)}", style="bold"))
     if totals.first is not None:
         console.print(Text(f"{_when(totals.first)} to {_when(totals.last)} UTC", style="dim"))
     for note in figures.notes:
@@ -64,7 +65,7 @@ def _metrics(metrics: Sequence[MetricFigure]) -> Table:
     for one in metrics:
         passed = one.pass_rate
         table.add_row(
-            Text(one_line(one.metric, 40)),
+            Text(shorten(one.metric, 40)),
             Text(f"{one.estimate.value:.2f}", style="bold"),
             Text(_interval(one.estimate), style="dim"),
             Text(f"{one.estimate.n:,}", style="yellow" if one.estimate.few else ""),
@@ -91,7 +92,7 @@ def _groups(figures: ReportFigures) -> list[Text]:
     rows = []
     for one in figures.groups:
         text = Text(
-            f"{one_line(one.metric, 40)}  {one_line(one.group, 40)}  {one.estimate.value:.2f} "
+            f"{shorten(one.metric, 40)}  {shorten(one.group, 40)}  {one.estimate.value:.2f} "
             f"({_interval(one.estimate)}, {one.estimate.n:,} scored)"
         )
         if one.difference is not None:
@@ -103,13 +104,13 @@ def _groups(figures: ReportFigures) -> list[Text]:
 
 
 def _people(figures: ReportFigures) -> list[Text]:
-    return [Text(f"{one_line(one.metric, 40)}  {people_words(one)}") for one in figures.people]
+    return [Text(f"{shorten(one.metric, 40)}  {people_words(one)}") for one in figures.people]
 
 
 def _slices(figures: ReportFigures) -> list[Text]:
     return [
         Text(
-            f"{one_line(one.metric, 40)}  {one_line(one.attribute, 40)}: {one_line(one.value, 60)}  "
+            f"{shorten(one.metric, 40)}  {shorten(one.attribute, 40)}: {shorten(one.value, 60)}  "
             f"{one.difference.value:+.2f} ({one.difference.low:+.2f} to {one.difference.high:+.2f}, "
             f"{one.n:,} scored) {'changed otherwise than the rest' if one.of_fall else 'beside the rest'}"
         )
@@ -134,8 +135,8 @@ def _funnel(figures: ReportFigures) -> list[Text]:
 def _missing(figures: ReportFigures) -> list[Text]:
     return [
         Text(
-            f"{one_line(one.metric, 40)}  {one.count:,}  {one.status.replace('_', ' ')} "
-            f"({one_line(one.cause, 60)}): {one_line(one.explanation, 300)}",
+            f"{shorten(one.metric, 40)}  {one.count:,}  {one.status.replace('_', ' ')} "
+            f"({shorten(one.cause, 60)}): {shorten(one.explanation, 300)}",
             style="red" if one.status == "failed" else "dim",
         )
         for one in figures.missing[:12]
@@ -148,7 +149,7 @@ def _worst(figures: ReportFigures, width: int) -> list[Text]:
     for worst in figures.worst:
         bad = [turn for turn in worst.turns if turn[worst.metric].passed is False][:_WORST]
         if bad:
-            rows.append(Text(one_line(worst.metric, 40)))
+            rows.append(Text(shorten(worst.metric, 40)))
         for turn in bad:
             rows += _turn(turn, worst.metric, width)
     return rows
@@ -157,10 +158,10 @@ def _worst(figures: ReportFigures, width: int) -> list[Text]:
 def _turn(turn: Evaluation, metric: str, width: int) -> list[Text]:
     view = turn_view(turn, metric)
     against = next((claim for claim in view.claims if claim.good is False), None)
-    head = f"  {view.score.value:.2f}  {one_line(view.title, max(width - 10, 30))}"
+    head = f"  {view.score.value:.2f}  {shorten(view.title, max(width - 10, 30))}"
     if against is None:
         return [Text(head)]
-    about = f'        "{one_line(against.about, max(width - 12, 30))}"'
+    about = f'        "{shorten(against.about, max(width - 12, 30))}"'
     return [Text(head), Text(about, style="dim"), Text(f"        {against.reason}", style="dim")]
 
 
@@ -168,8 +169,8 @@ def _made(figures: ReportFigures) -> list[Text]:
     rows = []
     for one in figures.made[:6]:
         known = "" if one.calibrated else " (not calibrated against people)"
-        prompts = f", prompts {one_line(one.prompt_version, 40)}" if one.prompt_version else ""
-        rows.append(Text(f"judge {one_line(one.judge, 80)}{known}{prompts}: {one.scores:,} scores"))
+        prompts = f", prompts {shorten(one.prompt_version, 40)}" if one.prompt_version else ""
+        rows.append(Text(f"judge {shorten(one.judge, 80)}{known}{prompts}: {one.scores:,} scores"))
     if len(figures.made) > 1:
         rows.append(Text("means over scores made in different ways say little", style="yellow"))
     totals = figures.totals

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from steelyard._internal.text import shorten, visible
 from steelyard.report._reasons import reason_of
-from steelyard.report._text import one_line, visible
-from steelyard.scores import BAD_WHEN_TRUE, Evaluation, Score, Verdict
+from steelyard.scores import Evaluation, Score, Verdict
 
 _ANSWER = 8_000
 _CONTEXT = 2_400
@@ -93,7 +93,7 @@ def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
     contexts = record.contexts if record else ()
     trace = evaluation.trace
     return TurnView(
-        title=one_line(record.question, 160)
+        title=shorten(record.question, 160)
         if record and record.question
         else f"turn {visible(evaluation.record_id)}",
         score=score,
@@ -114,7 +114,7 @@ def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
         more_contexts=max(len(contexts) - _CONTEXTS, 0),
         claims=tuple(claim(verdict, len(contexts)) for verdict in verdicts),
         more_claims=len(score.verdicts) - len(verdicts),
-        explanation=one_line(score.explanation, 400),
+        explanation=shorten(score.explanation, 400),
     )
 
 
@@ -122,19 +122,19 @@ def claim(verdict: Verdict, contexts: int) -> Claim:
     """A verdict in words, on a turn with so many contexts."""
     value = verdict.value
     if isinstance(value, bool):
-        said, good = "yes" if value else "no", value != (verdict.kind in BAD_WHEN_TRUE)
+        said = "yes" if value else "no"
     else:
-        said, good = (f"{value:.2f}" if isinstance(value, float) else str(value)), None
+        said = f"{value:.2f}" if isinstance(value, float) else str(value)
     if value is None:
         said = f"no verdict ({verdict.cause or 'unknown'})"
     # A passage that was found by the words of the claim is marked: the judge did not point there.
     found = {piece.context: piece.located for piece in verdict.evidence if piece.context is not None}
     seen = sorted(index for index in found if index < contexts)
     return Claim(
-        about=one_line(verdict.about, 500),
+        about=shorten(verdict.about, 500),
         verdict=f"{visible(verdict.kind.replace('_', ' '))}: {visible(said)}",
-        good=good,
-        reason=one_line(reason_of(verdict) if good is False else verdict.reason, 400),
+        good=verdict.good,
+        reason=shorten(reason_of(verdict) if verdict.good is False else verdict.reason, 400),
         sources=tuple(
             f"context {index + 1}{', place found by words' if found[index] else ''}" for index in seen
         ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
 
 Status = Literal["", "passed", "not_passed", "failed", "not_applicable"]
 """What became of a turn's scores; empty asks nothing."""
@@ -31,6 +31,11 @@ class TurnFilter:
     """Turns with these words in the question or the answer, whatever their case (of ASCII letters)."""
     trace: str = ""
     """Turns of this trace."""
+
+    def parameters(self) -> dict[str, Any]:
+        """The fields by name, for a query; the text as the pattern of a `LIKE` whose escape is `!`."""
+        escaped = self.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        return {**asdict(self), "text": f"%{escaped}%"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

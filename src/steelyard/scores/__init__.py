@@ -11,7 +11,6 @@ from steelyard.scores._json import (
     score_to_dict,
 )
 from steelyard.scores._scores import (
-    BAD_WHEN_TRUE,
     Direction,
     Evaluation,
     Evidence,
@@ -23,7 +22,6 @@ from steelyard.scores._scores import (
 )
 
 __all__ = [
-    "BAD_WHEN_TRUE",
     "EVALUATION_SCHEMA",
     "Direction",
     "Evaluation",

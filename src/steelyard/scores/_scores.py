@@ -13,7 +13,7 @@ from typing import Any, Literal
 from steelyard.record import Record, TraceRef
 
 Direction = Literal["higher", "lower"]
-BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
+_BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
 """Kinds of verdict whose yes speaks against the answer."""
 Outcome = Literal["scored", "not_applicable", "failed"]
 
@@ -57,6 +57,22 @@ class Verdict:
     about something else, or where the place cannot be told."""
     cause: str | None = None
     """Why there is no value."""
+
+    @property
+    def good(self) -> bool | None:
+        """Whether it speaks for the answer; None where it is not a yes or no."""
+        return self.value != self._bad_when_true if isinstance(self.value, bool) else None
+
+    @property
+    def probability_of_good(self) -> float | None:
+        """The judge's probability that it speaks for the answer, in 0..1, where it gave one."""
+        if self.probability is None:
+            return None
+        return 1 - self.probability if self._bad_when_true else self.probability
+
+    @property
+    def _bad_when_true(self) -> bool:
+        return self.kind in _BAD_WHEN_TRUE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

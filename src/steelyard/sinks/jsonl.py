@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import FileIO
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from steelyard._internal.redact import error_words
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
-from steelyard.scores import Evaluation, evaluation_to_dict
+from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_dict
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
-from steelyard.sinks._sqlite_schema import plain_value
+from steelyard.sinks.sqlite._schema import plain_value
 
-__all__ = ["JSONLSink"]
+__all__ = ["JSONLSink", "read_jsonl"]
 
 _log = logging.getLogger("steelyard.sinks")
 
@@ -125,3 +125,37 @@ def _ends_within_a_line(file: FileIO) -> bool:
         return False
     file.seek(-1, os.SEEK_END)
     return file.read(1) != b"\n"
+
+
+def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Evaluation]:
+    """Evaluations from a file that `JSONLSink` wrote; of those of the same record, the last.
+
+    Lines that hold no Evaluation, such as the half line of a process that died, are left out, and their
+    number is logged.
+
+    Raises:
+        ConfigurationError: If there is no such file.
+    """
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed by the `with` below
+    except OSError as error:
+        raise ConfigurationError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from error
+    with file:
+        for start, length in sorted(_latest_lines(file, os.fspath(path)).values()):
+            file.seek(start)
+            yield evaluation_from_json(file.read(length))
+
+
+def _latest_lines(file: BinaryIO, path: str) -> dict[str, tuple[int, int]]:
+    latest: dict[str, tuple[int, int]] = {}
+    position = bad = 0
+    for line in file:
+        try:
+            if line.strip():
+                latest[evaluation_from_json(line).record_id] = (position, len(line))
+        except InvalidRecord:
+            bad += 1
+        position += len(line)
+    if bad:
+        _log.warning("%s: %d lines hold no evaluation and were left out", path, bad)
+    return latest

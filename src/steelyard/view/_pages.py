@@ -14,7 +14,7 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import printable, shorten
 from steelyard.report import (
     Scope,
     build_figures,
@@ -56,7 +56,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        when=_when, line=_line, people=people_words, harmless=lambda text: printable(text, lines=True)
+        when=_when, line=shorten, people=people_words, harmless=lambda text: printable(text, lines=True)
     )
     return made
 
@@ -114,8 +114,3 @@ def _when(at: float | None) -> str:
         return "–" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
     except (OverflowError, OSError, ValueError):
         return "–"
-
-
-def _line(text: str, width: int) -> str:
-    flat = printable(text[: 4 * width])
-    return flat if len(flat) <= width else flat[: width - 1] + "…"

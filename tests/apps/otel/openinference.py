@@ -307,4 +307,24 @@ def two_questions_in_one_request() -> Trace:
     return trace
 
 
+@shape(Turn(without="contexts_from_prompt"))
+def decorated_functions() -> Trace:
+    """Functions under `@tracer.chain` and a span by hand of the kind RETRIEVER, whose output is texts."""
+    trace = Trace("my.service")
+    with trace.span("answer", oi("CHAIN", QUESTION, ANSWER)):
+        trace.leaf("look_up", oi("RETRIEVER", QUESTION, list(PASSAGES)))
+        trace.leaf("ChatCompletion", oi_model([("user", prompt())], ANSWER), scope=_SCOPE + "openai")
+    return trace
+
+
+@shape(Turn(note="the output of a step"))
+def decorated_functions_of_one_kind() -> Trace:
+    """Every function under `@tracer.chain`, the one that retrieves too; the model's span has plain values."""
+    trace = Trace("my.service")
+    with trace.span("answer", oi("CHAIN", {"question": QUESTION}, ANSWER)):
+        trace.leaf("retrieve", oi("CHAIN", {"query": QUESTION}, list(PASSAGES)))
+        trace.leaf("generate", oi("LLM", prompt(), ANSWER))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -192,4 +192,22 @@ def crewai_knowledge_search() -> Trace:
     return trace
 
 
+@shape(Turn(note="results of tools", without="no_prompt_seen"))
+def agent_whose_messages_have_roles_of_their_own() -> Trace:
+    """A code agent: `tool-call` and `tool-response` are roles, and what a tool found stands in the latter."""
+    wrote = f"Thought: I look it up.\n<code>print(manual(query={QUERY!r}))</code>"
+    found = "Observation:\nExecution logs:\n" + joined()
+    sent = [("system", "Solve tasks with code."), ("user", f"New task:\n{QUESTION}"), ("assistant", wrote)]
+    sent += [("tool-call", "Calling tools: python_interpreter"), ("tool-response", found)]
+    trace = Trace("openinference.instrumentation.smolagents")
+    with trace.span("CodeAgent.run", oi("AGENT", {"task": QUESTION, "stream": False}, ANSWER)):
+        with trace.span("Step 1", oi("CHAIN")):
+            trace.leaf("OpenAIModel.generate", oi_model(sent[:2], wrote))
+            trace.leaf("Manual", oi_tool("search_manual", joined()))
+        with trace.span("Step 2", oi("CHAIN")):
+            final = f"Thought: I know.\n<code>final_answer({ANSWER!r})</code>"
+            trace.leaf("OpenAIModel.generate", oi_model(sent, final))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -41,6 +41,8 @@ class Turn:
     """What the user was given."""
     note: str = field(default="", compare=False)
     """What one of the record's notes has to say, where the spans cannot tell everything."""
+    without: str = field(default="", compare=False)
+    """What none of the record's notes may say, where the spans do tell it."""
 
 
 @dataclass(frozen=True, kw_only=True)

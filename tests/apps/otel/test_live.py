@@ -21,12 +21,13 @@ def told() -> dict[str, list[dict[str, object]]]:
     """The turns of each application."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), str(PARTS))), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-m", "apps.otel.live"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=55, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return {line["name"]: line["turns"] for line in lines}
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("name", "contexts"),
     [

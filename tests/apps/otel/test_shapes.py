@@ -9,20 +9,26 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from apps.otel import (
+    conventions,
     genai,
     haystack,
     openinference,
     openinference_agents,
     openllmetry,
     pydantic_ai,
+    several,
     spring,
+    vendors,
     vercel,
 )
 from apps.otel.feeding import Told, as_otlp, through_processor
 from apps.otel.shapes import Gap, Shape, Turn
 from steelyard_opentelemetry import Span, read_otlp, read_spans
 
-FAMILIES = (vercel, spring, haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai)
+FAMILIES = (
+    *(vercel, spring, haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai),
+    *(conventions, several, vendors),
+)
 SHAPES = [found for family in FAMILIES for found in family.SHAPES]
 
 
@@ -64,6 +70,7 @@ def test_a_shape_gives_its_turns_or_names_the_switch(found: Shape, way: str) -> 
     assert turns == found.truth, [str(diagnosis) for diagnosis in told.diagnoses]
     for record, turn in zip(told.records, found.truth, strict=True):
         assert turn.note in " ".join(record.notes)
+        assert not turn.without or turn.without not in " ".join(record.notes)
     assert all(record.standalone_question in (None, record.question) for record in told.records)
 
 

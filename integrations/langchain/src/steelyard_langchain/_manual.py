@@ -12,9 +12,9 @@ from steelyard.record import Context
 from steelyard.recording import ManualTurn, TurnTarget, current_trace
 from steelyard_langchain._attach import attached, listen
 from steelyard_langchain._block import Block, block_var
-from steelyard_langchain._extract import contexts_of
 from steelyard_langchain._recorder import CallbackHandler
 from steelyard_langchain._turn import Turn
+from steelyard_langchain.building._extract import contexts_of
 
 
 def record(

@@ -20,10 +20,10 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Status
 from steelyard.recording import TurnTarget, current_trace, is_unrecorded
 from steelyard_langchain._block import Block, current_block
-from steelyard_langchain._build import LangChainDraft
 from steelyard_langchain._loose import LooseRuns
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Turn, inner_turns
+from steelyard_langchain.building._build import LangChainDraft
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """Names of the exceptions by which LangGraph stops to wait for somebody."""

@@ -19,11 +19,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._block import Block
-from steelyard_langchain._calls import answer_message
 from steelyard_langchain._feedback import remember
 from steelyard_langchain._open_turns import INTERRUPTS, STOPS, OpenTurns
 from steelyard_langchain._options import Key, Metadata, Nested, Options, target_or_default
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
+from steelyard_langchain.building._calls import answer_message
 
 _log = logging.getLogger("steelyard.langchain")
 

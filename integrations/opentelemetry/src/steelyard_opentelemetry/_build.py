@@ -9,8 +9,7 @@ from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording import unique
-from steelyard.recording.provenance import Provenance, sentence, trace_provenance
-from steelyard_opentelemetry._beside import without_overlap
+from steelyard.recording.provenance import Provenance, find_passages, sentence, trace_provenance
 from steelyard_opentelemetry._contexts import Found
 from steelyard_opentelemetry._identity import SESSION, USER
 from steelyard_opentelemetry._turn import Turn
@@ -21,6 +20,7 @@ _CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b
 _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
 _EMPTY = "Empty Response"
 _NANO = 1e9
+_MOSTLY = 0.5
 
 
 def record_of(turn: Turn, found: Found) -> Record:
@@ -52,7 +52,7 @@ def record_of(turn: Turn, found: Found) -> Record:
         tags=_tags(span),
         metadata=_metadata(turn, traced.contexts),
         notes=(*_notes(turn, found, dropped), *traced.notes),
-        truncated=("contexts",) if dropped else (),
+        truncated=_truncated(turn, traced, dropped),
     )
 
 
@@ -72,6 +72,10 @@ def _traced(turn: Turn, found: Found) -> Provenance:
         source=found.source,
     )
     own = {context.text for context in main}
+    if traced.contexts_source == "in_prompt" and traced.retrieved and _has_cut_prompt(turn, traced):
+        # What a prompt that was cut does not show may have stood in the rest of it.
+        every = tuple(replace(one, seen=None) for one in traced.retrieved if one.text in own)
+        return replace(traced, contexts=every, retrieved=(), contexts_source=found.source)
     retrieved = tuple(context for context in traced.retrieved if context.text in own)
     if traced.contexts_source == "in_prompt":
         same = [context.text for context in traced.contexts] == [context.text for context in retrieved]
@@ -79,6 +83,23 @@ def _traced(turn: Turn, found: Found) -> Provenance:
     if found.reranked:
         return replace(traced, contexts=found.reranked, retrieved=unique(found.contexts))
     return replace(traced, contexts=tuple(one for one in traced.contexts if one.text in own))
+
+
+def _has_cut_prompt(turn: Turn, traced: Provenance) -> bool:
+    return turn.cut.length > 0 and any(
+        turn.cut.ends(text) for at in traced.calls.all for text in turn.calls[at].prompts
+    )
+
+
+def _truncated(turn: Turn, traced: Provenance, dropped: int) -> tuple[str, ...]:
+    """The fields that lack something, because attributes were dropped or cut before they came here."""
+    cut = turn.cut
+    parts = {
+        "question": cut.ends(turn.question),
+        "contexts": dropped > 0 or any(cut.ends(context.text) for context in traced.contexts),
+        "answer": cut.ends(turn.answer),
+    }
+    return tuple(name for name, lacks in parts.items() if lacks)
 
 
 def _new(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
@@ -91,7 +112,18 @@ def _new(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ..
 
 
 def _beside(turn: Turn, found: Found, main: Sequence[Context], written: Sequence[str]) -> tuple[Context, ...]:
-    return without_overlap(found.beside, [*(context.text for context in main), *written, *turn.queries])
+    return _without_overlap(found.beside, [*(context.text for context in main), *written, *turn.queries])
+
+
+def _without_overlap(others: Iterable[Context], known: Sequence[str]) -> tuple[Context, ...]:
+    """Passages from several places, without those whose words mostly stand in known texts, in another cut."""
+    seen = set(known)
+    left = [context for context in others if context.text not in seen]
+    sightings = find_passages([context.text for context in left], known) if known else ()
+    if not sightings:
+        return tuple(left)
+    pairs = zip(left, sightings, strict=True)
+    return tuple(context for context, sighting in pairs if sighting.seen < _MOSTLY)
 
 
 def failure(turn: Turn) -> str:
@@ -196,8 +228,13 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
             f"the SDK dropped {dropped} attributes or events, so documents may be missing; "
             "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
         )
+    if turn.cut.length:
+        yield (
+            f"texts on the spans seem to be cut at {turn.cut.length} characters, so parts may be missing; "
+            "raise or unset OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+        )
     broken = sorted({parsed.broken for node in turn.nodes if (parsed := node.parsed) and parsed.broken})
     if broken:
         yield f"some attributes could not be read: {', '.join(broken)}"
-    if turn.root.span.parent_id and turn.root.parsed and turn.root.parsed.kind == "llm":
+    if turn.root.is_orphan and turn.root.parsed and turn.root.parsed.kind == "llm":
         yield "the span above this turn never ended or was not seen"

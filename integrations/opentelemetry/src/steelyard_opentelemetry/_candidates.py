@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from steelyard.recording.provenance import find_passages, judge_turn
 from steelyard_opentelemetry._build import failure
 from steelyard_opentelemetry._contexts import Found, find_contexts
+from steelyard_opentelemetry._several import told_apart
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.dialects import parse
 from steelyard_opentelemetry.spans._span import Span
@@ -52,7 +53,7 @@ def candidates_in(spans: Iterable[Span]) -> Candidates:
 
 def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     """The turns below a root, and the pieces that may belong to one."""
-    tops = [Turn.below(node) for top in tree.tops() for node in _parted(top)]
+    tops = [turn for top in tree.tops() for turn in _turns_of(top)]
     whole = [turn for turn in tops if _whole(turn)]
     pieces = [turn for turn in tops if not _whole(turn)]
     if not tops:
@@ -60,15 +61,33 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     if whole:
         calls = [piece for piece in pieces if not piece.retrieves]
         return _with_calls_beside(whole, calls), [piece for piece in pieces if piece.retrieves]
+    if apart := told_apart(pieces):
+        return apart, []
     together = Turn.of(tree, pieces)
     if len(pieces) > 1 and _whole(together):
         return [together], []
     return [], pieces
 
 
+def _turns_of(top: Node) -> list[Turn]:
+    """The turns that one of the topmost known spans holds: mostly one, that of the span."""
+    parts = _parted(top)
+    if parts == [top] and _is_bracket(top):
+        apart = told_apart([Turn.below(node) for child in top.children for node in child.tops()])
+        if apart:
+            return apart
+    return [Turn.below(node) for node in parts]
+
+
+def _is_bracket(top: Node) -> bool:
+    """Whether a span says nothing of a question or an answer, so that it may hold any number of turns."""
+    parsed = top.parsed
+    return parsed is not None and parsed.kind in ("chain", "agent") and not (parsed.question or parsed.answer)
+
+
 def _parted(top: Node) -> list[Node]:
     """The turns' roots in a tree whose top is a mere bracket around several: a loop, a batch, a session."""
-    if top.parsed is None or top.parsed.kind != "chain" or top.parsed.question or top.parsed.answer:
+    if not _is_bracket(top) or (top.parsed and top.parsed.kind != "chain"):
         return [top]
     inner = [node for child in top.children for node in child.tops()]
     asked = [
@@ -77,9 +96,14 @@ def _parted(top: Node) -> list[Node]:
         if node.parsed
         and node.parsed.kind in ("chain", "agent", "turn")
         and node.parsed.question
-        and _whole(Turn.below(node))
+        and _stands_alone(Turn.below(node))
     ]
     return inner if len({node.parsed.question for node in asked if node.parsed}) > 1 else [top]
+
+
+def _stands_alone(turn: Turn) -> bool:
+    """Whether a part has an answer and passages of its own, be it that only its prompt has them."""
+    return _whole(turn) or (turn.answer != "" and is_judgeable(turn, find_contexts(turn)))
 
 
 def _whole(turn: Turn) -> bool:

@@ -157,7 +157,10 @@ def _stages(turn: Turn) -> tuple[Stage, ...]:
 
 def _lists_of_steps(turn: Turn) -> Iterator[tuple[str, tuple[Context, ...]]]:
     """What steps passed on: documents as such, or texts in a field that is named for passages."""
-    for _, parsed in turn.seen("chain", "agent"):
+    for node, parsed in turn.seen("chain", "agent"):
+        if parsed.passing and is_search(node.span.name) and (rows := _listed(parsed.passing[-1])):
+            yield "output", rows
+            continue
         for payload in reversed(parsed.passing):
             documents = tuple(document for document in documents_in(payload) if document.text)
             if documents:
@@ -255,9 +258,9 @@ def _is_single_text(value: Any) -> bool:
     """Whether a content has one text block, in which anything may stand."""
     if not isinstance(value, (list, tuple)) or len(value) != 1 or not isinstance(value[0], Mapping):
         return False
-    return "text" in (value[0].get("type"), value[0].get("block_type")) and isinstance(
-        value[0].get("text"), str
-    )
+    block = value[0]
+    is_text = "text" in (block.get("type"), block.get("block_type")) or set(block) == {"text"}
+    return is_text and isinstance(block.get("text"), str)
 
 
 def _without_message(value: Any) -> Any:

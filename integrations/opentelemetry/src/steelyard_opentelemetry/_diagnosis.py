@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -109,9 +110,10 @@ class Diagnosis:
 
 def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
     """Say why a candidate is not a turn that can be judged."""
-    cause, switch = _cause(turn, find_contexts(turn) if found is None else found)
+    found = find_contexts(turn) if found is None else found
+    cause = next(cause for cause, holds in _IN_ORDER if holds(turn, found))
     span = turn.root.span
-    advice = (switch if cause == "content_off" else "") or ADVICE[cause]
+    advice = (cause == "content_off" and _switch(turn, found)) or ADVICE[cause]
     if cause in ("no_answer", "documents_without_text"):
         spoken = {node.parsed.dialect for node in turn.nodes if node.parsed}
         advice = "; ".join((advice, *advice_of(spoken, cause)))
@@ -125,47 +127,64 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
     )
 
 
-def _cause(turn: Turn, found: Found) -> tuple[Cause, str]:
-    spoken = [node.parsed for node in turn.nodes if node.parsed]
-    if not spoken:
-        return "no_llm_spans", ""
-    missing = not (found.contexts and turn.question and turn.answer)
-    left_out = [(node.span, node.parsed) for node in turn.nodes if node.parsed and node.parsed.hidden]
-    hidden = [content_switch(parsed.dialect, span.scope) for span, parsed in left_out]
-    if not found.contexts and (withheld := [(n.span, s) for n, s in turn.seen("tool") if s.hidden]):
-        span, parsed = withheld[0]
-        return "content_off", content_switch(parsed.dialect, span.scope)[1]
-    # OpenInference says what it hid; the others just leave it out, which may have another reason.
-    told = next((switch for dialect, switch in hidden if dialect == OpenInference.name), None)
-    if missing and hidden and (told or not _told(turn, found)):
-        return "content_off", told or hidden[0][1]
-    if missing and any(node.span.dropped for node in turn.nodes if node.parsed):
-        return "attributes_dropped", ""
-    if missing and any(parsed.broken for parsed in spoken):
-        return "unreadable", ""
-    return _lack(turn, found), ""
-
-
-def _told(turn: Turn, found: Found) -> bool:
-    """Whether at least the other part of the content is there, so that it was not switched off as a whole."""
-    return bool(found.contexts or found.bare or (turn.answer and turn.prompts))
-
-
-def _lack(turn: Turn, found: Found) -> Cause:
+def _switch(turn: Turn, found: Found) -> str | None:
+    """The switch that keeps content out of the spans, "" for one of no known name; None where none does."""
     if not found.contexts:
-        if found.bare:
-            return "documents_without_text"
-        if turn.retrieves:
-            return "no_documents"
-        lost = turn.root.span.parent_id is not None and not turn.prompts and not turn.answer
-        return "orphan" if lost else "no_retrieval"
-    if not turn.answer and not turn.seen("llm") and _is_retrieval(turn):
-        return "unlinked"
-    if not turn.question:
-        return "no_question"
-    return "helper_call" if turn.answer and found.guessed else "no_answer"
+        for node, parsed in turn.seen("tool"):
+            if parsed.hidden:
+                return content_switch(parsed.dialect, node.span.scope)[1]
+    hidden = [
+        content_switch(node.parsed.dialect, node.span.scope)
+        for node in turn.nodes
+        if node.parsed and node.parsed.hidden
+    ]
+    if not hidden or not _lacks(turn, found):
+        return None
+    # OpenInference says what it hid; the others just leave it out, which may have another reason: not if at
+    # least the other part of the content is there, so that it was not switched off as a whole.
+    told = next((switch for dialect, switch in hidden if dialect == OpenInference.name), None)
+    if told:
+        return told
+    is_partly_there = found.contexts or found.bare or (turn.answer and turn.prompts)
+    return None if is_partly_there else hidden[0][1]
+
+
+def _lacks(turn: Turn, found: Found) -> bool:
+    """Whether contexts, question or answer are not there."""
+    return not (found.contexts and turn.question and turn.answer)
+
+
+def _is_orphan(turn: Turn) -> bool:
+    return turn.root.span.parent_id is not None and not turn.prompts and not turn.answer
 
 
 def _is_retrieval(turn: Turn) -> bool:
     """Whether the piece is a retrieval by itself, with no step of a turn around it."""
     return turn.root.parsed is None or turn.root.parsed.kind in ("retrieval", "rerank")
+
+
+_IN_ORDER: tuple[tuple[Cause, Callable[[Turn, Found], object]], ...] = (
+    ("no_llm_spans", lambda turn, _: not any(node.parsed for node in turn.nodes)),
+    ("content_off", lambda turn, found: _switch(turn, found) is not None),
+    (
+        "attributes_dropped",
+        lambda turn, found: (
+            _lacks(turn, found) and any(node.span.dropped for node in turn.nodes if node.parsed)
+        ),
+    ),
+    (
+        "unreadable",
+        lambda turn, found: (
+            _lacks(turn, found) and any(node.parsed.broken for node in turn.nodes if node.parsed)
+        ),
+    ),
+    ("documents_without_text", lambda _, found: not found.contexts and found.bare),
+    ("no_documents", lambda turn, found: not found.contexts and turn.retrieves),
+    ("orphan", lambda turn, found: not found.contexts and _is_orphan(turn)),
+    ("no_retrieval", lambda _, found: not found.contexts),
+    ("unlinked", lambda turn, _: not turn.answer and not turn.seen("llm") and _is_retrieval(turn)),
+    ("no_question", lambda turn, _: not turn.question),
+    ("helper_call", lambda turn, found: turn.answer and found.guessed),
+    ("no_answer", lambda _turn, _found: True),
+)
+"""Causes and how each is told; the first that holds is named."""

@@ -257,7 +257,9 @@ class TurnExtractor:
         """The turns of late with the same question and answer; None for one that lacks either."""
         if not (turn.question and turn.answer):
             return None
-        text = f"{turn.question}\0{turn.answer}".encode(errors="surrogatepass")
+        # Instrumentors keep or strip the white space around what was said.
+        words = f"{' '.join(turn.question.split())}\0{' '.join(turn.answer.split())}"
+        text = words.encode(errors="surrogatepass")
         key = blake2b(text, digest_size=16).digest()
         self._recent[key] = found = self._recent.get(key, [])
         return found

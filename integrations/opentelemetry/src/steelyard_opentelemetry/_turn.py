@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     question_in_prompt,
     user_question,
 )
+from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import answer_in
@@ -94,6 +95,11 @@ class Turn:
         return bool(self.seen("retrieval", "rerank")) or any(
             parsed.documents for _, parsed in self.seen("turn")
         )
+
+    @cached_property
+    def cut(self) -> Cut:
+        """Which texts were cut at a length limit."""
+        return find_cut([node.span for node in self.nodes if node.parsed])
 
     @cached_property
     def found_nothing(self) -> bool:
@@ -217,14 +223,19 @@ class Turn:
             return Asked(question=marked[0])
         queries = [parsed.query for _, parsed in self.outermost("retrieval") if parsed.query]
         replies = [text for call in self.calls for text in call.replies]
-        named, said = question_in_prompt(self._said), question_in(self._said)
+        named, said = question_in_prompt(self.said), question_in(self.said)
         ways = (named or said, self._variable()) if self.agentic else (self._variable(), named)
         told = [*filter(None, outer), *ways]
         condensed = queries if self._is_condensed and len(set(queries)) == 1 and not self.agentic else ()
         asked = user_question(
             told, queries=condensed or queries, replies=replies, in_conversation=bool(condensed)
         )
-        return asked if asked.question or not said else user_question([said], replies=replies)
+        found = asked if asked.question or not said else user_question([said], replies=replies)
+        if not self.cut.ends(found.question):
+            return found
+        # What was cut in a prompt may stand in full where a retriever was asked it.
+        whole = (text for text in (*told, *queries) if text.startswith(found.question))
+        return replace(found, question=max(whole, key=len, default=found.question))
 
     @cached_property
     def _is_condensed(self) -> bool:
@@ -241,7 +252,7 @@ class Turn:
         return any(_CONDENSING.search(text[:_HEAD]) for call in writers for text in call.prompts)
 
     @cached_property
-    def _said(self) -> str:
+    def said(self) -> str:
         """The user's last words in the first prompt, outside of tools where there are any."""
         llms = [(node, parsed) for node, parsed in self.seen("llm") if parsed.messages]
         outside = [found for found in llms if "tool" not in self.above[id(found[0])]]

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+from steelyard._internal.text import printable, shorten
 from steelyard.calibration import Judged, Material, chances_by, collect, next_to_label
-from steelyard.cli._words import amount, counted, printable, shorten
+from steelyard.cli._words import amount, counted
 from steelyard.cli.calibrating._material import Sources
 from steelyard.errors import ConfigurationError
 from steelyard.report import Label, LabelValue, open_labels, open_results

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from steelyard._internal.text import printable
 from steelyard.calibration import Assessment, Fit, Refusal
-from steelyard.cli._words import counted, printable
+from steelyard.cli._words import counted
 from steelyard.stats import Estimate
 
 _SHOWN = 5

@@ -11,7 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import counted, printable
+from steelyard._internal.text import printable
+from steelyard.cli._words import counted
 from steelyard.probing import Accuracy, Calibration, Change, JudgeCheck
 from steelyard.stats import Estimate
 

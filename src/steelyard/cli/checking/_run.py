@@ -23,7 +23,6 @@ from steelyard.probing import CheckRun, JudgeCheck, ProbeSet, advice, baselines,
 from steelyard.questions import Judge
 from steelyard.scores import Usage
 
-_KINDS = ("local", "pair", "openai", "decisions", "systemone")
 _Progress = Callable[[str, int, int], None]
 
 
@@ -31,37 +30,11 @@ _Progress = Callable[[str, int, int], None]
 class CheckOptions:
     """The options as they were typed."""
 
-    judge: str
-    model: str | None
-    base_url: str | None
-    key_variable: str | None
+    judge: JudgeChoice
     probes: str | None
-    concurrency: int
     fail_under: float | None
     yes: bool
     as_json: bool
-
-    def chosen(self) -> JudgeChoice:
-        """The judge they name.
-
-        Raises:
-            ConfigurationError: If there is no such kind of judge, or the model is given twice.
-        """
-        kind, _, named = self.judge.partition(":")
-        if kind not in _KINDS:
-            raise ConfigurationError(
-                f"no judge {self.judge!r}; there are 'local', 'pair:FILE', 'openai:MODEL', 'decisions:MODEL' "
-                "and 'systemone:MODEL'"
-            )
-        if named and self.model:
-            raise ConfigurationError(f"--judge {self.judge} names a model already; leave out --model")
-        return JudgeChoice(
-            kind=kind,
-            model=named or self.model,
-            base_url=self.base_url,
-            key_variable=self.key_variable,
-            concurrency=self.concurrency,
-        )
 
 
 def run(options: CheckOptions) -> int:
@@ -74,8 +47,7 @@ def run(options: CheckOptions) -> int:
         ConfigurationError: If an option cannot mean what was given, or a remote judge was not agreed to.
     """
     console = Console(stderr=True, highlight=False)
-    choice = options.chosen()
-    choice.check()
+    choice = options.judge
     probes = load_probes(options.probes)
     if not choice.is_here:
         _plan(choice, probes, console)
@@ -83,7 +55,7 @@ def run(options: CheckOptions) -> int:
             raise ConfigurationError("nothing was sent; add --yes to ask this judge at that price")
     judge = choice.build()
     with _progress(console) as progress:
-        check = asyncio.run(_check(judge, probes, options.concurrency, progress))
+        check = asyncio.run(_check(judge, probes, choice.concurrency, progress))
     beside = tuple(check_judge(baseline, probes) for baseline in baselines(probes.probes))
     page = Page(
         check=check, baselines=beside, advice=advice(check, beside), price=_price(choice, check.usage)
@@ -103,14 +75,14 @@ async def _check(judge: Judge, probes: ProbeSet, concurrency: int, progress: _Pr
 
 
 def _plan(choice: JudgeChoice, probes: ProbeSet, console: Console) -> None:
-    """Make every request on paper, and say how many they are and what they would cost."""
-    paper = DryRunJudge(choice.remote)
-    asyncio.run(_check(paper, probes, choice.concurrency, lambda _name, _done, _of: None))
-    spent = sum(paper.usage.values(), Usage())
-    price, sources = price_of_all(paper.usage, choice.base_url)
+    """Make every request in a dry run, and say how many they are and what they would cost."""
+    dry_run = DryRunJudge(choice.remote)
+    asyncio.run(_check(dry_run, probes, choice.concurrency, lambda _name, _done, _of: None))
+    spent = sum(dry_run.usage.values(), Usage())
+    price, sources = price_of_all(dry_run.usage, choice.base_url)
     cost = "price unknown" if price is None else f"about ${price:.2f}"
     console.print(
-        f"{paper.name}: {counted(len(probes.probes), 'probe')} in seven passes, "
+        f"{dry_run.name}: {counted(len(probes.probes), 'probe')} in seven passes, "
         f"{counted(spent.requests, 'request')}, {spent.prompt_tokens:,} tokens in, "
         f"{spent.completion_tokens:,} tokens out, {cost}",
         style="bold",

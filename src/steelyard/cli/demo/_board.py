@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, shorten, worst_verdict
+from steelyard._internal.text import shorten
+from steelyard.cli._words import amount, worst_verdict
 from steelyard.cli.demo._compare import MetricDifference
 from steelyard.report import reason_of
 from steelyard.scores import Evaluation, Score

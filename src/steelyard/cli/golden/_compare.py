@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import counted, shorten
+from steelyard._internal.text import shorten
+from steelyard.cli._words import counted
 from steelyard.golden import Comparison, Run, compare_runs
 from steelyard.golden.gates import MetricComparison
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from steelyard.cli._words import counted, shorten
+from steelyard._internal.text import shorten
+from steelyard.cli._words import counted
 from steelyard.golden import GoldenSet, diff
 
 

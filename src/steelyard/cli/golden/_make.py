@@ -12,7 +12,7 @@ from rich.text import Text
 
 from steelyard.cli._words import counted
 from steelyard.cli.golden._mine import check_new
-from steelyard.cli.golden._options import choice_of, thresholds_of
+from steelyard.cli.golden._options import thresholds_of
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._prices import price_of
 from steelyard.errors import ConfigurationError
@@ -93,7 +93,7 @@ def _writer(options: MakeOptions) -> tuple[ChatWriter, JudgeChoice]:
     key = os.environ.get(options.key_variable) if options.key_variable else os.environ.get("OPENAI_API_KEY")
     if kind != "openai" or not (key or options.base_url):
         raise ConfigurationError(_NEEDS)
-    choice = choice_of(options.judge, base_url=options.base_url, key_variable=options.key_variable)
+    choice = JudgeChoice.named(options.judge, base_url=options.base_url, key_variable=options.key_variable)
     if options.key_variable and not key:
         raise ConfigurationError(f"--api-key-env {options.key_variable}: that variable is not set")
     writer = ChatWriter(

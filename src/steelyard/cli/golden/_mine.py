@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from steelyard.cli._words import counted, shorten
+from steelyard._internal.text import shorten
+from steelyard.cli._words import counted
 from steelyard.cli.golden._options import function_of
 from steelyard.errors import ConfigurationError
 from steelyard.golden.mining import Mined, Stratum, mine

@@ -1,4 +1,4 @@
-"""What the golden commands share: the judge as it was typed, thresholds, the user's mask."""
+"""What the golden commands share: thresholds, the user's mask."""
 
 from __future__ import annotations
 
@@ -9,36 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
-
-_KINDS = ("local", "openai", "decisions")
-
-
-def choice_of(
-    judge: str, *, model: str = "", base_url: str = "", key_variable: str = "", concurrency: int = 16
-) -> JudgeChoice:
-    """The judge that `openai:MODEL` and the other options name.
-
-    Raises:
-        ConfigurationError: If there is no such kind of judge, or the options do not go together.
-    """
-    kind, _, named = judge.partition(":")
-    if kind not in _KINDS:
-        raise ConfigurationError(
-            f"no judge {judge!r}; there are 'local', 'openai:MODEL' and 'decisions:MODEL'"
-        )
-    if named and model:
-        raise ConfigurationError(f"--judge {judge} names a model already; leave out --model")
-    choice = JudgeChoice(
-        kind=kind,
-        model=named or model or None,
-        base_url=base_url or None,
-        key_variable=key_variable or None,
-        concurrency=concurrency,
-    )
-    choice.check()
-    return choice
 
 
 def thresholds_of(given: Iterable[str]) -> dict[str, float]:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import printable, shorten
 from steelyard.cli._words import counted
 from steelyard.errors import ConfigurationError
 from steelyard.golden import Case, GoldenSet
@@ -77,23 +77,18 @@ def _show(console: Console, case: Case, where: str) -> None:
         Text(f"{where}  {case.id}  {case.source} {case.kind}".rstrip(), style="dim"), soft_wrap=True
     )
     for message in case.history:
-        console.print(Text(f"{message.role}: {_cut(message.text)}", style="dim"), soft_wrap=True)
-    console.print(Text(_cut(case.question), style="bold"), soft_wrap=True)
+        console.print(Text(f"{message.role}: {shorten(message.text, _LONGEST)}", style="dim"), soft_wrap=True)
+    console.print(Text(shorten(case.question, _LONGEST), style="bold"), soft_wrap=True)
     if case.answer is not None:
-        console.print(Text(f"answer: {_cut(case.answer)}"), soft_wrap=True)
+        console.print(Text(f"answer: {shorten(case.answer, _LONGEST)}"), soft_wrap=True)
     if case.reference:
-        console.print(Text(f"reference: {_cut(case.reference)}", style="green"), soft_wrap=True)
+        console.print(Text(f"reference: {shorten(case.reference, _LONGEST)}", style="green"), soft_wrap=True)
     for name, texts in (("rests on", case.reference_contexts), ("context", case.contexts)):
         for text in texts[:_MOST_CONTEXTS]:
-            console.print(Text(f"{name}: {_cut(text)}", style="dim"), soft_wrap=True)
+            console.print(Text(f"{name}: {shorten(text, _LONGEST)}", style="dim"), soft_wrap=True)
     if scores := case.metadata.get("scores"):
         line = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
         console.print(Text(printable(line), style="cyan"), soft_wrap=True)
-
-
-def _cut(text: str) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
 
 
 def _user() -> str:

@@ -15,8 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, counted, shorten
-from steelyard.cli.golden._options import choice_of, thresholds_of
+from steelyard._internal.text import shorten
+from steelyard.cli._words import amount, counted
+from steelyard.cli.golden._options import thresholds_of
+from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
 from steelyard.golden import CaseResult, GoldenSet, Run, junit_xml, markdown_summary, run_golden
 from steelyard.golden.gates import gates_from
@@ -37,10 +39,7 @@ class TestOptions:
     baseline: str | None
     rates: Mapping[str, Any]
     repeat: Repeat
-    judge: str
-    base_url: str
-    key_variable: str
-    concurrency: int
+    judge: JudgeChoice
     timeout: float
     input_key: str | None
     reply: Mapping[str, str | None]
@@ -59,12 +58,6 @@ def run(options: TestOptions) -> int:
     Raises:
         ConfigurationError: If an option cannot mean what was given.
     """
-    choice = choice_of(
-        options.judge,
-        base_url=options.base_url,
-        key_variable=options.key_variable,
-        concurrency=options.concurrency,
-    )
     golden = GoldenSet.load(options.golden)
     baseline = Run.load(options.baseline) if options.baseline else None
     for path in (options.junit, options.json, options.markdown):
@@ -80,12 +73,12 @@ def run(options: TestOptions) -> int:
             golden,
             app,
             metrics=options.metrics or None,
-            judge=choice.build(),
+            judge=options.judge.build(),
             thresholds=thresholds_of(options.thresholds),
             gates=gates_from(options.gates, **options.rates),
             baseline=baseline,
             repeat=options.repeat,
-            concurrency=options.concurrency,
+            concurrency=options.judge.concurrency,
             app_timeout=options.timeout,
             seed=options.seed,
             on_case=advance,

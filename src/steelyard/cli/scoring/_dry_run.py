@@ -1,6 +1,6 @@
-"""Judging on paper: every request is made just as it would be sent, and answered here, in this process.
+"""Judging in a dry run: every request is made just as it would be sent, and answered here, in this process.
 
-So a plan has the packing of the docket, the wording of the prompts and the shape of the schemas by
+So a plan has the packing of the batcher, the wording of the prompts and the shape of the schemas by
 construction; only the model's words are assumed.
 """
 

@@ -12,6 +12,7 @@ from steelyard.questions import Embedder, Judge
 
 _MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
 _HERE = ("local", "pair")
+_KINDS = (*_HERE, *_MODELS, "systemone")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +22,7 @@ class JudgeChoice:
     kind: str
     """`local`, `pair`, `openai`, `decisions` or `systemone`."""
     model: str | None = None
-    """`--model`; for `pair` the model's file."""
+    """What follows the kind, or `--model`; for `pair` the model's file."""
     extractor: str | None = None
     """`--extractor`."""
     embedder: str | None = None
@@ -32,6 +33,44 @@ class JudgeChoice:
     """`--api-key-env`."""
     concurrency: int = 16
     """`--concurrency`."""
+
+    @classmethod
+    def named(
+        cls,
+        judge: str,
+        *,
+        model: str = "",
+        extractor: str = "",
+        embedder: str = "",
+        base_url: str = "",
+        key_variable: str = "",
+        concurrency: int = 16,
+    ) -> JudgeChoice:
+        """The judge that `--judge` and the options beside it name; an empty option was not given.
+
+        Raises:
+            ConfigurationError: If there is no such kind of judge, or the options do not go together.
+        """
+        kind, _, inside = judge.partition(":")
+        kind = "openai" if kind == "chat" else kind
+        if kind not in _KINDS:
+            raise ConfigurationError(
+                f"no judge {judge!r}; there are 'local', 'openai:MODEL', 'decisions:MODEL', "
+                "'systemone:MODEL' and 'pair:FILE'"
+            )
+        if inside and model:
+            raise ConfigurationError(f"--judge {judge} names a model already; leave out --model")
+        choice = cls(
+            kind=kind,
+            model=inside or model or None,
+            extractor=extractor or None,
+            embedder=embedder or None,
+            base_url=base_url or None,
+            key_variable=key_variable or None,
+            concurrency=concurrency,
+        )
+        choice.check()
+        return choice
 
     def check(self) -> None:
         """Raise a ConfigurationError if the options do not go together."""
@@ -59,7 +98,12 @@ class JudgeChoice:
     @property
     def chosen_model(self) -> str:
         """The model asked for, or the one that a kind of judge stands for by itself."""
-        return self.model or _MODELS[self.kind]
+        return self.model or _MODELS.get(self.kind, "")
+
+    @property
+    def name(self) -> str:
+        """As `judge_from` takes it."""
+        return f"{self.kind}:{self.chosen_model}"
 
     def build(self) -> Judge:
         """The judge, ready to be asked.
@@ -69,7 +113,7 @@ class JudgeChoice:
         """
         self.check()
         if self.is_here:
-            return judge_from(f"{self.kind}:{self.model or ''}")
+            return judge_from(self.name)
         return self.remote(base_url=self.base_url, api_key=self._key(), concurrency=self.concurrency)
 
     def build_embedder(self) -> Embedder:
@@ -85,7 +129,7 @@ class JudgeChoice:
         if self.extractor:
             beside = judge_from(f"openai:{self.extractor}", **options)
             return judge_from(f"decisions:{self.chosen_model}", extractor=beside, **options)
-        return judge_from(f"{self.kind}:{self.chosen_model}", **options)
+        return judge_from(self.name, **options)
 
     def _key(self) -> str | None:
         key = os.environ.get(self.key_variable) if self.key_variable else None
@@ -97,14 +141,3 @@ class JudgeChoice:
                 "or name a server that needs none with --base-url, or use --judge local"
             )
         return key
-
-
-def choose_judge(
-    kind: str, *, model: str | None, base_url: str | None, key_variable: str | None = None
-) -> Judge:
-    """The judge for `--judge`, `--model`, `--base-url` and `--api-key-env`.
-
-    Raises:
-        ConfigurationError: If the options do not go together, or a key is needed and not set.
-    """
-    return JudgeChoice(kind=kind, model=model, base_url=base_url, key_variable=key_variable).build()

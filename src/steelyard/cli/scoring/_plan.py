@@ -25,7 +25,7 @@ _SAMPLE = 100
 
 
 def estimate(job: ScoreOptions) -> int:
-    """Judge the first records on paper and print what they would take.
+    """Judge the first records in a dry run and print what they would take.
 
     Returns:
         The exit status.

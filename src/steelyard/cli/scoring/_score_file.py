@@ -14,8 +14,9 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from steelyard._internal.text import printable
 from steelyard.backfill import read_records
-from steelyard.cli._words import counted, printable
+from steelyard.cli._words import counted
 from steelyard.cli.scoring._input import count_lines, open_input
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._prices import price_of

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.cli._words import amount, counted, printable, shorten, worst_verdict
+from steelyard._internal.text import printable, shorten
+from steelyard.cli._words import amount, counted, worst_verdict
 from steelyard.report import reason_of
 from steelyard.scores import Evaluation, Provenance, Score, Usage
 from steelyard.stats import Estimate, MetricSummary, Summarizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.golden._results import CaseResult, MetricResult, Run
+from steelyard.golden._results import CaseResult, Run
 from steelyard.scores import Direction
 from steelyard.stats import Difference, paired_difference
 
@@ -123,29 +123,30 @@ def _slices(pairs: Sequence[_Pair]) -> list[tuple[str, list[_Pair]]]:
 
 
 def _difference(metric: str, where: str, pairs: Sequence[_Pair], *, least: int) -> MetricComparison | None:
-    scored = []
-    for one, other in pairs:
-        before, after = _result(one, metric), _result(other, metric)
-        if before is not None and after is not None:
-            scored.append((before, after, other))
-    values = [value for before, after, _ in scored for value in (before.value, after.value)]
-    if len(scored) < least or not all(value is not None and 0 <= value <= 1 for value in values):
+    scored = [
+        (before, after, other)
+        for one, other in pairs
+        if (before := _value(one, metric)) is not None and (after := _value(other, metric)) is not None
+    ]
+    if len(scored) < least or not all(
+        0 <= value <= 1 for before, after, _ in scored for value in (before, after)
+    ):
         return None
-    lightest = min(case.weight for _, _, case in scored)
+    lightest = min(case.weight for *_, case in scored)
     difference = paired_difference(
-        [before.value or 0.0 for before, _, _ in scored],
-        [after.value or 0.0 for _, after, _ in scored],
-        inclusion=[lightest / case.weight for _, _, case in scored],
+        [before for before, _, _ in scored],
+        [after for _, after, _ in scored],
+        inclusion=[lightest / case.weight for *_, case in scored],
     )
     if difference is None:
         return None
-    direction = scored[0][1].direction
+    direction = scored[0][2].metrics[metric].direction
     return MetricComparison(metric=metric, slice=where, difference=difference, direction=direction)
 
 
-def _result(case: CaseResult, metric: str) -> MetricResult | None:
+def _value(case: CaseResult, metric: str) -> float | None:
     found = case.metrics.get(metric)
-    return found if found is not None and found.value is not None else None
+    return None if found is None else found.value
 
 
 def _sides(one: CaseResult, other: CaseResult) -> list[Side]:

@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import inspect
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -135,10 +135,18 @@ def messages(case: Case) -> list[dict[str, str]]:
 def _drained(call: Callable[[Case], Any], case: Case) -> Any:
     """The reply; a stream is read to its end here, where it is recorded."""
     found = call(case)
-    if (streamed := getattr(found, "response_gen", None)) is not None and not isinstance(found, str):
+    if (streamed := _stream_of(found)) is not None:
         text = join_pieces(iter(streamed))
         return {"answer": text, "source_nodes": getattr(found, "source_nodes", None)}
     return join_pieces(found) if isinstance(found, Iterator) else found
+
+
+def _stream_of(found: object) -> Iterable[Any] | None:
+    """The pieces of a LlamaIndex reply that streams."""
+    if hasattr(found, "is_dummy_stream"):  # a chat engine's whole reply, whose stream would only repeat it
+        return None
+    pieces: Iterable[Any] | None = getattr(found, "response_gen", None)
+    return pieces
 
 
 async def _awaited(call: Callable[[Case], Any], case: Case) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from steelyard._internal.text import shorten
 from steelyard.engine import evaluate_one
 from steelyard.errors import ConfigurationError
 from steelyard.golden._loops import run_anywhere
@@ -54,7 +55,7 @@ def assert_scores(
     found = measured(run_anywhere(_judged(record, least, chosen, embedder)), least)
     problems = [_problem(name, result) for name, result in found.items() if result.passed is not True]
     if problems:
-        told = [f"question: {_short(record.asked)}", f"answer: {_short(record.answer)}"]
+        told = [f"question: {shorten(record.asked, _LONGEST)}", f"answer: {shorten(record.answer, _LONGEST)}"]
         raise AssertionError("\n".join([*problems, *told]))
     return found
 
@@ -78,8 +79,3 @@ def _problem(name: str, result: MetricResult) -> str:
     word = "at least" if result.direction == "higher" else "at most"
     lines = [f"{name} is {result.value:.3f}, must be {word} {result.threshold:g}: {result.explanation}"]
     return "\n".join([*lines, *(f"  {line}" for line in result.against)])
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

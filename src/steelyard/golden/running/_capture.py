@@ -21,15 +21,10 @@ class Capture:
 
     def __init__(self) -> None:
         self._turns: dict[str, list[Record | Draft]] = {}
-        self.strays = 0
-        """Turns that belong to no case."""
 
     def submit(self, turn: Record | Draft, /) -> None:
-        """Keep a turn."""
-        key = _asking.get()
-        if key is None:
-            self.strays += 1
-        else:
+        """Keep a turn; one that belongs to no case is passed over."""
+        if (key := _asking.get()) is not None:
             self._turns.setdefault(key, []).append(turn)
 
     @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import shorten
 from steelyard.golden._results import CaseResult, Run
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -51,7 +51,7 @@ def _case(suite: ElementTree.Element, run: Run, case: CaseResult) -> None:
         suite,
         "testcase",
         classname=_xml(f"steelyard.{run.golden}"),
-        name=_xml(f"{_short(case.question)} [{case.id}]"),
+        name=_xml(f"{shorten(case.question, _LONGEST)} [{case.id}]"),
         time=f"{case.seconds:.3f}",
     )
     if case.asked != "answered":
@@ -129,13 +129,8 @@ def _what(case: CaseResult) -> str:
 
 def _cell(text: str) -> str:
     """A text that stays in its cell of a Markdown table, and is no markup there."""
-    flat = _short(printable(text))
+    flat = shorten(text, _LONGEST)
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", flat)
-
-
-def _short(text: str) -> str:
-    flat = printable(text)
-    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"
 
 
 def _xml(text: str) -> str:

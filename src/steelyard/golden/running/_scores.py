@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from steelyard._internal.text import shorten
 from steelyard.golden._results import MetricResult
 from steelyard.scores import Evaluation, Score, Verdict
 
-_BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
 _MOST_VERDICTS = 8
 _LONGEST = 240
 
@@ -27,7 +27,7 @@ def merged(before: Mapping[str, MetricResult], found: Mapping[str, MetricResult]
 
 
 def _result(score: Score, threshold: float | None) -> MetricResult:
-    against = [_line(verdict) for verdict in score.verdicts if _is_against(verdict)]
+    against = [_line(verdict) for verdict in score.verdicts if verdict.good is False]
     return MetricResult(
         values=() if score.value is None else (score.value,),
         status=score.status,
@@ -39,23 +39,14 @@ def _result(score: Score, threshold: float | None) -> MetricResult:
     )
 
 
-def _is_against(verdict: Verdict) -> bool:
-    return isinstance(verdict.value, bool) and verdict.value == (verdict.kind in _BAD_WHEN_TRUE)
-
-
 def _line(verdict: Verdict) -> str:
     """What was judged, what was said of it, and the passage it was held against."""
     said = f"{verdict.kind.replace('_', ' ')}: {'yes' if verdict.value else 'no'}"
-    parts = [f"{_short(verdict.about)!r} ({said})"]
+    parts = [f"{shorten(verdict.about, _LONGEST)!r} ({said})"]
     if verdict.reason:
-        parts.append(_short(verdict.reason))
+        parts.append(shorten(verdict.reason, _LONGEST))
     piece = next((evidence for evidence in verdict.evidence if evidence.text), None)
     if piece is not None:
         where = "" if piece.context is None else f" in context {piece.context + 1}"
-        parts.append(f"nearest{where}: {_short(piece.text)!r}")
+        parts.append(f"nearest{where}: {shorten(piece.text, _LONGEST)!r}")
     return "; ".join(parts)
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steelyard.errors import ConfigurationError, JudgeRejected, MalformedReply
-from steelyard.judge._openai_client import Endpoint, body_of, usage_of
+from steelyard.errors import ConfigurationError
+from steelyard.judge._openai_client import Endpoint
+from steelyard.judge.chat._completions import Completion, Completions
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._logprobs import with_probabilities
 from steelyard.judge.chat._parse import answers_in
-from steelyard.judge.chat._prompts import Prompt, Reasoning, reasoning_of, render, schema, version_of
-from steelyard.judge.chat._server_features import ServerFeatures
+from steelyard.judge.chat._prompts import Reasoning, reasoning_of, render, schema, version_of
 from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
 from steelyard.questions import Answer, Capabilities, Rating, Reply, Request, Unanswered
 
@@ -83,15 +81,15 @@ class ChatJudge(Wrapper):
         able = Capabilities(
             kinds=frozenset(KINDS), max_questions=max_questions, max_characters=max_characters
         )
-        bare = _Chat(
+        completions = Completions(
             model,
             endpoint,
-            able,
-            reasoning=reasoning_of(reasons, reasoning),
+            reply_name="answers",
             temperature=temperature,
             logprobs=logprobs,
             max_tokens=max_tokens,
         )
+        bare = _Chat(model, completions, able, reasoning_of(reasons, reasoning))
         super().__init__(Retry(AdaptiveConcurrency(bare, most=concurrency), RetryPolicy(retries=retries)))
         self._where = endpoint.where
 
@@ -100,111 +98,40 @@ class ChatJudge(Wrapper):
 
 
 class _Chat:
-    """One request to the model, as often as it takes to find out what the server accepts."""
+    """Questions as a prompt, and the model's reply as answers."""
 
     def __init__(
-        self,
-        model: str,
-        endpoint: Endpoint,
-        capabilities: Capabilities,
-        *,
-        reasoning: Reasoning,
-        temperature: float | None,
-        logprobs: bool,
-        max_tokens: int | None,
+        self, model: str, completions: Completions, capabilities: Capabilities, reasoning: Reasoning
     ) -> None:
         self.name = f"chat:{model}"
         self.prompt_version = version_of(reasoning)
         self.capabilities = capabilities
-        self._model = model
-        self._endpoint = endpoint
+        self._completions = completions
         self._reasoning = reasoning
-        self._temperature = temperature
-        self._logprobs = logprobs
-        self._max_tokens = max_tokens
-        self._features = ServerFeatures()
 
     async def answer(self, request: Request) -> Reply:
-        """Ask; on a bad request, ask in a way that the server may like better."""
-        features = self._features
-        prompt = render(request, reasoning=self._reasoning)
-        started = time.perf_counter()
-        tried = 0
-        while True:
-            tried += 1
-            shape = schema(request, reasoning=self._reasoning, counts=features.counts)
-            options = self._options(features, request, prompt, shape)
-            try:
-                body = await self._send(options)
-                break
-            except JudgeRejected as error:
-                error.requests = tried
-                change = features.after_refusal(str(error), options) if error.cause == "bad_request" else None
-                if change is None:
-                    raise
-                features = change
-        self._features = features
-        usage = usage_of(body, requests=tried, seconds=time.perf_counter() - started)
-        return Reply(answers=self._read(request, body), usage=usage)
-
-    async def _send(self, options: dict[str, Any]) -> Mapping[str, Any]:
-        # What goes through `extra_body` is sent as it is: openai converting a long schema by its type
-        # hints would cost more than the rest of the request.
-        more = {name: value for name, value in options.items() if name not in ("model", "messages")}
-        raw = await self._endpoint.call(
-            lambda client: client.chat.completions.with_raw_response.create(
-                model=options["model"], messages=options["messages"], extra_body=more
-            )
+        """Ask the model."""
+        repeated = any(q.sample > 1 and not isinstance(q, Rating) for q in request.questions.values())
+        completion = await self._completions.ask(
+            render(request, reasoning=self._reasoning),
+            lambda counts: schema(request, reasoning=self._reasoning, counts=counts),
+            lowest=_REPEAT_TEMPERATURE if repeated or request.attempt > 1 else 0.0,
         )
-        body = body_of(raw.http_response.content)
-        if not isinstance(body.get("choices"), list) or not body["choices"]:
-            raise MalformedReply(f"{self._endpoint.where} sent no choices")
-        return body
+        return Reply(answers=self._read(request, completion), usage=completion.usage)
 
-    def _options(
-        self, features: ServerFeatures, request: Request, prompt: Prompt, shape: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """The request's body."""
-        user = prompt.user
-        if features.spells:
-            user = prompt.spelled(shape)
-        options: dict[str, Any] = {
-            "model": self._model,
-            "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": user}],
-        }
-        if features.form == "schema":
-            wanted = {"name": "answers", "strict": True, "schema": shape}
-            options["response_format"] = {"type": "json_schema", "json_schema": wanted}
-        elif features.form == "json":
-            options["response_format"] = {"type": "json_object"}
-        if self._temperature is not None and features.temperature:
-            repeated = any(q.sample > 1 and not isinstance(q, Rating) for q in request.questions.values())
-            lowest = _REPEAT_TEMPERATURE if repeated or request.attempt > 1 else 0.0
-            options["temperature"] = max(self._temperature, lowest)
-        if self._logprobs and features.logprobs:
-            options |= {"logprobs": True, "top_logprobs": 5}
-        if self._max_tokens is not None:
-            options[features.limit] = self._max_tokens
-        return options
-
-    def _read(self, request: Request, body: Mapping[str, Any]) -> dict[str, Answer]:
+    def _read(self, request: Request, completion: Completion) -> dict[str, Answer]:
         """The answers in a reply. A refusal or nonsense answers every question with its own name."""
-        choice = body["choices"][0]
-        message = choice.get("message") if isinstance(choice, dict) else None
-        message = message if isinstance(message, dict) else {}
-        if message.get("refusal") or choice.get("finish_reason") == "content_filter":
+        if completion.refused:
             return dict.fromkeys(request.questions, Unanswered(cause="refused", detail="the model refused"))
-        content = message.get("content")
+        content = completion.content
         answers, found = answers_in(content, request)
         if found is None:
-            self._features = self._features.after_nonsense()
-            return answers
-        logprobs = choice.get("logprobs")
-        if self._logprobs and isinstance(logprobs, dict):
+            self._completions.spell_out()
+        elif completion.logprobs is not None:
             assert isinstance(content, str)
-            answers = with_probabilities(answers, request, content, found, logprobs)
+            answers = with_probabilities(answers, request, content, found, completion.logprobs)
         return answers
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""
-        await self._endpoint.aclose()
+        await self._completions.aclose()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import ConfigurationError, JudgeRejected, MalformedReply
-from steelyard.judge._openai_client import Endpoint, body_of, usage_of
+from steelyard.judge._openai_client import Endpoint
+from steelyard.judge.chat._completions import Completion, Completions
 from steelyard.judge.chat._prompts import Prompt, fence_blocks
-from steelyard.judge.chat._server_features import ServerFeatures
 from steelyard.judge.middleware import RetryPolicy
 from steelyard.scores import Usage
 
@@ -66,15 +65,15 @@ class ChatWriter:
             raise ConfigurationError(f"a writer needs a model's name, not {model!r}")
         self.name = f"chat:{model}"
         self.concurrency = concurrency
-        self._model = model
-        self._endpoint = Endpoint(
+        endpoint = Endpoint(
             base_url=base_url, api_key=api_key, timeout=timeout, connections=concurrency, client=client
         )
+        self._where = endpoint.where
+        self._completions = Completions(model, endpoint, reply_name="cases")
         self._retry = RetryPolicy(retries=retries)
-        self._features = ServerFeatures(temperature=False)
 
     def __repr__(self) -> str:
-        return f"ChatWriter({self._model!r}, base_url={self._endpoint.where!r})"
+        return f"ChatWriter({self.name.removeprefix('chat:')!r}, base_url={self._where!r})"
 
     async def write(
         self, instruction: str, blocks: Sequence[tuple[str, str]], schema: Mapping[str, Any]
@@ -92,51 +91,13 @@ class ChatWriter:
         material = fence_blocks(blocks)
         system = _SYSTEM.format(instruction=instruction, fence=material.fence)
         prompt = Prompt(system=system, user=material.text)
-        return await self.send(prompt, schema)
+        completion, failed = await self._retry.call(lambda: self._completions.ask(prompt, lambda _: schema))
+        return Written(data=self._read(completion), usage=completion.usage + Usage(requests=failed))
 
-    async def send(self, prompt: Prompt, schema: Mapping[str, Any]) -> Written:
-        """Send a prompt; what the server refuses of its form is left out and remembered."""
-        started = time.perf_counter()
-        tried = 0
-        while True:
-            options = _options(self._model, self._features, prompt, schema)
-            try:
-                body, failed = await self._retry.call(lambda sent=options: self._post(sent))  # type: ignore[misc]
-                tried += failed + 1
-                break
-            except JudgeRejected as error:
-                tried += 1
-                change = (
-                    self._features.after_refusal(str(error), options)
-                    if error.cause == "bad_request"
-                    else None
-                )
-                if change is None:
-                    error.requests = tried
-                    raise
-                self._features = change
-        usage = usage_of(body, requests=tried, seconds=time.perf_counter() - started)
-        return Written(data=self._read(body), usage=usage)
-
-    async def _post(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        more = {name: value for name, value in options.items() if name not in ("model", "messages")}
-        raw = await self._endpoint.call(
-            lambda client: client.chat.completions.with_raw_response.create(
-                model=options["model"], messages=options["messages"], extra_body=more
-            )
-        )
-        return body_of(raw.http_response.content)
-
-    def _read(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        choices = body.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(choice, dict) or not isinstance(message, dict):
-            raise MalformedReply(f"{self._endpoint.where} sent no choices")
-        if message.get("refusal") or choice.get("finish_reason") == "content_filter":
+    def _read(self, completion: Completion) -> Mapping[str, Any]:
+        if completion.refused:
             raise JudgeRejected("the model refused", cause="refused")
-        content = message.get("content")
-        text = content if isinstance(content, str) else ""
+        text = completion.content if isinstance(completion.content, str) else ""
         if (fenced := _FENCED.match(text)) is not None:
             text = fenced.group(1)
         try:
@@ -144,26 +105,10 @@ class ChatWriter:
         except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            self._features = replace(self._features, spelled=True)
+            self._completions.spell_out()
             raise MalformedReply("the model's reply is not a JSON object")
         return data
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""
-        await self._endpoint.aclose()
-
-
-def _options(
-    model: str, features: ServerFeatures, prompt: Prompt, schema: Mapping[str, Any]
-) -> dict[str, Any]:
-    user = prompt.spelled(schema) if features.spells else prompt.user
-    options: dict[str, Any] = {
-        "model": model,
-        "messages": [{"role": "system", "content": prompt.system}, {"role": "user", "content": user}],
-    }
-    if features.form == "schema":
-        wanted = {"name": "cases", "strict": True, "schema": schema}
-        options["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    elif features.form == "json":
-        options["response_format"] = {"type": "json_object"}
-    return options
+        await self._completions.aclose()

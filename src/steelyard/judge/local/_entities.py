@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from steelyard.judge.local._text import Located, Word, located
+from steelyard.judge.local.words import Located, Word, located
 
 _MONTH_NAMES = """
 january february march april may june july august september october november december

@@ -11,9 +11,9 @@ from steelyard.judge.local._cpu_throttle import CpuThrottle
 from steelyard.judge.local._entities import entities
 from steelyard.judge.local._material import Line, Memory, Text, pieces
 from steelyard.judge.local._relevance import relevance
-from steelyard.judge.local._text import weight
 from steelyard.judge.local._vectors import Vectors, load
-from steelyard.judge.local._verifier import VERSION, Finding, verify
+from steelyard.judge.local.verifying import VERSION, Finding, verify
+from steelyard.judge.local.words import weight
 from steelyard.questions import (
     Answer,
     Capabilities,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from steelyard.judge.local._text import words
+from steelyard.judge.local.words import words
 from steelyard.text import sentences
 
 _LEAST = 0.2

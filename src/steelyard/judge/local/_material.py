@@ -9,8 +9,8 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.judge.local._text import Word, words
-from steelyard.judge.local._vectors import Vectors
+from steelyard.judge.local._vectors import Vectors, mean
+from steelyard.judge.local.words import Located, Word, located, words
 from steelyard.text import Sentence, iter_sentences
 
 if TYPE_CHECKING:
@@ -29,16 +29,20 @@ class Line:
         stems: Their stems.
     """
 
-    __slots__ = ("_clauses", "_mean", "_source", "_vectors", "end", "row", "start", "stems", "text", "words")
+    __slots__ = (
+        *("_clauses", "_mean", "_places", "_source", "_vectors", "end", "row", "start", "stems", "text"),
+        "words",
+    )
 
-    def __init__(self, start: int, end: int, words: list[Word], vectors: Vectors, text: str = "") -> None:
+    def __init__(self, start: int, end: int, found: list[Located], vectors: Vectors, text: str = "") -> None:
         self.text = text
         self.row = _row(text) if text.startswith("|") else None
-        self._clauses: tuple[list[Word], ...] | None = None
         self.start = start
         self.end = end
-        self.words = words
-        self.stems = frozenset([word.stem for word in words])
+        self.words: list[Word] = [word for word, _, _ in found]
+        self.stems = frozenset([word.stem for word in self.words])
+        self._places = [(first, last) for _, first, last in found]
+        self._clauses: tuple[list[Word], ...] | None = None
         self._source = vectors
         self._vectors: Matrix | None = None
         self._mean: Matrix | None = None
@@ -49,11 +53,24 @@ class Line:
 
     @property
     def clauses(self) -> tuple[list[Word], ...]:
-        """Its words by clause, as commas and conjunctions cut it."""
+        """Its words by clause, as commas and conjunctions cut it; a row of a table is one."""
         if self._clauses is None:
-            parts = [words(part, proper=self._source.proper) for part in CLAUSES.split(self.text)]
-            self._clauses = tuple(part for part in parts if part) if self.row is None else (self.words,)
+            cuts = [match.span() for match in CLAUSES.finditer(self.text)] if self.row is None else []
+            self._clauses = tuple(part for part in self._cut(cuts) if part)
         return self._clauses
+
+    def _cut(self, cuts: Sequence[tuple[int, int]]) -> list[list[Word]]:
+        """The words between some cuts; a number that reaches over a cut is not parted."""
+        parts: list[list[Word]] = [[]]
+        at = 0
+        for word, (first, last) in zip(self.words, self._places, strict=True):
+            while at < len(cuts) and cuts[at][1] <= first:
+                parts.append([])
+                at += 1
+            if at < len(cuts) and cuts[at][0] <= first and last <= cuts[at][1]:
+                continue
+            parts[-1].append(word)
+        return parts
 
     @property
     def vectors(self) -> Matrix:
@@ -65,12 +82,8 @@ class Line:
     @property
     def mean(self) -> Matrix:
         """The sentence's unit vector: the mean of its words', weighted by what they tell."""
-        import numpy as np
-
         if self._mean is None:
-            mean = np.array([word.weight for word in self.words], np.float32) @ self.vectors
-            length = float(np.linalg.norm(mean))
-            self._mean = mean / length if length else mean
+            self._mean = mean(self.vectors, [word.weight for word in self.words])
         return self._mean
 
 
@@ -102,7 +115,7 @@ def prepare(text: str, vectors: Vectors) -> Steps:
     """Read a text, sentence by sentence."""
     lines: list[Line] = []
     for piece in pieces(text):
-        found = words(piece.text, proper=vectors.proper)
+        found = located(piece.text, proper=vectors.proper)
         if found:
             lines.append(Line(piece.start, piece.end, found, vectors, piece.text))
         yield

@@ -6,7 +6,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from steelyard.judge.local._material import Line, Text
-from steelyard.judge.local._text import Word
+from steelyard.judge.local._vectors import nearest
+from steelyard.judge.local.words import Word
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,9 +86,9 @@ def _score(question: Line, line: Line) -> tuple[float, list[str]]:
     telling = [(place, word) for place, word in enumerate(question.words) if word.stem not in _ASKING]
     if not telling:
         return max(0.0, float(question.mean @ line.mean)), []
-    nearest = (question.vectors @ line.vectors.T).max(axis=1).clip(0.0, 1.0).tolist()
+    likest = nearest(question.vectors, line.vectors).tolist()
     total = sum(word.weight for _, word in telling)
-    found = sum(word.weight * _match(word, line, nearest[place]) for place, word in telling) / total
+    found = sum(word.weight * _match(word, line, likest[place]) for place, word in telling) / total
     shared = [word.surface for _, word in telling if word.stem in line.stems and word.weight > _COMMON]
     return (found + max(0.0, float(question.mean @ line.mean))) / 2, shared
 

@@ -1,24 +1,27 @@
 """Static word vectors: the table that the package `wordllama` ships, read row by row.
 
-Only its two data files are used, through safetensors (memory-mapped) and tokenizers. Its own loader is never
+Only its two data files are used, the table (memory-mapped) and the tokenizer's. Its own loader is never
 called, because that one reaches for the network when a file is not where it expects it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steelyard.errors import MissingDependency
+from steelyard.errors import ConfigurationError, MissingDependency
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float32]
+    Rows = NDArray[np.float16]
 
 
 DIMENSIONS = 256
@@ -26,6 +29,8 @@ _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _REMEMBERED = 8192
 """Words whose vector is kept: 8 MB at most."""
+_ALONE = 200_000
+"""Multiplications from which OpenBLAS takes several threads, less a margin."""
 
 _lock = threading.Lock()
 _vectors: Vectors | None = None
@@ -58,12 +63,20 @@ def _folder() -> Path:
     raise MissingDependency("wordllama", extra="all")
 
 
-def _rows(path: Path) -> Any:
-    """The table in the file: only the rows that are asked for are read from disk."""
-    from safetensors import safe_open
+def _rows(path: Path) -> Rows:
+    """The table in the file, memory-mapped: only the rows that are looked at are read from disk.
 
-    opened: Any = safe_open
-    return opened(str(path), framework="np").get_slice("embedding.weight")
+    The format is a header in JSON behind its length in eight bytes, and then the numbers.
+    """
+    import numpy as np
+
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        table = json.loads(file.read(length))["embedding.weight"]
+    if table["dtype"] != "F16":
+        raise ConfigurationError(f"{str(path)!r} holds {table['dtype']!r} numbers where 'F16' was expected")
+    begin = 8 + length + int(table["data_offsets"][0])
+    return np.asarray(np.memmap(path, np.dtype("<f2"), "r", begin, tuple(table["shape"])))
 
 
 class Vectors:
@@ -82,7 +95,7 @@ class Vectors:
 
         if not texts:
             return np.zeros((0, DIMENSIONS), np.float32)
-        return np.stack([self._word(text) for text in texts])
+        return np.concatenate([self._word(text) for text in texts]).reshape(-1, DIMENSIONS)
 
     def proper(self, word: str) -> bool:
         """Whether English writes a word with a capital: the tokenizer knows it only that way.
@@ -104,20 +117,44 @@ class Vectors:
         # Half a surrogate pair is legal in a Python string and in no other.
         clean = text if text.isascii() else text.encode("utf-8", "replace").decode()
         ids: list[int] = self._tokenizer.encode(clean, add_special_tokens=False).ids
-        total = self.empty()
-        for number in ids:
-            total += self._rows[number : number + 1][0]
-        return total, len(ids)
-
-    def _word(self, text: str) -> Matrix:
+        if not ids:
+            return self.empty(), 0
         import numpy as np
 
+        return self._rows[ids].astype(np.float32).sum(axis=0), len(ids)
+
+    def _word(self, text: str) -> Matrix:
         found = self._known.get(text)
         if found is None:
             vector, _ = self.tokens(text)
-            length = float(np.linalg.norm(vector))
+            length = math.sqrt(float(vector @ vector))
             found = vector / length if length else vector
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[text] = found
         return found
+
+
+def nearest(words: Matrix, others: Matrix) -> Matrix:
+    """Each word's cosine with the most similar one of others, in 0..1.
+
+    In blocks so small that a linear algebra library does not spread them over threads: for a few words,
+    handing over takes many times as long as multiplying, above all where all cores are busy.
+    """
+    import numpy as np
+
+    if not len(words) or not len(others):
+        return np.zeros(len(words), np.float32)
+    step = max(1, _ALONE // (DIMENSIONS * len(others)))
+    blocks = [words[at : at + step] @ others.T for at in range(0, len(words), step)]
+    found: Matrix = np.concatenate(blocks).max(axis=1).clip(0.0, 1.0)
+    return found
+
+
+def mean(vectors: Matrix, weights: Sequence[float]) -> Matrix:
+    """The unit vector of the weighted mean; zeros where there is nothing."""
+    import numpy as np
+
+    total: Matrix = np.einsum("i,ij->j", np.array(weights, np.float32), vectors)
+    length = math.sqrt(float(total @ total))
+    return total / length if length else total

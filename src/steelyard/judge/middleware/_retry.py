@@ -1,8 +1,8 @@
 """The one retry layer: what may pass is asked again, later, and as politely as the server wants.
 
 A wait the server asks for (Retry-After) is kept exactly; without one, waits grow exponentially with full
-jitter (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015). A server that wants more
-patience than there is gets no further request: the error goes up with its `retry_after`, for whoever can
+jitter (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015). A server that wants a
+longer wait gets no further request: the error goes up with its `retry_after`, for whoever can
 reschedule the work.
 """
 
@@ -81,11 +81,11 @@ class RetryPolicy:
 class Retry(Wrapper):
     """Asks again what failed in a way that may pass, and counts every request into the usage."""
 
-    def __init__(self, judge: Judge, patience: RetryPolicy | None = None) -> None:
+    def __init__(self, judge: Judge, policy: RetryPolicy | None = None) -> None:
         super().__init__(judge)
-        self._patience = patience or RetryPolicy()
+        self._policy = policy or RetryPolicy()
 
     async def answer(self, request: Request) -> Reply:
-        """Ask until there is a reply, or patience runs out."""
-        reply, failed = await self._patience.call(lambda: self.judge.answer(request))
+        """Ask until there is a reply, or the policy allows no more."""
+        reply, failed = await self._policy.call(lambda: self.judge.answer(request))
         return replace(reply, usage=reply.usage + Usage(requests=failed)) if failed else reply

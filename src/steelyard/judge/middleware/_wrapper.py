@@ -1,4 +1,4 @@
-"""What every traffic wrapper is: a judge around a judge, alike in everything but when and whether it asks."""
+"""What every middleware is: a judge around a judge, alike in everything but when and whether it asks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Wrapper:
 
     @property
     def name(self) -> str:
-        """The wrapped judge's name: traffic control does not change what an answer means."""
+        """The wrapped judge's name: middleware does not change what an answer means."""
         return self.judge.name
 
     @property

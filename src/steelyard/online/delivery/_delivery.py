@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 
 from steelyard.online._masking import without_content
@@ -23,6 +24,8 @@ class Delivery:
         self._store_content = options.store_content
         self._tell = tell
         self._writers = [SinkWriter(sink, timeout=options.sink_timeout) for sink in options.sinks]
+        self._settled: deque[Callable[[], None]] = deque()
+        self._told: asyncio.AbstractEventLoop | None = None
         self.usage = Usage()
 
     @property
@@ -76,11 +79,19 @@ class Delivery:
                 settled()
 
         def one_settled() -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(count)
+            self._settled.append(count)
+            # One call for all that a sink has taken at a time: each wakes the loop by a system call.
+            if self._told is not loop and not loop.is_closed():
+                self._told = loop
+                loop.call_soon_threadsafe(self._count_settled)
 
         for writer in self._writers:
             writer.put(evaluation, one_settled)
+
+    def _count_settled(self) -> None:
+        self._told = None  # first: whoever settles from now on calls again
+        while self._settled:
+            self._settled.popleft()()
 
     async def watch(self) -> None:
         """Replace the threads of sinks that hang, until cancelled."""

@@ -118,7 +118,7 @@ class SinkWriter:
             self._warn("full", "the sink %r is slower than the turns; results are lost for it", self.name)
             return self._keep_back("queue_full", [handed])
         self._waiting.append(handed)
-        turn.thread.call(turn.news.set)
+        turn.rouse()
         return None
 
     def look(self) -> None:
@@ -182,7 +182,8 @@ class _Turn:
         timeout: float,
         pause: float,
     ) -> None:
-        self.news = asyncio.Event()
+        self._news = asyncio.Event()
+        self._roused = False
         self.began: float | None = None
         self.resting_until = 0.0
         self.thread = LoopThread(self._run, name=f"steelyard-sink-{sink.name}", helpers=1)
@@ -196,6 +197,16 @@ class _Turn:
         self._batches: list[list[Handed]] = []
         self._left = False
 
+    def rouse(self) -> None:
+        """There is something to write. Wakes the thread once for all that comes until it looks."""
+        if not self._roused:
+            self._roused = True
+            self.thread.call(self._look)
+
+    def _look(self) -> None:
+        self._roused = False  # first: what comes from now on rouses again
+        self._news.set()
+
     def leave(self) -> list[Handed]:
         """Count on this thread no more; returns what it was about to write."""
         self._left = True
@@ -206,9 +217,9 @@ class _Turn:
         with unrecorded():
             try:
                 while not self._left:
-                    self.news.clear()
+                    self._news.clear()
                     await self._drain()
-                    await self.news.wait()
+                    await self._news.wait()
             finally:
                 if not self._left and self.thread.stopped:
                     await self._call(self._sink.aclose)

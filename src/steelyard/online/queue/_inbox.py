@@ -3,8 +3,10 @@
 An ordinary lock on the way in would be a trap. A thread that loses the interpreter while it holds the lock
 makes every other thread block, which hands the interpreter on while the lock is taken again, and so on: with
 four busy threads such a convoy turns a microsecond into half a millisecond for every call. So a submitting
-thread only appends to a list, which is atomic, and then tries the lock without waiting: who gets it enters
-what is on the list into the ledger and the queue; who does not leaves that to the next one, or to the worker.
+thread only appends to a list, which is atomic. The worker, which looks in every few milliseconds, weighs what
+is on the list and enters it into the ledger and the queue. A submitting thread does so only where that cannot
+wait: the worker sleeps, a bound is near, or the list grows long; and then it tries the lock without waiting,
+since whoever holds it will enter the rest.
 
 A signal handler, a finalizer or a debugger may strike between any two of these steps in a thread that holds
 the lock, submit a turn or ask for counts itself, or raise. So the lock is re-entrant, and is taken and let go
@@ -14,22 +16,26 @@ by `with` on methods written in C, between which and the block Python lets no ha
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from sys import maxsize
 
 from steelyard.errors import SkipReason
 from steelyard.online.queue._feedback import Feedback, Kept
 from steelyard.online.queue._ledger import Counts, FinalState, Ledger
-from steelyard.online.queue._turns import Closed, Queued
+from steelyard.online.queue._turns import Closed, Queued, size_of
 from steelyard.record import Record
 from steelyard.recording import Draft
 
 _Entry = Queued | SkipReason
+_LEFT = 32
+"""So many turns may lie unweighed where the worker is awake and no bound is near."""
+_AT_ONCE = 2
+"""So many does a submitting thread enter: more than the one it adds, and few enough to take no time."""
 _SHORTEST = 0.0005
 _LONGEST = 0.01
 
@@ -53,19 +59,35 @@ class Inbox:
         self._entries: deque[_Entry] = deque()
         self._items: deque[Queued] = deque()
         self._refused: deque[Record | Draft] = deque()
+        self._unreadable: deque[tuple[object, Exception]] = deque()
         self._ledger = Ledger()
         self._bytes = 0
+        self._full = False
         self._asleep = True
         self._feedback = feedback
         self.closed = False
         """Whether turns that come now are refused."""
         self.decided: Callable[[Record | Draft, str], None] = lambda turn, reason: None
         """Told of each turn that will not be judged; called where nothing is locked."""
+        self.complain: Callable[[object, Exception], None] = lambda turn, error: None
+        """Told of each object that was submitted and is not a turn; called where nothing is locked."""
 
-    def put(self, entry: _Entry) -> None:
-        """Take in a turn, or the reason why one is skipped. Never waits."""
-        self._entries.append(entry)
-        self._catch_up(rouse=False)
+    def put(self, turn: Queued) -> None:
+        """Take in a turn. Never waits."""
+        self._entries.append(turn)
+        if self._asleep or len(self._entries) > _LEFT or 2 * self._bytes > self._max_bytes or self.full:
+            self._catch_up(rouse=False, most=_AT_ONCE)
+
+    def skip(self, reason: SkipReason) -> None:
+        """A turn was seen that is not taken in. Never waits."""
+        self._entries.append(reason)
+        if len(self._entries) > _LEFT:
+            self._catch_up(rouse=False, most=_AT_ONCE)
+
+    @property
+    def full(self) -> bool:
+        """Whether turns are refused unweighed: until some are taken, once one did not fit."""
+        return self._full or len(self._items) >= self._max_items
 
     def take(self, most: int) -> list[Queued]:
         """The oldest turns, without waiting for any; maybe none."""
@@ -73,6 +95,7 @@ class Inbox:
             rouse = self._enter()
             taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
             self._bytes -= sum(item.size for item in taken)
+            self._full = self._full and not taken
         self._catch_up(rouse=rouse)
         return taken
 
@@ -130,7 +153,7 @@ class Inbox:
             left = self._ledger.pending
             self._ledger.settle("abandoned", count=left)
             self._items.clear()
-            self._bytes = 0
+            self._bytes, self._full = 0, False
         return left
 
     def wait(self, timeout: float) -> int:
@@ -158,40 +181,61 @@ class Inbox:
         """How many turns wait, and roughly how many bytes they keep alive."""
         return len(self._items), self._bytes
 
-    def _catch_up(self, *, rouse: bool) -> None:
+    def _catch_up(self, *, rouse: bool, most: int = maxsize) -> None:
         """Enter what is on the list, unless somebody holds the lock, who will then do it on the way out."""
-        while self._entries:
+        while self._entries and most > 0:
             try:
                 with self._try_lock as held:
                     if held:
-                        rouse |= self._enter()
+                        rouse |= self._enter(most)
+                        most -= _AT_ONCE
             except RuntimeError:
                 break  # not held, so that there was nothing to let go of
-        while self._refused:
-            with contextlib.suppress(IndexError):  # another thread may have been quicker
+        try:
+            while self._refused:
                 self.decided(self._refused.popleft(), "queue_full")
+            while self._unreadable:
+                self.complain(*self._unreadable.popleft())
+        except IndexError:
+            pass  # another thread was quicker
         if rouse:
             self._wake()
 
-    def _enter(self) -> bool:
-        """Enter what is on the list; says whether the worker must be woken. Needs the lock."""
+    def _enter(self, most: int = maxsize) -> bool:
+        """Enter the oldest on the list; says whether the worker must be woken. Needs the lock."""
         entries, items, before = self._entries, self._items, len(self._items)
-        while entries:
+        while entries and most > 0:
+            most -= 1
             entry = entries.popleft()
             if isinstance(entry, str):
                 self._ledger.skip(entry)
-            elif len(items) >= self._max_items or self._bytes + entry.size > self._max_bytes:
-                self._ledger.skip("queue_full")
-                self._refused.append(entry.turn)
-            else:
-                # No handler gets in between these three lines: see the top.
-                self._ledger.accept()
-                self._bytes += entry.size
-                items.append(entry)
+            elif self._weigh(entry):
+                self._accept(entry)
         if not self._asleep or len(items) == before:
             return False
         self._asleep = False
         return True
+
+    def _weigh(self, item: Queued) -> bool:
+        """Find out how many bytes a turn keeps alive; False where it turns out not to be a turn."""
+        try:
+            item.size = item.size or size_of(item.turn)
+        except Exception as error:  # noqa: BLE001 - a turn of somebody's own may raise anything
+            self._ledger.skip("unreadable")
+            self._unreadable.append((item.turn, error))
+            return False
+        return True
+
+    def _accept(self, item: Queued) -> None:
+        if self.full or self._bytes + item.size > self._max_bytes:
+            self._full = bool(self._items) and 2 * self._bytes > self._max_bytes
+            self._ledger.skip("queue_full")
+            self._refused.append(item.turn)
+        else:
+            # No handler gets in between these three lines: see the top.
+            self._ledger.accept()
+            self._bytes += item.size
+            self._items.append(item)
 
 
 def _without_waiting(lock: threading.RLock) -> AbstractContextManager[bool]:

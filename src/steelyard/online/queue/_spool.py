@@ -227,24 +227,26 @@ class Spool:
             )
 
     def counts(self) -> QueueCounts:
-        """The ledger now; from any thread, and without waiting for those who write."""
+        """The ledger now; from any thread, and without waiting for those who write.
+
+        It is asked all the time, so it adds up totals and looks at no turn.
+        """
         with self._reading:
             db = self._reader
             db.execute("BEGIN")
             try:
                 totals = db.execute("SELECT state, reason, count FROM totals").fetchall()
-                (pending,) = db.execute(
-                    "SELECT COUNT(*) FROM turns WHERE state IN ('waiting', 'leased')"
-                ).fetchone()
                 (undelivered,) = db.execute("SELECT COUNT(*) FROM results").fetchone()
             finally:
                 db.execute("ROLLBACK")
         plain = {state: count for state, reason, count in totals if not reason}
+        accepted, evaluated = plain.get("accepted", 0), plain.get("evaluated", 0)
+        dead = {reason: count for state, reason, count in totals if state == "dead"}
         return QueueCounts(
-            accepted=plain.get("accepted", 0),
-            pending=pending,
-            evaluated=plain.get("evaluated", 0),
-            dead={reason: count for state, reason, count in totals if state == "dead"},
+            accepted=accepted,
+            pending=accepted - evaluated - sum(dead.values()),
+            evaluated=evaluated,
+            dead=dead,
             undelivered=undelivered,
             bytes=plain.get("bytes", 0),
         )

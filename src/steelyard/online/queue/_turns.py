@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from sys import getsizeof
 from types import MappingProxyType
 
@@ -14,6 +15,7 @@ from steelyard.scores import Evaluation
 
 _OVERHEAD = 500
 _LOOKED_AT = 5000
+_TEXT, _QUERY = attrgetter("text"), attrgetter("query")
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -24,8 +26,8 @@ class Queued:
     turn: Record | Draft
     sampling_position: float | None
     """Its position in [0, 1), where sampling has needed it already."""
-    size: int
-    """Roughly how many bytes it keeps alive."""
+    size: int = 0
+    """Roughly how many bytes it keeps alive; 0 until it was weighed."""
     requeued: bool = False
     """Whether it comes a second time, because a user disliked it."""
 
@@ -94,9 +96,8 @@ def size_of(turn: Record | Draft) -> int:
 
 
 def _size_of_contexts(contexts: tuple[Context, ...]) -> int:
-    return sum([getsizeof(one.text) + (len(one.query) if one.query else 0) for one in contexts]) + (
-        _OVERHEAD * len(contexts)
-    )
+    size = sum(map(getsizeof, map(_TEXT, contexts))) + _OVERHEAD * len(contexts)
+    return size + sum(map(len, filter(None, map(_QUERY, contexts))))
 
 
 def _size_of_any(value: object) -> int:

@@ -40,7 +40,7 @@ class PostgresLabels:
             ConfigurationError: If the database cannot be written.
         """
         with self._connected() as connection:
-            return sum(connection.execute(_PUT, _row(label)).rowcount for label in labels)
+            return sum(connection.execute(_PUT, label.row()).rowcount for label in labels)
 
     def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
         """Take back what somebody said.
@@ -94,15 +94,3 @@ class PostgresLabels:
             raise ConfigurationError(f"{shown!r} cannot be used for labels: {problem_of(error)}") from None
         finally:
             self._database.close()
-
-
-def _row(label: Label) -> tuple[str, str | None, int | None, str, str, str, float]:
-    return (
-        label.record_id,
-        label.metric,
-        label.claim,
-        label.value,
-        label.note,
-        label.who.strip(),
-        label.labelled_at,
-    )

@@ -69,16 +69,7 @@ def _conditions(wanted: TurnFilter) -> tuple[list[str], Rows]:
         )
         if given
     ]
-    escaped = wanted.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    return where, {
-        "metric": wanted.metric,
-        "judge": wanted.judge,
-        "tag": wanted.tag,
-        "version": wanted.version,
-        "route": wanted.route,
-        "text": f"%{escaped}%",
-        "trace": wanted.trace,
-    }
+    return where, wanted.parameters()
 
 
 def _scores(

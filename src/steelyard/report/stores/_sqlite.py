@@ -28,12 +28,18 @@ from steelyard.report.queries import (
     Totals,
     attributes_of,
 )
-from steelyard.report.stores._sqlite_hours import SCORED, SCORES, add_hours
+from steelyard.report.stores._sqlite_counts import brief_totals, explanation_of, missing_of_tag
+from steelyard.report.stores._sqlite_hours import (
+    COLUMNS,
+    SCORED,
+    TAGGED,
+    add_hours,
+    hours_of,
+)
 from steelyard.report.stores._sqlite_turns import turns_of
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
-from steelyard.sinks.sqlite_sums import has_sums
 
 _CHUNK = 50_000
 _P = "s.inclusion_probability"
@@ -75,7 +81,7 @@ class SQLiteResults:
         where, values = _turns(scope)
         with self._readable():
             if brief:
-                return self._brief_totals(scope, where, values)
+                return brief_totals(self._connection, scope, turns=where, scores=_scores(scope)[0])
             row = self._connection.execute(
                 f"""SELECT count(*), count(e.record_status), min(e.evaluated_at), max(e.evaluated_at),
                     total(e.requests), total(e.prompt_tokens), total(e.completion_tokens), sum(e.cost),
@@ -98,19 +104,6 @@ class SQLiteResults:
                 high_duration=durations[1] if durations else None,
             )
 
-    def _brief_totals(self, scope: Scope, where: str, values: dict[str, Any]) -> Totals:
-        table, name = ("evaluations", "e") if scope.metric is None or scope.tag else ("scores", "s")
-        if table == "scores":  # by the metric's own index: the turns of one metric need no look at the turns
-            where, values = _scores(scope)
-        found, first, last = self._connection.execute(
-            f"SELECT count(*), min(evaluated_at), max(evaluated_at) FROM {table} {name} WHERE {where}", values
-        ).fetchone()
-        (content,) = self._connection.execute(
-            "SELECT count(record_status) FROM (SELECT record_status FROM evaluations "
-            "ORDER BY evaluated_at DESC LIMIT 1000)"
-        ).fetchone()
-        return Totals(turns=found, with_content=content, first=first, last=last)
-
     def _durations(self, scope: Scope) -> list[float]:
         """Seconds that evaluations took, in the median and at most for 95 %; none of no turns."""
         where, values = _turns(scope)
@@ -124,16 +117,15 @@ class SQLiteResults:
         owner = "NULL" if by is None else "s.judge" if by == "judge" else "s.record_id"
         with self._readable():
             adder = Adder(start=start, width=width, groups=self._groups(scope, by) if by != "judge" else None)
-            if (
-                by is None
-                and scope.tag is None
-                and start % 3600 == width % 3600 == 0
-                and has_sums(self._connection)
-            ):
-                add_hours(self._connection, scope, adder)
-                return adder.found()
+            if by is None and start % 3600 == width % 3600 == 0:
+                with hours_of(self._connection, scope) as hours:
+                    if hours is not None:
+                        add_hours(self._connection, hours, adder)
+                        return adder.found()
             rows = self._connection.execute(
-                f"{SCORES.format(owner=owner)} {_with_turns(scope)} WHERE {SCORED} AND {where}", values
+                f"SELECT {COLUMNS.format(owner=owner)} FROM scores s {_with_turns(scope)} "
+                f"WHERE {SCORED} AND {where}",
+                values,
             )
             while chunk := rows.fetchmany(_CHUNK):
                 adder.add(chunk)
@@ -152,6 +144,10 @@ class SQLiteResults:
         """Counts of scores without a value, most frequent first."""
         where, values = _scores(scope)
         with self._readable():
+            if scope.tag is not None:
+                with hours_of(self._connection, scope) as hours:
+                    if hours is not None:
+                        return missing_of_tag(self._connection, hours)
             rows = self._connection.execute(
                 f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), min(s.rowid), count(*)
                     FROM scores s {_with_turns(scope)} WHERE s.status != 'scored' AND {where}
@@ -160,14 +156,14 @@ class SQLiteResults:
             )
             return [
                 Missing(
-                    metric=metric, status=status, cause=cause, explanation=self._said(example), count=count
+                    metric=metric,
+                    status=status,
+                    cause=cause,
+                    explanation=explanation_of(self._connection, example),
+                    count=count,
                 )
                 for metric, status, cause, example, count in rows.fetchall()
             ]
-
-    def _said(self, row: int) -> str:
-        found = self._connection.execute("SELECT explanation FROM scores WHERE rowid = ?", (row,)).fetchone()
-        return str(found[0]) if found else ""
 
     def made(self, scope: Scope) -> list[Made]:
         """How the scores were made, most frequent first."""
@@ -312,14 +308,14 @@ class SQLiteResults:
 
 
 def _with_turns(scope: Scope) -> str:
-    return "JOIN evaluations e ON e.record_id = s.record_id" if scope.tag else ""
+    return "" if scope.tag is None else "JOIN evaluations e ON e.record_id = s.record_id"
 
 
 def _turns(scope: Scope) -> tuple[str, dict[str, Any]]:
     conditions = {
         "e.evaluated_at >= :since": scope.since,
         "e.evaluated_at < :until": scope.until,
-        _TAGGED: scope.tag,
+        TAGGED: scope.tag,
         "e.record_id IN (SELECT record_id FROM scores WHERE metric = :metric)": scope.metric,
     }
     return _given(conditions, scope)
@@ -329,16 +325,10 @@ def _scores(scope: Scope) -> tuple[str, dict[str, Any]]:
     conditions = {
         "s.evaluated_at >= :since": scope.since,
         "s.evaluated_at < :until": scope.until,
-        _TAGGED: scope.tag,
+        TAGGED: scope.tag,
         "s.metric = :metric": scope.metric,
     }
     return _given(conditions, scope)
-
-
-_TAGGED = (
-    "EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(e.tags) THEN e.tags ELSE '[]' END) "
-    "WHERE value = :tag)"
-)
 
 
 def _given(conditions: dict[str, Any], scope: Scope) -> tuple[str, dict[str, Any]]:

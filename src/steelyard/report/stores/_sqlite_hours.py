@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections import defaultdict
-from collections.abc import Iterable
-from contextlib import closing
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,54 +18,185 @@ from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.report._sums import Adder
 from steelyard.report.queries import Scope, Sums
+from steelyard.scores import Outcome
 from steelyard.sinks import connect_readonly
-from steelyard.sinks.sqlite_sums import BARS, SUM_COLUMNS, metrics_of, prepare_sums, refresh_sums
+from steelyard.sinks.sqlite.sums import (
+    BARS,
+    SUM_COLUMNS,
+    has_keys,
+    has_sums,
+    metrics_of,
+    prepare_sums,
+    refresh_sums,
+    summed_since,
+)
 from steelyard.stats import Moments
 
-SCORES: Final = """SELECT s.metric, s.evaluated_at, s.value, s.passed, s.inclusion_probability, s.threshold,
-    s.direction = 'lower', {owner} FROM scores s"""
+COLUMNS: Final = """s.metric, s.evaluated_at, s.value, s.passed, s.inclusion_probability, s.threshold,
+    s.direction = 'lower', {owner}"""
 """What an `Adder` takes of a score."""
 SCORED: Final = "s.status = 'scored' AND s.value IS NOT NULL"
+TAGGED: Final = (
+    "EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(e.tags) THEN e.tags ELSE '[]' END) "
+    "WHERE value = :tag)"
+)
+_HAS_TAG: Final = f"EXISTS (SELECT 1 FROM evaluations e WHERE e.record_id = s.record_id AND {TAGGED})"
 _HOUR: Final = 3600.0
 _CHUNK: Final = 50_000
 _LAST: Final = 2**53
+_Missing = tuple[str, Outcome, str]
 
 
-def add_hours(connection: sqlite3.Connection, scope: Scope, adder: Adder) -> None:
-    """Add up the scores of a scope without a tag: whole hours by their sums, the rest one by one.
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """Which hours of a scope are read from their sums, and which times score by score."""
 
-    Read in one transaction: a score that is written meanwhile is in both or in neither.
+    tag: str | None
+    """The tag, where the scope has one."""
+    metrics: tuple[str, ...]
+    """The metrics of the scope."""
+    low: int
+    """The first hour of the sums."""
+    high: int
+    """The hour after the last one."""
+    stale: frozenset[int]
+    """Hours within these whose sums do not count."""
+    times: tuple[tuple[float, float], ...]
+    """Times whose scores are read one by one: from, and until before."""
+    by_turn: bool
+    """Whether these are found by the turns of a rare tag rather than by time."""
+
+    @property
+    def of_tag(self) -> tuple[str, ...]:
+        """The leading values of a key in the tables by tag; none in those without."""
+        return () if self.tag is None else (self.tag,)
+
+
+@contextmanager
+def hours_of(connection: sqlite3.Connection, scope: Scope) -> Iterator[Hours | None]:
+    """The hours of a scope; None where the file keeps nothing that helps.
+
+    Within, all is read in one transaction: a score that is written meanwhile is in both or in neither.
     """
     connection.execute("BEGIN")
     try:
-        metrics = metrics_of(connection) if scope.metric is None else [scope.metric]
-        low = 0 if scope.since is None else max(math.ceil(scope.since / _HOUR), 0)
-        high = _LAST if scope.until is None else max(math.floor(scope.until / _HOUR), low)
-        stale = {hour for (hour,) in connection.execute("SELECT hour FROM stale_hours")}
-        for metric in metrics:
-            _add_kept(connection, adder, metric, low, high, stale)
-        for first, last in _ranges(scope, low, high, stale):
-            for metric in metrics:
-                _add_scores(connection, adder, (metric, first, last))
+        yield _hours(connection, scope)
     finally:
         connection.execute("COMMIT")
 
 
-def _add_kept(
-    connection: sqlite3.Connection, adder: Adder, metric: str, low: int, high: int, stale: set[int]
-) -> None:
-    values = (metric, low, high)
+def _hours(connection: sqlite3.Connection, scope: Scope) -> Hours | None:
+    if not has_sums(connection) or (scope.tag is not None and not has_keys(connection)):
+        return None
+    since = -math.inf if scope.since is None else scope.since
+    until = math.inf if scope.until is None else scope.until
+    metrics = tuple(metrics_of(connection)) if scope.metric is None else (scope.metric,)
+    begun = 0 if scope.tag is None else summed_since(connection, scope.tag)
+    if begun is None:
+        return Hours(scope.tag, metrics, 0, 0, frozenset(), ((since, until),), by_turn=True)
+    low = max(0 if scope.since is None else math.ceil(scope.since / _HOUR), begun, 0)
+    high = _LAST if scope.until is None else max(math.floor(scope.until / _HOUR), low)
+    stale = frozenset(
+        hour
+        for (hour,) in connection.execute(
+            "SELECT hour FROM stale_hours WHERE hour >= ? AND hour < ?", (low, high)
+        )
+    )
+    times = tuple(_times(since, until, low, high, stale))
+    return Hours(scope.tag, metrics, low, high, stale, times, by_turn=False)
+
+
+def _times(
+    since: float, until: float, low: int, high: int, stale: Iterable[int]
+) -> Iterator[tuple[float, float]]:
+    """Stale hours, and what lies before and after whole hours."""
+    before = min(low * _HOUR, until)
+    if low and since < before:
+        yield since, before
+    if high != _LAST and high * _HOUR < until:
+        yield max(high * _HOUR, since, before), until
+    for hour in sorted(stale):
+        yield (hour * _HOUR if hour else -math.inf), (hour + 1) * _HOUR
+
+
+def add_hours(connection: sqlite3.Connection, hours: Hours, adder: Adder) -> None:
+    """Add up the scores of some hours: whole hours by their sums, the rest one by one."""
+    for metric in hours.metrics:
+        _add_kept(connection, hours, metric, adder)
+    for rows in _one_by_one(connection, hours, COLUMNS.format(owner="NULL"), SCORED):
+        while chunk := rows.fetchmany(_CHUNK):
+            adder.add(chunk)
+
+
+def count_scores(connection: sqlite3.Connection, hours: Hours) -> int:
+    """Scores of a tag, with a value and without."""
+    found = 0.0
+    for metric in hours.metrics:
+        values = (hours.tag, metric, hours.low, hours.high)
+        for table in ("tag_sums", "tag_missing"):
+            query = f"SELECT hour, n FROM {table} WHERE tag = ? AND metric = ? AND hour >= ? AND hour < ?"
+            found += sum(n for hour, n in connection.execute(query, values) if hour not in hours.stale)
+    for rows in _one_by_one(connection, hours, "count(*)", "1"):
+        found += sum(count for (count,) in rows)
+    return round(found)
+
+
+def count_missing(connection: sqlite3.Connection, hours: Hours) -> Counter[_Missing]:
+    """Scores of a tag without a value, by metric, status and cause."""
+    found: Counter[_Missing] = Counter()
+    for metric in hours.metrics:
+        for hour, status, cause, count in connection.execute(
+            "SELECT hour, status, cause, n FROM tag_missing WHERE tag = ? AND metric = ? "
+            "AND hour >= ? AND hour < ?",
+            (hours.tag, metric, hours.low, hours.high),
+        ):
+            if hour not in hours.stale:
+                found[metric, status, cause] += count
+    columns = "s.metric, s.status, coalesce(s.cause, 'unknown')"
+    for rows in _one_by_one(connection, hours, columns, "s.status != 'scored'"):
+        found.update((metric, status, cause) for metric, status, cause in rows)
+    return found
+
+
+def _one_by_one(
+    connection: sqlite3.Connection, hours: Hours, columns: str, which: str
+) -> Iterator[sqlite3.Cursor]:
+    """The scores that no sum tells of, piece by piece."""
+    within = f"{which} AND s.evaluated_at >= :start AND s.evaluated_at < :stop"
+    values: dict[str, Any] = {"tag": hours.tag}
+    if hours.by_turn:
+        values["start"], values["stop"] = hours.times[0]
+        values["metric"] = hours.metrics[0] if len(hours.metrics) == 1 else None
+        yield connection.execute(
+            f"""SELECT {columns} FROM turn_keys k CROSS JOIN scores s ON s.record_id = k.record_id
+                WHERE k.kind = 'tag' AND k.value = :tag AND {within}
+                AND +s.metric = coalesce(:metric, s.metric)""",
+            values,
+        )
+        return
+    query = f"SELECT {columns} FROM scores s WHERE s.metric = :metric AND {within}"
+    if hours.tag is not None:
+        query += f" AND {_HAS_TAG}"
+    for start, stop in hours.times:
+        for metric in hours.metrics:
+            yield connection.execute(query, {**values, "metric": metric, "start": start, "stop": stop})
+
+
+def _add_kept(connection: sqlite3.Connection, hours: Hours, metric: str, adder: Adder) -> None:
+    table, tag = ("score", "") if hours.tag is None else ("tag", "tag = ? AND ")
+    where = f"{tag}metric = ? AND hour >= ? AND hour < ?"
+    values = (*hours.of_tag, metric, hours.low, hours.high)
     bars: defaultdict[int, Any] = defaultdict(lambda: np.zeros(BARS))
     for hour, bar, weight in connection.execute(
-        "SELECT hour, bar, weight FROM score_bars WHERE metric = ? AND hour >= ? AND hour < ?", values
+        f"SELECT hour, bar, weight FROM {table}_bars WHERE {where}", values
     ):
         bars[hour][bar] = weight
     for hour, threshold, direction, *sums in connection.execute(
-        f"SELECT hour, threshold, direction, {', '.join(SUM_COLUMNS)} FROM score_sums "
-        "WHERE metric = ? AND hour >= ? AND hour < ? ORDER BY hour",
+        f"SELECT hour, threshold, direction, {', '.join(SUM_COLUMNS)} FROM {table}_sums WHERE {where} "
+        "ORDER BY hour",
         values,
     ):
-        if hour not in stale:
+        if hour not in hours.stale:
             part = Sums(metric=metric, bucket=0, group=None, threshold=threshold, direction=direction)
             part.values, part.passes = _moments(dict(zip(SUM_COLUMNS, sums, strict=True)))
             part.bars = bars[hour]
@@ -91,31 +223,8 @@ def _moments(sums: dict[str, float]) -> tuple[Moments, Moments]:
 _MOMENTS: Final = ("weight", "value", "square", "square_value", "fourth", "least")
 
 
-def _ranges(scope: Scope, low: int, high: int, stale: set[int]) -> Iterable[tuple[float, float]]:
-    """The times whose scores are read one by one: stale hours, and the parts of hours at both ends."""
-    since = -math.inf if scope.since is None else scope.since
-    until = math.inf if scope.until is None else scope.until
-    if scope.since is not None:
-        yield since, min(low * _HOUR, until)
-    if scope.until is not None and high * _HOUR < until and (scope.since is None or high >= low):
-        yield max(high * _HOUR, since, low * _HOUR), until
-    for hour in sorted(stale):
-        if low <= hour < high:
-            yield (hour * _HOUR if hour else -math.inf), (hour + 1) * _HOUR
-
-
-def _add_scores(connection: sqlite3.Connection, adder: Adder, which: tuple[str, float, float]) -> None:
-    rows = connection.execute(
-        f"{SCORES.format(owner='NULL')} WHERE {SCORED} AND s.metric = ? AND s.evaluated_at >= ? "
-        "AND s.evaluated_at < ?",
-        which,
-    )
-    while chunk := rows.fetchmany(_CHUNK):
-        adder.add(chunk)
-
-
 def refresh_sqlite(path: str) -> None:
-    """Add up stale hours again; an older file gets its sums.
+    """Add up what is stale again, and bring an older file up to date.
 
     Raises:
         ConfigurationError: If the file is not there or cannot be written.

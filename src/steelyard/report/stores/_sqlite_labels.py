@@ -53,7 +53,7 @@ class SQLiteLabels:
             ConfigurationError: If the database is not there or cannot be written.
         """
         with self._writing() as connection:
-            return sum(connection.execute(_PUT, _row(label)).rowcount for label in labels)
+            return sum(connection.execute(_PUT, label.row()).rowcount for label in labels)
 
     def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
         """Take back what somebody said.
@@ -107,18 +107,6 @@ class SQLiteLabels:
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise ConfigurationError(f"{self._path!r} cannot be written: {error_words(error)}") from None
-
-
-def _row(label: Label) -> tuple[str, str | None, int | None, str, str, str, float]:
-    return (
-        label.record_id,
-        label.metric,
-        label.claim,
-        label.value,
-        label.note,
-        label.who.strip(),
-        label.labelled_at,
-    )
 
 
 def _check_schema(connection: sqlite3.Connection, path: str) -> bool:

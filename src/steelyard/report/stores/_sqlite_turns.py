@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from steelyard.report.turns import TurnFilter, TurnRow
+from steelyard.sinks.sqlite.sums import has_keys, has_sums, metrics_of
 
 _STATUS = {
     "passed": "+s.passed = 1",
@@ -14,6 +17,15 @@ _STATUS = {
     "failed": "s.status = 'failed'",
     "not_applicable": "s.status = 'not_applicable'",
 }
+_OF_INDEX: Final = {
+    "not_passed": "passed = 0",
+    "failed": "status = 'failed' AND status != 'scored'",
+    "not_applicable": "status = 'not_applicable' AND status != 'scored'",
+}
+"""How an index finds the scores of a status; that they passed has none, as most do."""
+_KEYED: Final = ("tag", "version", "route", "judge")
+_FEW: Final = 2_000
+"""So many are looked up one by one; of more, one is near the newest turn."""
 
 
 def turns_of(
@@ -25,14 +37,26 @@ def turns_of(
     limit: int,
 ) -> list[TurnRow]:
     """A page of turns, newest first; see `ResultsReader.turns`."""
-    where, values = _conditions(wanted)
+    metrics = [one for one in metrics_of(connection) if wanted.metric in ("", one)]
+    few = _few(connection, wanted, metrics)
+    keys = _keys(connection, wanted)
+    if few is None or keys is None:
+        return []
+    where, values = _conditions(wanted, keys=keys)
+    where += few
+    values["metrics"] = json.dumps(metrics)
+    source, turn = "evaluations e", "e"
+    if keys:
+        kind = next(iter(keys))
+        source, turn = "turn_keys k CROSS JOIN evaluations e ON e.record_id = k.record_id", "k"
+        where.append(f"k.kind = '{kind}' AND k.value = :{kind}")
     if key := before or after:
-        where.append(f"(e.evaluated_at, e.record_id) {'<' if before else '>'} (:time, :id)")
+        where.append(f"({turn}.evaluated_at, {turn}.record_id) {'<' if before else '>'} (:time, :id)")
         values |= {"time": key[0], "id": key[1]}
     order = "ASC" if after and not before else "DESC"
-    query = f"""SELECT e.record_id, e.evaluated_at, substr(e.question, 1, 400) FROM evaluations e
+    query = f"""SELECT e.record_id, e.evaluated_at, substr(e.question, 1, 400) FROM {source}
         WHERE {" AND ".join(where) or "1"}
-        ORDER BY e.evaluated_at {order}, e.record_id {order} LIMIT :limit"""
+        ORDER BY {turn}.evaluated_at {order}, {turn}.record_id {order} LIMIT :limit"""
     found = connection.execute(query, {**values, "limit": limit}).fetchall()
     scores = _scores(connection, [row[0] for row in found])
     rows = [
@@ -42,10 +66,41 @@ def turns_of(
     return rows[::-1] if order == "ASC" else rows
 
 
-def _conditions(wanted: TurnFilter) -> tuple[list[str], dict[str, Any]]:
+def _keys(connection: sqlite3.Connection, wanted: TurnFilter) -> Mapping[str, int] | None:
+    """What is filtered by that has an index, by how many turns have it, fewest first; None if none has."""
+    given = {kind: value for kind in _KEYED if (value := getattr(wanted, kind))}
+    if not given or not has_keys(connection):
+        return {}
+    count = f"SELECT count(*) FROM (SELECT 1 FROM turn_keys WHERE kind = ? AND value = ? LIMIT {_FEW})"
+    counts = {kind: connection.execute(count, (kind, value)).fetchone()[0] for kind, value in given.items()}
+    return dict(sorted(counts.items(), key=lambda item: item[1])) if all(counts.values()) else None
+
+
+def _few(connection: sqlite3.Connection, wanted: TurnFilter, metrics: list[str]) -> list[str] | None:
+    """A condition that finds the turns of a rare outcome by its index; None where no turn has it."""
+    if wanted.metric and not metrics:
+        return None
+    if wanted.status == "passed":
+        return [] if _any_passed(connection, metrics) else None
+    which = _OF_INDEX.get(wanted.status)
+    if which is None:
+        return []
+    rare = f"SELECT record_id FROM scores WHERE metric IN (SELECT value FROM json_each(:metrics)) AND {which}"
+    count = f"SELECT count(*) FROM ({rare} LIMIT {_FEW + 1})"
+    (found,) = connection.execute(count, {"metrics": json.dumps(metrics)}).fetchone()
+    return [f"e.record_id IN ({rare})"] if found <= _FEW else []
+
+
+def _any_passed(connection: sqlite3.Connection, metrics: list[str]) -> bool:
+    """Whether a score of these may have passed; without a threshold none does."""
+    if not has_sums(connection) or connection.execute("SELECT 1 FROM stale_hours LIMIT 1").fetchone():
+        return True
+    query = "SELECT 1 FROM score_sums WHERE metric = ? AND passes_value > 0 LIMIT 1"
+    return any(connection.execute(query, (metric,)).fetchone() for metric in metrics)
+
+
+def _conditions(wanted: TurnFilter, *, keys: Mapping[str, int]) -> tuple[list[str], dict[str, Any]]:
     # The plus keeps SQLite from looking a metric up for every turn: a turn has few scores, a metric many.
-    # Failures are few: the index of what has no value finds them, where a look at every turn would take long.
-    only_failed = wanted.status == "failed" and not wanted.metric and not wanted.judge
     of_score = [
         text
         for text, given in (
@@ -55,6 +110,14 @@ def _conditions(wanted: TurnFilter) -> tuple[list[str], dict[str, Any]]:
         )
         if given
     ]
+    of_turn = {
+        "tag": "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE value = :tag)",
+        "version": "CAST(json_extract(e.metadata, '$.version') AS TEXT) = :version",
+        "route": "CAST(json_extract(e.metadata, '$.route') AS TEXT) = :route",
+    }
+    # The first key leads to the turns, the others are looked up.
+    of_turn |= dict.fromkeys(list(keys)[:1], "")
+    of_turn |= {kind: _LOOKED_UP.format(kind=kind) for kind in list(keys)[1:]}
     where = [
         text
         for text, given in (
@@ -62,31 +125,19 @@ def _conditions(wanted: TurnFilter) -> tuple[list[str], dict[str, Any]]:
                 "EXISTS (SELECT 1 FROM scores s WHERE s.record_id = e.record_id AND "
                 + " AND ".join(of_score)
                 + ")",
-                of_score and not only_failed,
+                of_score,
             ),
-            (
-                "e.record_id IN "
-                "(SELECT record_id FROM scores WHERE status = 'failed' AND status != 'scored')",
-                only_failed,
-            ),
-            ("EXISTS (SELECT 1 FROM json_each(e.tags) WHERE value = :tag)", wanted.tag),
-            ("CAST(json_extract(e.metadata, '$.version') AS TEXT) = :version", wanted.version),
-            ("CAST(json_extract(e.metadata, '$.route') AS TEXT) = :route", wanted.route),
+            *((condition, getattr(wanted, kind)) for kind, condition in of_turn.items()),
             ("(e.question LIKE :text ESCAPE '!' OR e.answer LIKE :text ESCAPE '!')", wanted.text),
             ("e.trace_id = :trace", wanted.trace),
         )
-        if given
+        if given and text
     ]
-    escaped = wanted.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    return where, {
-        "metric": wanted.metric,
-        "judge": wanted.judge,
-        "tag": wanted.tag,
-        "version": wanted.version,
-        "route": wanted.route,
-        "text": f"%{escaped}%",
-        "trace": wanted.trace,
-    }
+    return where, wanted.parameters()
+
+
+_LOOKED_UP: Final = """EXISTS (SELECT 1 FROM turn_keys WHERE kind = '{kind}' AND value = :{kind}
+    AND evaluated_at = e.evaluated_at AND record_id = e.record_id)"""
 
 
 def _scores(

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
-from steelyard.sinks._sqlite_schema import evaluation_from_rows, rows_of
+from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of
 
 VERSION: Final = 1
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""

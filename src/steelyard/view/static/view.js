@@ -106,6 +106,7 @@
     const claim = event.target.closest("[data-index]");
     const value = claim ? { s: "supported", n: "not_supported" }[event.key] : undefined;
     const whole = { g: "good", b: "bad" }[event.key];
+    if (value || whole) event.preventDefault();  // the key is no part of a name that is asked for
     if (value) mark(value, claim);
     else if (whole) mark(whole, null);
   });

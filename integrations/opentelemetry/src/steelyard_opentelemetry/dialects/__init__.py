@@ -10,6 +10,7 @@ from typing import Any
 from steelyard_opentelemetry.dialects._dialect import Dialect, fused
 from steelyard_opentelemetry.dialects.adk import ADK
 from steelyard_opentelemetry.dialects.genai import GenAI
+from steelyard_opentelemetry.dialects.generic import Generic
 from steelyard_opentelemetry.dialects.haystack import Haystack
 from steelyard_opentelemetry.dialects.litellm import LiteLLM
 from steelyard_opentelemetry.dialects.llamaindex import LlamaIndex
@@ -44,6 +45,8 @@ DIALECTS: tuple[Dialect, ...] = (
 )
 """Every dialect; of several on one span the earlier one has the first word."""
 
+_GENERIC = Generic()
+
 _SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
 _SCOPE_NAMES = frozenset(scope for dialect in DIALECTS for scope in dialect.scope_names)
 _MARKS = [dialect.retrieval_kinds for dialect in DIALECTS if dialect.retrieval_kinds[0]]
@@ -54,7 +57,11 @@ _EVENTS = frozenset(event for dialect in DIALECTS for event in dialect.retrieval
 
 def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
-    return fused(parsed for dialect in DIALECTS if (parsed := dialect.parse(span)) is not None)
+    known = [parsed for dialect in DIALECTS if (parsed := dialect.parse(span)) is not None]
+    if all(parsed.hidden and parsed.dialect == GenAI.name for parsed in known):
+        # Unknown, or a call in the conventions whose content stands under a vendor's own names.
+        known.extend(filter(None, (_GENERIC.parse(span),)))
+    return fused(known)
 
 
 def known_scope(scope: str) -> bool:
@@ -86,7 +93,7 @@ def advice_of(names: Collection[str], cause: str) -> list[str]:
 
 def content_switch(name: str, scope: str) -> tuple[str, str]:
     """Which dialect's switch a span in dialect `name` obeys, and what to do with it."""
-    speaking = next(dialect for dialect in DIALECTS if dialect.name == name)
+    speaking = next(dialect for dialect in (*DIALECTS, _GENERIC) if dialect.name == name)
     governing = (dialect for dialect in DIALECTS if dialect.governs(name, scope))
     found = next(governing, speaking)
     return found.name, found.content_switch

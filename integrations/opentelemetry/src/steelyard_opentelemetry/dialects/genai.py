@@ -8,6 +8,7 @@ from typing import Any
 from steelyard.recording import provenance
 from steelyard_opentelemetry.dialects._dialect import Dialect, indexed
 from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._logs import content_of_events, events_in
 from steelyard_opentelemetry.spans._messages import Message, arguments_in, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, is_empty, question_in
@@ -62,10 +63,13 @@ class GenAI(Dialect):
 
     def parse(self, span: Span) -> ParsedSpan | None:
         """The span as the conventions describe it."""
-        attributes = span.attributes
-        kind = _kind(attributes)
+        kind = _kind(span.attributes)
         if kind is None:
             return None
+        # What events say fills the gaps: attributes are what the conventions have today.
+        attributes = span.attributes
+        if told := (*span.events, *events_in(attributes.get("events"))):
+            attributes = {**content_of_events(told), **attributes}
         if kind == "retrieval":
             return self._retrieval(attributes)
         if kind == "tool":
@@ -102,6 +106,8 @@ class GenAI(Dialect):
 
     def _tool(self, attributes: Mapping[str, Any]) -> ParsedSpan:
         result = attributes.get("gen_ai.tool.call.result")
+        if result is None:
+            result = _returned(attributes)
         return ParsedSpan(
             dialect=self.name,
             kind="tool",
@@ -109,6 +115,22 @@ class GenAI(Dialect):
             result=result,
             hidden=result is None,
         )
+
+
+def _returned(attributes: Mapping[str, Any]) -> Any:
+    """What a tool returned where it is told as a message: the tool's output, or else the message to it."""
+    for key in ("gen_ai.output.messages", "gen_ai.input.messages"):
+        messages = decode(attributes.get(key))
+        last = messages[-1] if isinstance(messages, list) and messages else None
+        if isinstance(last, Mapping):
+            parts = last.get("parts")
+            part = parts[-1] if isinstance(parts, list) and parts else None
+            return (
+                part.get("response", part.get("content"))
+                if isinstance(part, Mapping)
+                else last.get("content")
+            )
+    return None
 
 
 def _kind(attributes: Mapping[str, Any]) -> Kind | None:

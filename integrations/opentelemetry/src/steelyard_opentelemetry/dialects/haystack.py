@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
 from steelyard_opentelemetry.spans._documents import retrieved_in
-from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._messages import Message, Role, messages_in
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, decode, question_in
 from steelyard_opentelemetry.spans._span import Span
@@ -71,7 +71,8 @@ class Haystack(Dialect):
             )
         if span.name == f"{_STEP}.llm":
             given, came = _read(span, f"{_STEP}.llm.input"), _read(span, f"{_STEP}.llm.output")
-            return self._model(given, came)
+            shown = span.text(f"{_STEP}.llm.input")
+            return self._model(given or {"prompt": shown}, came) if shown else self._model(given, came)
         if span.name == f"{_STEP}.tool":
             result = span.attributes.get(f"{_STEP}.tool.output")
             tool = span.text("haystack.tool.name")
@@ -100,7 +101,9 @@ class Haystack(Dialect):
 
     def _model(self, given: Mapping[str, Any], came: Mapping[str, Any]) -> ParsedSpan:
         prompt = given.get("prompt")
-        sent = (Message("user", prompt),) if isinstance(prompt, str) else _messages(given.get("messages"))
+        # What Python shows of an agent's messages holds the passages; who said what is not read out of it.
+        role: Role = "system" if isinstance(prompt, str) and prompt.startswith("{'messages'") else "user"
+        sent = (Message(role, prompt),) if isinstance(prompt, str) else _messages(given.get("messages"))
         answer = _said(came)
         return ParsedSpan(
             dialect=self.name, kind="llm", answer=answer, messages=sent, hidden=not sent and not came

@@ -132,7 +132,11 @@ def _documents(attributes: Mapping[str, Any], kind: Kind, got: object) -> tuple[
     """The flattened documents, with ids and scores from their metadata or from the output as a whole."""
     listed = tuple(found for entry in _entries(attributes, kind) for found in retrieved_in([entry]))
     whole = documents_in(got)
-    return merged(listed, whole) if any(document.text for document in listed) else whole or listed
+    if any(document.text for document in listed):
+        return merged(listed, whole)
+    # A retriever by decorator or by hand returns whatever its function does: texts, or objects with a text.
+    plain = retrieved_in(got) if isinstance(got, (list, tuple, Mapping)) and not listed else ()
+    return whole or listed or plain
 
 
 def _entries(attributes: Mapping[str, Any], kind: Kind) -> list[dict[str, Any]]:
@@ -171,7 +175,9 @@ def _prompts(attributes: Mapping[str, Any], given: object) -> tuple[Message, ...
     ]
     if texts:
         return tuple(Message("user", text) for text in texts)
-    return () if isinstance(given, (str, Broken)) else messages_in(given)
+    if isinstance(given, str):
+        return (Message("user", given),) if given.strip() else ()
+    return () if isinstance(given, Broken) else messages_in(given)
 
 
 def _variables(attributes: Mapping[str, Any]) -> dict[str, str]:

@@ -1,9 +1,12 @@
-"""Content that the GenAI conventions put on log events, in the form it has on spans."""
+"""Content that the GenAI conventions put on log events or span events, in the form it has on spans."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from steelyard_opentelemetry.spans._payload import Broken, decode
+from steelyard_opentelemetry.spans._span import Event
 
 _INPUT = "gen_ai.input.messages"
 _OUTPUT = "gen_ai.output.messages"
@@ -14,6 +17,7 @@ _ROLES = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
+_WHOLE = (("gen_ai.content.prompt", "user", _INPUT), ("gen_ai.content.completion", "assistant", _OUTPUT))
 
 
 def content_of_log(name: str, attributes: Mapping[str, Any], body: object) -> dict[str, Any]:
@@ -27,8 +31,54 @@ def content_of_log(name: str, attributes: Mapping[str, Any], body: object) -> di
         return {_INPUT: [{"role": _ROLES[name], **body}]}
     if name == "gen_ai.choice" and isinstance(body, Mapping):
         message = body.get("message")
-        inner = message if isinstance(message, Mapping) else body
+        said = {"content": message} if isinstance(message, (str, list)) else body
+        inner = message if isinstance(message, Mapping) else said
         return {_OUTPUT: [{"role": "assistant", **inner}]}
+    return {}
+
+
+def content_of_events(events: Iterable[Event]) -> dict[str, Any]:
+    """What the events on a span say of a model call or a tool, as span attributes.
+
+    Every form that the conventions had is read: one event with everything, one for each message, and one for
+    the prompt and one for the completion.
+    """
+    known: dict[str, Any] = {}
+    for event in events:
+        add_content(known, content_of_log(event.name, event.attributes, _body(event)) or _older(event))
+    return known
+
+
+def events_in(value: object) -> tuple[Event, ...]:
+    """The events that an attribute holds as one JSON list, each named by its `event.name`.
+
+    A list without a `gen_ai.choice` is the conversation as it ended: what the model said last is its reply.
+    """
+    found = decode(value)
+    items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    events = [Event(name=str(item.get("event.name") or ""), attributes=item) for item in items]
+    if events and events[-1].name == "gen_ai.assistant.message":
+        events[-1] = Event(name="gen_ai.choice", attributes=events[-1].attributes)
+    return tuple(events)
+
+
+def _body(event: Event) -> Mapping[str, Any]:
+    """What stands in a log event's body, out of the attributes of a span event."""
+    whole = decode(event.attributes.get("gen_ai.event.content"))
+    found = whole if isinstance(whole, Mapping) else event.attributes
+    return {key: _read(value) for key, value in found.items()}
+
+
+def _read(value: Any) -> Any:
+    """JSON as what it holds; what only looks like JSON stays a text."""
+    found = decode(value)
+    return value if isinstance(found, Broken) else found
+
+
+def _older(event: Event) -> dict[str, Any]:
+    for name, role, key in _WHOLE:
+        if event.name == name and (told := _read(event.attributes.get(name.replace("content.", "")))):
+            return {key: told if isinstance(told, list) else [{"role": role, "content": told}]}
     return {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,7 +16,16 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("assistant", "ai", "model", "chatbot", "aimessage", "aimessagechunk"), "assistant"),
     **dict.fromkeys(("tool", "function", "toolmessage", "functionmessage", "tool_result"), "tool"),
 }
-_TEXTS = ("text", "content", "response", "result")
+_TOOLS = re.compile(r"tool|function|observation|ipython|environment")
+_TEXTS = ("text", "content", "response", "result", "toolResult")
+_UNSAID = frozenset(
+    (
+        *("reasoning", "reasoning_content", "thinking", "redacted_thinking", "thought"),
+        *("blob", "uri", "file", "file_data", "input_file", "image", "image_url", "input_image", "media"),
+        *("audio", "input_audio", "video", "binary", "inline_data"),
+    )
+)
+"""Kinds of parts that are not words of the message: what a model thought, and media."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,9 @@ def messages_in(value: object) -> tuple[Message, ...]:
     if len(value) == 1 and isinstance(value[0], list) and _pair(value[0]) is None:
         return messages_in(value[0])
     found = [_message(item) for item in value]
+    if any(found) and not all(found):
+        # Frameworks have roles of their own, such as smolagents' `tool-response`.
+        found = [known or _of_own_role(item) for known, item in zip(found, value, strict=True)]
     return tuple(message for message in found if message) if all(found) else ()
 
 
@@ -79,6 +92,15 @@ def _message(value: object) -> Message | None:
     return Message(role, "")
 
 
+def _of_own_role(value: object) -> Message | None:
+    """A message whose role no convention has: of a tool if it says so, else not anybody's words."""
+    role = value.get("role") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(role, str) or not role:
+        return None
+    kind = "assistant" if role.endswith("call") else "tool" if _TOOLS.search(role.lower()) else "system"
+    return _message({**value, "role": kind})
+
+
 def _pair(value: Sequence[Any]) -> Message | None:
     if len(value) != 2 or not isinstance(value[1], str):
         return None
@@ -87,7 +109,8 @@ def _pair(value: Sequence[Any]) -> Message | None:
 
 
 def _role(value: object) -> Role | None:
-    return _ROLES.get(value.lower()) if isinstance(value, str) else None
+    # Enums are shown with their class: `ChatRole.USER`.
+    return _ROLES.get(value.rpartition(".")[2].lower()) if isinstance(value, str) else None
 
 
 def text_in(content: object) -> str:
@@ -95,7 +118,8 @@ def text_in(content: object) -> str:
     if isinstance(content, str):
         return content.strip()
     if isinstance(content, Mapping):
-        if str(content.get("type") or content.get("block_type") or "").endswith(("tool_call", "tool_use")):
+        kind = str(content.get("type") or content.get("block_type") or "")
+        if kind.endswith(("tool_call", "tool_use")) or kind in _UNSAID:
             return ""
         return next((text for key in _TEXTS if (text := text_in(content.get(key)))), "")
     if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):

@@ -19,7 +19,7 @@ _DEPTH = 6
 _LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
 _ANSWERS = (
     *("answer", "final_answer", "output", "output_text", "response", "result", "generation", "completion"),
-    *("text", "content", "outputs", "message", "response_txt"),
+    *("text", "content", "outputs", "message", "response_txt", "choices", "candidates"),
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
 _UNSHOWN = re.compile(r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$)")

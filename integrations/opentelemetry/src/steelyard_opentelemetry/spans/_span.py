@@ -54,6 +54,8 @@ class Span:
     """Trace id and span id of each span it is linked to."""
     dropped: int = 0
     """How many attributes and events the SDK had to drop."""
+    limit: int | None = None
+    """At how many characters the SDK cuts texts; 0 where it does not, None where that is not known."""
     sampled: bool = True
     """The W3C sampled flag."""
     remote_parent: bool = False
@@ -105,9 +107,16 @@ def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:
         links=tuple(
             (f"{link.context.trace_id:032x}", f"{link.context.span_id:016x}") for link in span.links or ()
         ),
+        limit=_limit_of(span),
         dropped=span.dropped_attributes + span.dropped_events,
         sampled=bool(context.trace_flags & 1),
     )
+
+
+def _limit_of(span: Any) -> int | None:
+    """The SDK keeps the limit with the attributes and shows it nowhere else; other SDKs may not have it."""
+    attributes: Any = getattr(span, "_attributes", None)
+    return attributes.max_value_len or 0 if hasattr(attributes, "max_value_len") else None
 
 
 def service_of(resource: Mapping[str, Any]) -> str:

@@ -19,6 +19,8 @@ class Node:
     """None where no dialect knows the span: an HTTP server, a database, the user's own."""
     children: list[Node] = field(default_factory=list)
     """In order of their start."""
+    is_orphan: bool = False
+    """Whether the span above it is not among the spans of the trace."""
 
     def below(self) -> Iterator[Node]:
         """This span and everything below it, in order of start, parents before children."""
@@ -57,6 +59,7 @@ def grow(spans: Iterable[Span], parse: Callable[[Span], ParsedSpan | None]) -> l
     for key, node in nodes.items():
         parent = nodes.get(node.span.parent_id or "")
         own_run = node.parsed is not None and node.parsed.run and above[key] == "run"
+        node.is_orphan = parent is None and node.span.parent_id is not None and not node.span.remote_parent
         if parent is None or key in cut or own_run or _after(node, parent):
             roots.append(node)
         else:

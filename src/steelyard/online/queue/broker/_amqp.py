@@ -20,7 +20,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import aio_pika
@@ -119,7 +119,7 @@ class AmqpBroker:
     async def extend(self, messages: Sequence[Message]) -> None:
         """Leases end with the connection only."""
 
-    async def keep_result(self, message: Message, body: bytes) -> bool:
+    async def keep_result(self, message: Message, body: Callable[[], bytes]) -> bool:
         """Nothing is kept beside a message; False where the connection has ended since the lease."""
         if message.seq not in self._held:
             return False

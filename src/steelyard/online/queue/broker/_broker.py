@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -93,10 +93,11 @@ class Broker(Protocol):
         """Hold on to leases."""
         ...
 
-    async def keep_result(self, message: Message, body: bytes) -> bool:
-        """Store a result until its turn is acknowledged; False where another holder has stored one, or the
-        lease is known to be lost.
-        """  # noqa: D205 - one sentence
+    async def keep_result(self, message: Message, body: Callable[[], bytes]) -> bool:
+        """Store a result until its turn is acknowledged, if results are stored at all.
+
+        False where another holder has stored one, or the lease is known to be lost.
+        """
         ...
 
     async def acknowledge(self, messages: Sequence[Message]) -> None:

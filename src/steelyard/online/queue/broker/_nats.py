@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import AuthorizationError, Error, MaxPayloadError, NoRespondersError
 from nats.js import JetStreamContext
-from nats.js.api import Header, PubAck
+from nats.js.api import Header, PubAck, RawStreamMsg
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
 
 from steelyard._internal.redact import error_words
@@ -23,6 +23,8 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.online.queue._protocol import Stored
 from steelyard.online.queue.broker._address import BrokerAddress
 from steelyard.online.queue.broker._broker import Message, Outgoing, Refused, Totals, Unreachable
+from steelyard.online.queue.broker._nats_pull import Puller
+from steelyard.online.queue.broker._nats_requests import Requests
 from steelyard.online.queue.broker._nats_streams import CONSUMER, Streams
 
 _log = logging.getLogger("steelyard.online")
@@ -31,6 +33,7 @@ _LINGER = 0.5
 _FULL = frozenset({10002, 10023, 10047, 10054, 10077})
 """Codes of the server for: no room, in the account, the server or the stream, or too large a message."""
 _NOT_LAST = 10071
+_API = "$JS.API"
 _FORBIDDEN = frozenset({"authorization", "authentication", "permission", "user", "credential", "nkey"})
 _TOKEN = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -52,7 +55,10 @@ class NatsBroker:
         self._lease_seconds = lease_seconds
         self._client: Client | None = None
         self._jetstream: JetStreamContext | None = None
-        self._subscription: JetStreamContext.PullSubscription | None = None
+        self._requests: Requests | None = None
+        self._puller = Puller(f"{_API}.CONSUMER.MSG.NEXT.{self._streams.turns}.{CONSUMER}")
+        # Where the results lie that this process has seen, by the numbers of their turns.
+        self._results: dict[int, int] = {}
         self._problem: Exception | None = None
         self._last_result = 0
         self._warn = WarnOnce(_log)
@@ -64,7 +70,7 @@ class NatsBroker:
 
     async def connect(self) -> None:
         """Connect anew, create the streams that are missing, and bind to the consumer."""
-        await self.close()
+        await self._disconnect()
         self._problem = None
         async with self._translated():
             async with asyncio.timeout(_ANSWER):
@@ -77,13 +83,15 @@ class NatsBroker:
                     max_reconnect_attempts=1,
                     reconnect_time_wait=0,
                     error_cb=self._note,
+                    closed_cb=self._ended,
                     user_credentials=self._address.options.get("credentials"),
                 )
             self._jetstream = self._client.jetstream(timeout=_ANSWER)
             self._lease_seconds = await self._streams.ensure(self._jetstream)
-            self._subscription = await self._jetstream.pull_subscribe_bind(
-                consumer=CONSUMER, stream=self._streams.turns
-            )
+            requests = Requests(self._client, seconds=_ANSWER)
+            await requests.start()
+            self._puller.start(self._client)
+            self._requests = requests
 
     async def publish(self, turns: Sequence[Outgoing]) -> list[Stored | None]:
         """Publish side by side, and wait for the server's confirmations."""
@@ -95,32 +103,31 @@ class NatsBroker:
 
     async def pull(self, most: int) -> list[Message]:
         """Lease the oldest turns; those that come again with what is known of them."""
-        _, _, subscription = self._connected()
+        self._connected()
         async with self._translated():
-            try:
-                found = await subscription.fetch(most, timeout=_LINGER)
-            except TimeoutError:  # the client's own is one, too
+            found = await self._puller.pull(most, patience=_LINGER)
+            if not found:
                 self._connected()
-                return []
-            return list(await asyncio.gather(*map(self._message, found)))
+            return [await self._message(raw) for raw in found]
 
     async def extend(self, messages: Sequence[Message]) -> None:
-        """Tell the server that turns are in progress."""
+        """Tell the server that turns are in progress, those that have come ahead of time too."""
         client, _, _ = self._connected()
+        leases = [message.lease for message in messages] + [raw.reply for raw in self._puller.ahead]
         async with self._translated():
-            for message in messages:
-                await client.publish(message.lease, b"+WPI")
+            for lease in leases:
+                await client.publish(lease, b"+WPI")
             await client.flush(timeout=int(_ANSWER))
 
-    async def keep_result(self, message: Message, body: bytes) -> bool:
+    async def keep_result(self, message: Message, body: Callable[[], bytes]) -> bool:
         """Store a result under its turn's number, unless there is one."""
-        _, jetstream, _ = self._connected()
+        _, _, requests = self._connected()
         subject = f"{self._streams.name}.results.{message.seq}"
         headers = {"Nats-Expected-Last-Subject-Sequence": "0"}
         async with self._translated():
-            for content in (body, b""):  # one that is too large leaves at least its mark
+            for content in (body(), b""):  # one that is too large leaves at least its mark
                 try:
-                    await jetstream.publish(subject, content, headers=headers, stream=self._streams.results)
+                    stored = _acknowledged(await requests.ask(subject, content, headers))
                 except MaxPayloadError:
                     self._warn("result", "a result is larger than NATS takes; it is delivered, but not kept")
                     continue
@@ -128,24 +135,45 @@ class NatsBroker:
                     if error.err_code != _NOT_LAST:
                         raise
                     # The confirmation of our own may have been lost with a connection.
-                    return await self._last(self._streams.results, "results", message.seq) == content
+                    return await self._result(message.seq) == content
+                self._results[message.seq] = stored.seq
                 return True
         return True
 
     async def acknowledge(self, messages: Sequence[Message]) -> None:
-        """Acknowledge turns, each confirmed by the server, and delete what was kept beside them."""
+        """Acknowledge turns, and then delete what was kept beside them."""
         await self._settle([(message, b"+ACK") for message in messages])
         _, jetstream, _ = self._connected()
         async with self._translated():
-            await asyncio.gather(*(self._forget(jetstream, message) for message in messages))
+            deleting: list[bytes] = []
+            for message in messages:
+                if place := self._results.pop(message.seq, 0):
+                    deleting.append(b'{"seq":%d,"no_erase":true}' % place)
+                else:
+                    await jetstream.purge_stream(
+                        self._streams.results, subject=f"{self._streams.name}.results.{message.seq}"
+                    )
+                if _delivered(message.raw) > 1:
+                    await jetstream.purge_stream(
+                        self._streams.notes, subject=f"{self._streams.name}.notes.{message.seq}"
+                    )
+            subject = f"{_API}.STREAM.MSG.DELETE.{self._streams.results}"
+            await self._send_in_order([(subject, body) for body in deleting])
 
     async def give_back(self, messages: Sequence[Message], seconds: float, *, postpone: bool) -> bool:
-        """Give turns back, and write down that this was no attempt."""
+        """Give turns back, and write down that this was no attempt.
+
+        With those that have come ahead of time, where the process stops.
+        """
+        if not postpone:
+            ahead = await self._puller.stop()
+            messages = [*messages, *[await self._message(raw) for raw in ahead]]
         notes: list[tuple[str, bytes, dict[str, str]]] = [
             (f"{self._streams.name}.notes.{message.seq}", _note_of(message, postpone=postpone), {})
             for message in messages
         ]
-        await self._publish_all(notes, stream=self._streams.notes)
+        if notes:
+            await self._publish_all(notes, stream=self._streams.notes)
         word = b"-NAK " + json.dumps({"delay": int(seconds * 1e9)}).encode() if seconds > 0 else b"-NAK"
         await self._settle([(message, word) for message in messages])
         return True
@@ -165,6 +193,7 @@ class NatsBroker:
         if not isinstance(result, PubAck):
             self._warn("dead", "a dead letter could not be stored: %s", _words(result))
         await self._settle([(message, b"+TERM")])
+        self._results.pop(message.seq, None)
         return True
 
     async def totals(self) -> Totals:
@@ -202,8 +231,14 @@ class NatsBroker:
         )
 
     async def close(self) -> None:
-        """Disconnect."""
-        client, self._client, self._jetstream, self._subscription = self._client, None, None, None
+        """Disconnect, and forget what is still leased."""
+        await self._disconnect()
+        self._puller.clear()
+        self._results.clear()
+
+    async def _disconnect(self) -> None:
+        client, self._client, self._jetstream = self._client, None, None
+        requests, self._requests = self._requests, None
         if client is not None:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(1):
@@ -212,13 +247,20 @@ class NatsBroker:
             if (transport := getattr(client, "_transport", None)) is not None:
                 with contextlib.suppress(Exception):
                     transport.close()
+        if requests is not None:
+            requests.close()
 
-    def _connected(self) -> tuple[Client, JetStreamContext, JetStreamContext.PullSubscription]:
-        if self._client is None or self._jetstream is None or self._subscription is None:
+    def _connected(self) -> tuple[Client, JetStreamContext, Requests]:
+        if self._client is None or self._jetstream is None or self._requests is None:
             raise Unreachable("there is no connection")
         if self._client.is_closed:
             raise Unreachable("the connection has ended")
-        return self._client, self._jetstream, self._subscription
+        return self._client, self._jetstream, self._requests
+
+    async def _ended(self) -> None:
+        """The client has given its connection up; nobody waits for answers any longer."""
+        if self._requests is not None:
+            self._requests.close()
 
     async def _note(self, error: Exception) -> None:
         self._problem = error
@@ -227,23 +269,35 @@ class NatsBroker:
         self, messages: Sequence[tuple[str, bytes, dict[str, str]]], *, stream: str
     ) -> list[PubAck | Exception | None]:
         """Publish side by side; the server's answer to each, None where none has come in time."""
-        _, jetstream, _ = self._connected()
-        # Not `publish_async`: nats-py 2.16 leaves its future undone where the server refuses a message.
-        publishing = [
-            jetstream.publish(subject, body, timeout=_ANSWER, stream=stream, headers=dict(headers))
+        _, _, requests = self._connected()
+        sent = [
+            await self._sent(requests, subject, body, {**headers, Header.EXPECTED_STREAM: stream})
             for subject, body, headers in messages
         ]
-        answers = await asyncio.gather(*publishing, return_exceptions=True)
+        answers = await asyncio.gather(*sent, return_exceptions=True)
         known: list[PubAck | Exception | None] = []
         for answer in answers:
-            if isinstance(answer, NoStreamResponseError):
+            if isinstance(answer, NoRespondersError):
                 raise Unreachable("JetStream is not there, or the stream was deleted")
-            if isinstance(answer, BaseException) and not isinstance(answer, APIError | MaxPayloadError):
+            if isinstance(answer, MaxPayloadError):
+                known.append(answer)
+            elif isinstance(answer, BaseException):
                 self._connected()
                 known.append(None)
             else:
-                known.append(answer)
+                known.append(_answer_of(answer))
         return known
+
+    async def _sent(
+        self, requests: Requests, subject: str, body: bytes, headers: Mapping[str, str]
+    ) -> Awaitable[Msg]:
+        """A request on its way; where it could not be sent, the error comes as its answer."""
+        try:
+            return await requests.send(subject, body, headers)
+        except (Error, OSError) as error:
+            failed: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+            failed.set_exception(error)
+            return failed
 
     def _stored(self, answer: PubAck | Exception | None) -> Stored | None:
         if answer is None:
@@ -259,20 +313,18 @@ class NatsBroker:
 
     async def _settle(self, acknowledgements: Sequence[tuple[Message, bytes]]) -> None:
         """Send acknowledgements of any kind, and wait until the server has heard them."""
-        client, _, _ = self._connected()
         async with self._translated():
-            await asyncio.gather(
-                *(client.request(message.lease, word, timeout=_ANSWER) for message, word in acknowledgements)
-            )
+            await self._send_in_order([(message.lease, word) for message, word in acknowledgements])
 
-    async def _forget(self, jetstream: JetStreamContext, message: Message) -> None:
-        await jetstream.purge_stream(
-            self._streams.results, subject=f"{self._streams.name}.results.{message.seq}"
-        )
-        if _delivered(message.raw) > 1:
-            await jetstream.purge_stream(
-                self._streams.notes, subject=f"{self._streams.name}.notes.{message.seq}"
-            )
+    async def _send_in_order(self, requests: Sequence[tuple[str, bytes]]) -> None:
+        """Send requests, and wait for the answer to the last: the server works them off in order."""
+        if not requests:
+            return
+        client, _, asking = self._connected()
+        *before, (subject, body) = requests
+        for earlier in before:
+            await client.publish(*earlier)
+        await asking.ask(subject, body)
 
     async def _message(self, raw: Msg) -> Message:
         seq = raw.metadata.sequence.stream
@@ -280,10 +332,10 @@ class NatsBroker:
         note: dict[str, Any] = {}
         result = None
         if delivered > 1:
-            result = await self._last(self._streams.results, "results", seq)
+            result = await self._result(seq)
             written = await self._last(self._streams.notes, "notes", seq)
             with contextlib.suppress(ValueError):
-                note = dict(json.loads(written or b"{}"))
+                note = dict(json.loads((written.data if written else None) or b"{}"))
         return Message(
             seq=seq,
             lease=raw.reply,
@@ -294,13 +346,20 @@ class NatsBroker:
             raw=raw,
         )
 
-    async def _last(self, stream: str, kind: str, seq: int) -> bytes | None:
+    async def _result(self, seq: int) -> bytes | None:
+        """The result that was stored for a turn, by this process or another."""
+        found = await self._last(self._streams.results, "results", seq)
+        if found is None:
+            return None
+        self._results[seq] = found.seq or 0
+        return found.data or b""
+
+    async def _last(self, stream: str, kind: str, seq: int) -> RawStreamMsg | None:
         _, jetstream, _ = self._connected()
         try:
-            found = await jetstream.get_last_msg(stream, f"{self._streams.name}.{kind}.{seq}", direct=True)
+            return await jetstream.get_last_msg(stream, f"{self._streams.name}.{kind}.{seq}", direct=True)
         except NotFoundError:
             return None
-        return found.data or b""
 
     @asynccontextmanager
     async def _translated(self) -> AsyncIterator[None]:
@@ -322,6 +381,25 @@ class NatsBroker:
             raise Unreachable(f"it cannot be reached ({_words(problem)})") from None
         except Exception as error:  # noqa: BLE001 - whatever else a client raises, on a broken answer say
             raise Unreachable(f"it cannot be used ({error_words(error)})") from None
+
+
+def _answer_of(answer: Msg) -> PubAck | Exception:
+    """What the server says of a message that was published."""
+    said = json.loads(answer.data)
+    if "error" not in said:
+        return PubAck.from_response(said)
+    try:
+        APIError.from_error(said["error"])
+    except APIError as error:
+        return error
+    raise AssertionError("an error is raised")
+
+
+def _acknowledged(answer: Msg) -> PubAck:
+    found = _answer_of(answer)
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def _refuse(error: Exception) -> NoReturn:

@@ -31,6 +31,7 @@ _PATIENCE = 10.0
 _PAUSE = 0.2
 _COUNTED = 1.0
 _MAX_ATTEMPTS = 5
+_OF_TURN = b'{"record_of":"turn",'
 _PACKED_FROM = 64 * 1024
 _LARGEST = 64 * 1024 * 1024
 _Result = TypeVar("_Result")
@@ -171,8 +172,9 @@ class BrokerQueue:
         if message is None:
             return None
         if message.result is None:
-            body = _packed(evaluation_to_json(evaluation).encode())
-            if not await self._call(lambda: self._broker.keep_result(message, body)):
+            if not await self._call(
+                lambda: self._broker.keep_result(message, lambda: _result_of(leased.turn, evaluation))
+            ):
                 return None
             self._counted(pending=-1, evaluated=1, undelivered=1)
         self._finished[leased.seq] = message
@@ -208,7 +210,7 @@ class BrokerQueue:
         for message in messages:
             self._held.pop(message.seq, None)
             self._finished.pop(message.seq, None)
-        if messages and self._works:
+        if self._works:
             # Without patience: nobody waits for a broker at the end, and leases end by themselves.
             with contextlib.suppress(Unreachable, Refused):
                 await self._broker.give_back(messages, 0, postpone=False)
@@ -242,9 +244,7 @@ class BrokerQueue:
     async def _taken(self, message: Message) -> Leased | Undelivered | None:
         """What a message is for the worker; None for a turn that was tried too often, and is dead now."""
         if message.result:
-            result = Undelivered(
-                message.seq, message.lease, evaluation_from_json(_unpacked(message.result).decode())
-            )
+            result = Undelivered(message.seq, message.lease, _evaluation_of(message.result, message.body))
             self._finished[message.seq] = message
             return result
         if message.attempts > self._max_attempts:
@@ -361,6 +361,23 @@ class BrokerQueue:
 
 def _key_of(turn: Selected) -> str:
     return hashlib.blake2b(text_of(turn.record.id).encode(), digest_size=16).hexdigest()
+
+
+def _result_of(turn: Selected, evaluation: Evaluation) -> bytes:
+    """A result as it is stored beside its turn: the Record, most of it, lies there already."""
+    if evaluation.record is None or evaluation.record != turn.record:
+        return _packed(evaluation_to_json(evaluation).encode())
+    line = evaluation_to_json(replace(evaluation, record=None)).encode()
+    return _packed(_OF_TURN + line[1:])
+
+
+def _evaluation_of(result: bytes, turn: bytes) -> Evaluation:
+    """The result again. Raises whatever a damaged text makes it raise."""
+    line = _unpacked(result)
+    evaluation = evaluation_from_json(line.decode())
+    if not line.startswith(_OF_TURN):
+        return evaluation
+    return replace(evaluation, record=turn_from_json(_unpacked(turn)).record)
 
 
 def _packed(body: bytes) -> bytes:

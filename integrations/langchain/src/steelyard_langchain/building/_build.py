@@ -1,0 +1,312 @@
+"""From a closed turn to its Record; runs in the Monitor's thread.
+
+A turn that the Monitor's rates leave out is never built; where rules, `choose` or a suspicion look at
+Records, every turn that could still be selected is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from steelyard.record import Record, Status, text_of
+from steelyard.recording import TurnDraft, with_given
+from steelyard.recording.provenance import (
+    Asked,
+    ModelCall,
+    Provenance,
+    calls_behind,
+    has_history,
+    is_helper_reply,
+    judge_turn,
+    sentence,
+)
+from steelyard_langchain._options import Options
+from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
+from steelyard_langchain._weight import weigh, without_media
+from steelyard_langchain.building._calls import calls_of
+from steelyard_langchain.building._contexts import Found, decide, find_contexts
+from steelyard_langchain.building._extract import (
+    answer_of,
+    documents_in,
+    ends_in_tool_call,
+    messages_in,
+    pick,
+    question_of,
+    role_of,
+    state_of,
+    text_in,
+)
+from steelyard_langchain.building._separate import (
+    SEPARATE,
+    asked_in_call,
+    is_answer,
+    reads_tools,
+    since_the_question,
+    told_by_messages,
+)
+from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
+
+_PER_RUN = 500
+_UNFINISHED = ("error", "cancelled", "interrupted")
+
+
+class LangChainDraft(TurnDraft):
+    """A closed turn whose Record is built when the Monitor asks for it."""
+
+    __slots__ = ("_chain", "_options", "_size", "_unused", "turn")
+
+    def __init__(
+        self,
+        turn: Turn,
+        options: Options,
+        *,
+        chain: Chain | None = None,
+        unused: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__(id_of(turn, chain), turn.trace, on_record=options.on_record)
+        self.turn = turn
+        self._options = options
+        self._chain = chain
+        self._unused = unused
+        self._size: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Roughly how many bytes it keeps alive: all texts, and a constant for every run and value.
+
+        Images and other media in prompts and messages are let go first.
+        """
+        if self._size is None:
+            try:
+                self._size = _weigh(self.turn)
+            except Exception:  # noqa: BLE001 - objects of the host may raise anything, anywhere
+                self._size = _PER_RUN * (len(self.turn.parents) + 1)
+        return self._size
+
+    def read(self) -> Record | None:
+        """The Record; None where the run was not a RAG turn."""
+        record = build(self.turn, self._options, chain=self._chain)
+        if record is None and self._unused is not None:
+            self._unused()
+        return record
+
+
+def _weigh(turn: Turn) -> int:
+    weight = weigh(turn.kept())
+    if weight.has_media:
+        for each in (*turn.history, turn):
+            each.let_go(without_media)
+        weight = weigh(turn.kept())
+    return weight.size + _PER_RUN * (len(turn.parents) + 1)
+
+
+def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record | None:
+    """Build the Record of a turn, or of one chain within it.
+
+    Returns:
+        The Record, or None where nothing was answered out of anything: a chain without a model, a formatter.
+    """
+    view = View(turn, chain)
+    if turn.loose and turn.key in turn.models:
+        return _separate(view, options)
+    calls = calls_of(view.models)
+    replies = {call.reply.strip() for call in calls if call.reply.strip()}
+    asked = _asked(view, options, replies)
+    found = find_contexts(view, options, asked.question, sorted(replies))
+    answer = _answer(view, options, replies, calls)
+    status = view.status
+    if status == "ok" and not answer and ends_in_tool_call(view.outputs):
+        status = "interrupted"
+    if not _is_turn(view, found, calls, answer, status, options):
+        return None
+    origin = _origin(view, found, calls, answer, asked.question)
+    return _record(view, options, asked, answer, found, origin, status)
+
+
+def _separate(view: View, options: Options) -> Record | None:
+    """The Record of a model call that nothing holds together with what was retrieved before it."""
+    if not any(earlier.tools for earlier in view.nearby) and (told := told_by_messages(view)) is not None:
+        view.nearby = (*view.nearby, told)
+    calls = calls_of([since_the_question(view.models[0])])
+    answer = calls[0].reply
+    found = find_contexts(view, options, "", [answer])
+    origin = decide(found, calls, answer=answer, question="")
+    asked = asked_in_call(view, origin)
+    if not is_answer(view, calls[0], origin, asked):
+        return None
+    found.notes += [SEPARATE, *map(sentence, asked.notes), *(found.unnamed[:1] if reads_tools(view) else ())]
+    return _record(view, options, asked, answer, found, origin, view.status)
+
+
+def _record(
+    view: View,
+    options: Options,
+    asked: Asked,
+    answer: str,
+    found: Found,
+    origin: Provenance,
+    status: Status,
+) -> Record:
+    turn = view.turn
+    return with_given(
+        Record(
+            id=view.id,
+            question=asked.question,
+            standalone_question=asked.standalone,
+            contexts=origin.contexts,
+            contexts_source=origin.contexts_source,
+            retrieved=origin.retrieved,
+            stages=found.stages,
+            answer=answer,
+            reference=_reference(view, options),
+            status=status,
+            error=_error(view.error) if status == "error" else None,
+            trace=turn.trace,
+            timings=timings_of(view),
+            tags=tags_of(turn),
+            metadata=metadata_of(turn, options),
+            notes=_notes(view, found, origin, asked.question, answer, status),
+        ),
+        turn.given,
+    )
+
+
+def _is_turn(
+    view: View, found: Found, calls: list[ModelCall], answer: str, status: Status, options: Options
+) -> bool:
+    if view.turn.given is not None:
+        return True
+    if status in _UNFINISHED:
+        return bool(view.models or view.retrievals or view.tools or view.history)
+    if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
+        return not any(chain.outputs is not None for chain in view.turn.chains.values())
+    if not answer and isinstance(view.outputs, list) and documents_in(view.outputs):
+        return False  # the searching half of a chain: HyDE, several queries
+    if view.models:
+        retrieved = bool(view.retrievals or view.tools)
+        return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
+    # No model was seen. One may have been called past the framework; a formatter only repeats the documents.
+    candidates = found.contexts or found.made
+    if not answer or not candidates:
+        return False
+    return not all(context.text in answer for context in candidates)
+
+
+def _asked(view: View, options: Options, replies: set[str]) -> Asked:
+    key, query = options.question_key, _rewritten(view)
+    asked = question_of(view.inputs, view.outputs, key, replies=replies, query=query)
+    for turn in view.history:
+        if not asked.question:
+            asked = question_of(turn.inputs, turn.outputs, key, replies=replies, query=query)
+    return asked
+
+
+def _answer(view: View, options: Options, replies: set[str], calls: list[ModelCall]) -> str:
+    if view.error is not None:
+        return ""
+    answer = answer_of(view.outputs, view.inputs, options.answer_key, replies=replies)
+    if not answer and view.turn.given is not None and calls:
+        answer = calls[-1].reply
+    return answer
+
+
+def _origin(view: View, found: Found, calls: list[ModelCall], answer: str, question: str) -> Provenance:
+    given = view.turn.given or {}
+    answer = str(given.get("answer") or answer)
+    if found.explicit:
+        behind = calls_behind(calls, answer)
+        return Provenance(
+            contexts=tuple(found.contexts), retrieved=(), contexts_source="retrieved", calls=behind, notes=()
+        )
+    if not answer and calls and not calls[-1].replies:
+        calls = calls[-1:]  # the run was broken off while this one was at it
+    if len(calls) == 1 and not is_helper_reply(calls[0].replies) and _stands_in(calls[0].reply, answer):
+        answer = calls[0].reply  # the only one, however short it is
+    return decide(found, calls, answer=answer, question=str(given.get("question") or question))
+
+
+def _stands_in(reply: str, answer: str) -> bool:
+    plain = reply.strip().rstrip(".")
+    return bool(plain) and plain in answer
+
+
+def _rewritten(view: View) -> str | None:
+    """The question as a model rewrote it for the retriever, in a conversation.
+
+    Only there: without a history a query is just a query (keywords, a sub-question, an invented answer), and
+    what the user asked stands by itself.
+    """
+    turn = view.turn
+    first = next((r for r in view.retrievals if outermost(turn, r.key)), None)
+    if first is None or not isinstance(first.query, str):
+        return None
+    if any(within(turn, first.key, tool) for tool in turn.tools):
+        return None
+    rewriters = [model for model in view.models if model.started < first.started]
+    return text_of(first.query) if rewriters and _in_conversation(view, rewriters) else None
+
+
+def _in_conversation(view: View, rewriters: list[Model]) -> bool:
+    if has_history(state_of(view.inputs)):
+        return True
+    if sum(role_of(message) == "human" for message in messages_in(view.inputs)) > 1:
+        return True
+    return any(
+        role_of(message) == "ai"
+        for model in rewriters
+        for batch in model.prompt
+        if isinstance(batch, (list, tuple))
+        for message in batch
+    )
+
+
+def _reference(view: View, options: Options) -> str | None:
+    key = options.reference_key
+    if key is None:
+        return None
+    found = pick(view.inputs, key)
+    if found is None and isinstance(key, str):
+        found = (view.turn.metadata or {}).get(key)
+    return text_in(found) or None
+
+
+def _error(error: BaseException | None) -> str | None:
+    return None if error is None else f"{type(error).__name__}: {text_of(error)}"
+
+
+def _notes(
+    view: View, found: Found, origin: Provenance, question: str, answer: str, status: Status
+) -> tuple[str, ...]:
+    notes = list(found.notes)
+    given = view.turn.given
+    if not question and "question" not in (given or ()):
+        lack = f"not found in an input of type {_kind(view.inputs)}; set question_key"
+        notes.append(f"question: {lack if given is None else 'not given; pass question= to record()'}")
+    if not answer and status == "ok" and "answer" not in (given or ()):
+        lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
+        notes.append(f"answer: {lack if given is None else 'not given; set answer on the block'}")
+    if status == "ok" and any(model.failed for model in view.turn.models.values()):
+        notes.append("error on the way: a model run failed")
+    if status == "ok":
+        doubts = _doubts(view, found, origin) if view.models else ["no model run was seen in this turn"]
+        unknown = sentence("answer_call_unknown")
+        notes += [note for note in doubts if answer or note != unknown]
+    return tuple(notes)
+
+
+def _doubts(view: View, found: Found, origin: Provenance) -> list[str]:
+    """What is doubtful about the contexts."""
+    if "contexts" in (view.turn.given or ()) or found.explicit:
+        return []
+    empty = sentence("no_contexts")
+    doubts = [note for note in origin.notes if note != empty]
+    if not origin.contexts and not view.retrievals and not found.notes:
+        doubts.append(f"{empty}; if the prompt had any, say which: record() and turn.contexts")
+    return doubts
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{type(value).__name__} with keys {', '.join(sorted(map(text_of, value)))[:200]}"
+    return type(value).__name__

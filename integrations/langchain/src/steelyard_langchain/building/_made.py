@@ -1,0 +1,104 @@
+"""Passages that no retriever returned: documents that a step made, and texts under a name that says so.
+
+A step of a chain or a node of a graph may search the web, read a database, or join chunks. What it makes is a
+passage if it is a document, or stands under a key such as `context`; whether it reached the model, the prompt
+decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.record import Context
+from steelyard.recording.provenance import find_passages, passages_of
+from steelyard_langchain.building._extract import documents_in, is_document, state_of
+
+KEYS = frozenset(
+    (
+        *("context", "contexts", "context_str", "retrieved_context", "retrieved_contexts", "knowledge"),
+        *("document", "documents", "docs", "input_documents", "retrieved_documents", "retrieved_docs"),
+        *("source_documents", "passages", "chunks", "snippets", "excerpts", "search_results", "web_results"),
+        *("results", "sources", "facts", "evidence"),
+    )
+)
+"""Names under which applications keep passages."""
+
+_DEPTH = 3
+_MOST = 200
+_LEAST_WORDS = 2
+_MUCH = 12
+_CUT = "contexts: cut out of one text, which does not say where a passage ends"
+_MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
+
+
+@dataclass(slots=True)
+class Named:
+    """What stands under the names."""
+
+    passages: list[Context] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequence[str]) -> Named:
+    """Passages that stand as text or as mappings under one of `KEYS`.
+
+    Args:
+        values: Inputs and results of steps.
+        known: Texts of the documents that are known already. A text that holds one of them was made of them.
+        replies: What models said. A text with such a reply in it is a draft or a summary, not a passage.
+    """
+    named = Named()
+    found: dict[str, Context] = {}
+    blocks: dict[Any, None] = {}
+    for value in values:
+        for block in _blocks(value, _DEPTH):
+            if isinstance(block, str):
+                blocks.setdefault(block)
+            else:
+                for passage in passages_of(block):
+                    found.setdefault(passage.text, passage)
+        if len(blocks) + len(found) > _MOST:
+            break
+    for block in blocks:
+        if any(text in block for text in known) or any(one.found for one in find_passages(known, [block])):
+            if _has_more(block, known) and _is_passage(block, known, replies):
+                named.notes.append(_MORE)
+            continue
+        for passage in passages_of(block):
+            found.setdefault(passage.text, passage)
+            if _is_passage(passage.text, known, replies):
+                named.notes.append(_CUT)
+    named.passages = [one for one in found.values() if _is_passage(one.text, known, replies)]
+    return named
+
+
+def _has_more(block: str, known: Sequence[str]) -> bool:
+    """Whether a text that holds known passages holds much else besides."""
+    rest = block
+    for text in sorted(known, key=len, reverse=True):
+        rest = rest.replace(text, "\0")
+    longest = max(len(piece.split()) for piece in rest.split("\0"))
+    return rest != block and longest >= _MUCH
+
+
+def _is_passage(text: str, known: Sequence[str], replies: Sequence[str]) -> bool:
+    if text in known or len(text.split()) < _LEAST_WORDS:
+        return False
+    if any(one.found for one in find_passages([text], replies)):
+        return False
+    return not any(one.found and one.seen >= 0.5 for one in find_passages(replies, [text]))
+
+
+def _blocks(value: Any, depth: int) -> Iterator[Any]:
+    """What stands under the names: texts, and lists of texts or mappings."""
+    state = state_of(value) if depth > 0 else None
+    for key, part in (state or {}).items():
+        if str(key).lower() not in KEYS:
+            if isinstance(part, Mapping):
+                yield from _blocks(part, depth - 1)
+        elif isinstance(part, str) or (isinstance(part, (list, tuple)) and not documents_in(part)):
+            yield part
+        elif isinstance(part, Mapping) and not is_document(part):
+            yield from _blocks(part, depth - 1)

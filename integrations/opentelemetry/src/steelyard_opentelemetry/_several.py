@@ -1,0 +1,115 @@
+"""Several turns in one tree where no span holds each of them: a session, a batch, a loop in one trace.
+
+They are told apart by what the model calls were asked, and only where the evidence is complete: every group
+of calls has an answer and a look-up of its own, and no group was shown what another one replied. Steps of one
+turn (parts of a map-reduce, sub-questions, drafts, graders) fail that test and stay together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from steelyard.recording.provenance import is_helper_reply
+from steelyard_opentelemetry._turn import Turn
+
+_HISTORY = re.compile(r"(?:^|\n)\W{0,4}(?:assistant|ai|bot|chatbot|model)\W{0,4}:\W{0,4}\Z", re.IGNORECASE)
+_MOST_PIECES = 2000
+_LEAD = 40
+
+
+@dataclass(eq=False, slots=True)
+class _Group:
+    """The calls that were asked the same, with what was looked up for them."""
+
+    said: str
+    calls: list[Turn] = field(default_factory=list)
+    parts: list[Turn] = field(default_factory=list)
+
+    @property
+    def answer(self) -> str:
+        return self.calls[-1].answer
+
+
+def told_apart(pieces: Sequence[Turn]) -> list[Turn]:
+    """The turns in some pieces that have no span of their own above them; none where they are one turn.
+
+    Args:
+        pieces: What stands side by side below one span: look-ups, tools and model calls.
+    """
+    if not 4 <= len(pieces) <= _MOST_PIECES:
+        return []
+    ordered = sorted(pieces, key=lambda piece: piece.root.span.start)
+    queries = {_plain(query) for piece in ordered for query in piece.queries}
+    callers = [piece for piece in ordered if piece.seen("llm") and not piece.retrieves]
+    groups: dict[str, _Group] = {}
+    for piece in callers:
+        if _helps(piece, queries):
+            continue
+        said = _plain(piece.said)
+        if not said:
+            return []
+        groups.setdefault(said, _Group(said)).calls.append(piece)
+    found = list(groups.values())
+    if len(found) < 2 or not _assign(ordered, callers, found):
+        return []
+    whole = all(group.parts and group.answer for group in found)
+    if not whole or any(_leans(after, before) for before, after in itertools.permutations(found, 2)):
+        return []
+    return [Turn.of(group.calls[-1].root, [*group.parts, *group.calls]) for group in found]
+
+
+def _helps(piece: Turn, queries: set[str]) -> bool:
+    """Whether a call grades, routes or writes a query; one that only calls tools does not."""
+    replies = [reply for call in piece.calls for reply in ([call.reply] if call.reply.strip() else [])]
+    return bool(replies) and (is_helper_reply(replies) or _plain(replies[-1]) in queries)
+
+
+def _assign(ordered: Sequence[Turn], callers: Sequence[Turn], groups: Sequence[_Group]) -> bool:
+    """Give each look-up and helping call to the group it belongs to; False where that is not certain."""
+    of_call = {id(call): group for group in groups for call in group.calls}
+    is_serial = all(a.root.span.end <= b.root.span.start for a, b in itertools.pairwise(ordered))
+    for at, piece in enumerate(ordered):
+        if id(piece) in of_call:
+            continue
+        asked = [_plain(query) for query in piece.queries]
+        named = [group for group in groups if any(query and query in group.said for query in asked)]
+        if len(named) == 1:
+            named[0].parts.append(piece)
+            continue
+        if not is_serial:
+            return False
+        # A model asks for a tool before it runs; whatever else is found is found for the call that follows.
+        called = (
+            piece.seen("tool")
+            and not piece.retrieves
+            and any(c.root.span.start < piece.root.span.start for c in callers)
+        )
+        side = reversed(ordered[:at]) if called else ordered[at + 1 :]
+        group = next((of_call[id(other)] for other in side if id(other) in of_call), None)
+        if group is not None:
+            group.parts.append(piece)
+        elif piece.retrieves:
+            return False
+    return True
+
+
+def _leans(group: _Group, other: _Group) -> bool:
+    """Whether a group was shown what another one replied, other than as a turn before it, or was asked it."""
+    reply = _plain(other.answer)
+    if not reply or reply == group.said:
+        return True
+    for call in group.calls:
+        for _, parsed in call.seen("llm"):
+            for message in parsed.messages:
+                text = _plain(message.text)
+                at = text.find(reply) if message.role != "assistant" else -1
+                if at >= 0 and not _HISTORY.search(text[max(0, at - _LEAD) : at]):
+                    return True
+    return False
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,259 @@
+"""Spans of tracers that no other dialect knows: what went in and what came out, under whatever names.
+
+Vendors' SDKs and people who set attributes by hand use the same few words: an input and an output, a type, a
+question, documents, an answer. They are known by the last words of an attribute's name, wherever it begins.
+Only spans that none of the other dialects can read come here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from steelyard.record import Context
+from steelyard.recording.provenance import is_search, passages_of
+from steelyard_opentelemetry.dialects._dialect import Dialect
+from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import (
+    Broken,
+    answer_in,
+    decode,
+    is_conversation,
+    is_empty,
+    question_in,
+)
+from steelyard_opentelemetry.spans._span import Span
+
+__all__ = ["Generic"]
+
+_INPUTS = (
+    "input",
+    "inputs",
+    "span_inputs",
+    "input_value",
+    "input_json",
+    "input_data",
+    "data_inputs",
+    "request_data",
+)
+_OUTPUTS = (
+    *("output", "outputs", "span_outputs", "output_value", "output_json", "output_data", "data_outputs"),
+    *("response_data", "call_return"),
+)
+_QUESTIONS = ("question", "user_question", "user_query", "query_text", "user_input", "search_query", "query")
+_ANSWERS = ("answer", "final_answer", "response", "completion", "generation", "reply", "llm_output")
+_DOCUMENTS = (
+    *("documents", "docs", "contexts", "passages", "chunks", "retrieved_documents", "retrieved_contexts"),
+    *("retrieved_chunks", "retrieved_docs", "context", "retrieved_context", "sources", "search_results"),
+)
+_PROMPTS = ("prompt", "messages", "prompt_messages", "llm_input", "user_prompt", "full_prompt")
+_TOOL_NAMES = ("tool_name", "function_name", "name")
+_TYPES = ("type", "subtype", "span_type", "kind", "span_kind", "observation_type", "span_attributes")
+_KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
+    (re.compile(r"re-?rank"), "rerank"),
+    (re.compile(r"retriev|vector_?store|vector_?search|similarity_?search|knowledge_?base"), "retrieval"),
+    (re.compile(r"\bllm\b|generation|chat|completion|\bmodel\b|generate"), "llm"),
+    (re.compile(r"\btool|\bfunction\b|function_call"), "tool"),
+    (re.compile(r"agent"), "agent"),
+)
+_ELSEWHERE = (
+    *("http", "db", "url", "net", "rpc", "messaging", "graphql", "code", "exception", "server", "client"),
+    *("network", "thread", "process", "telemetry", "otel", "k8s", "cloud", "aws", "faas", "gen_ai", "peer"),
+)
+_FOREIGN = (
+    "db.system",
+    "db.system.name",
+    "http.method",
+    "http.request.method",
+    "rpc.system",
+    "messaging.system",
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_MOST_KEYS = 200
+
+
+class Generic(Dialect):
+    """Spans by what they hold: passages, a prompt with its reply, or an input with its output."""
+
+    name = "generic"
+
+    def parse(self, span: Span) -> ParsedSpan | None:
+        """What the span says, where it says enough: a lone attribute called `query` may mean anything."""
+        attributes = span.attributes
+        if not attributes or any(key in attributes for key in _FOREIGN):
+            return None
+        told = _by_name(attributes)
+        if not told:
+            return None
+        given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
+        broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
+        kind = _kind(span.name, told, came)
+        found = _documents(told, came, kind)
+        if (
+            found
+            and kind != "llm"
+            and (kind in ("retrieval", "rerank") or _first(told, _DOCUMENTS) is not None)
+        ):
+            return self._retrieval("rerank" if kind == "rerank" else "retrieval", told, given, came, found)
+        if kind in ("retrieval", "rerank"):
+            query = question_in(_first(told, _QUESTIONS)) or question_in(given)
+            if came is None and not query:
+                return None
+            return ParsedSpan(
+                dialect=self.name, kind=kind, query=query, empty=is_empty(came), hidden=False, broken=broken
+            )
+        if kind == "tool":
+            if came is None:
+                return None
+            name = next((told[key] for key in _TOOL_NAMES if isinstance(told.get(key), str)), span.name)
+            return ParsedSpan(dialect=self.name, kind=kind, tool=name, result=came, broken=broken)
+        answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
+        if kind == "llm":
+            sent = _sent(told, given)
+            if not (sent and answer) and not broken:
+                return None
+            return ParsedSpan(
+                dialect=self.name,
+                kind=kind,
+                answer=answer,
+                messages=sent,
+                variables=_variables(told),
+                broken=broken,
+            )
+        question = question_in(_first(told, _QUESTIONS)) or question_in(given)
+        if not (question and answer) and not broken:
+            return None
+        return ParsedSpan(
+            dialect=self.name,
+            kind="agent" if kind == "agent" else "chain",
+            question=question,
+            in_conversation=is_conversation(given),
+            answer=answer,
+            variables=_variables(told),
+            passing=(given, came),
+            broken=broken,
+        )
+
+    def _retrieval(
+        self, kind: Kind, told: Mapping[str, Any], given: object, came: object, found: tuple[Context, ...]
+    ) -> ParsedSpan:
+        query = question_in(_first(told, _QUESTIONS)) or question_in(given)
+        answer = answer_in(_first(told, _ANSWERS)) if query else ""
+        return ParsedSpan(
+            dialect=self.name,
+            kind=kind,
+            query=query,
+            documents=found,
+            answer=answer if kind != "rerank" else "",
+        )
+
+
+def _by_name(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes by the last one or two words of their names, in snake case."""
+    found: dict[str, Any] = {}
+    for number, (key, value) in enumerate(attributes.items()):
+        if number >= _MOST_KEYS or value is None:
+            break
+        words = re.split(r"[.:/]", _CAMEL.sub("_", key).lower())
+        if words[0] in _ELSEWHERE and len(words) > 1:
+            continue
+        found.setdefault(words[-1], value)
+        found.setdefault("_".join(words[-2:]), value)
+    return found
+
+
+def _first(told: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The best known of some attributes, read where it is JSON."""
+    return next((_loaded(told[name]) for name in names if name in told), None)
+
+
+def _loaded(value: object) -> Any:
+    """JSON as what it holds; some SDKs write every value so, a text in quotes too."""
+    if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return decode(value)
+
+
+def _kind(name: str, told: Mapping[str, Any], came: object) -> Kind:
+    """What a span stands for: by the type that it names, else by the words of its name.
+
+    What came of a retrieval is a list: a function called `rag` or `search_and_answer` gives an answer.
+    """
+    typed = next((kind for word in _types(told) if (kind := _kind_of(word))), None)
+    if typed is not None:
+        return typed
+    named = _kind_of(name) or ("retrieval" if is_search(name) else "chain")
+    if named in ("retrieval", "rerank") and isinstance(came, str) and _first(told, _DOCUMENTS) is None:
+        return "chain"
+    return named
+
+
+def _kind_of(words: str) -> Kind | None:
+    plain = _CAMEL.sub("_", words).lower()
+    return next((kind for pattern, kind in _KINDS if pattern.search(plain)), None)
+
+
+def _types(told: Mapping[str, Any]) -> Iterator[str]:
+    for name in _TYPES:
+        value = _loaded(told.get(name))
+        value = value.get("type") if isinstance(value, Mapping) else value
+        if isinstance(value, str):
+            yield value
+
+
+def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Context, ...]:
+    """Passages under a name that means them; of a retrieval, in its output."""
+    named = _first(told, _DOCUMENTS)
+    places = (named, came) if kind in ("retrieval", "rerank") else (named,)
+    for value in places:
+        if isinstance(value, (list, tuple, Mapping)):
+            plain = _plain(value)
+            found = tuple(one for one in retrieved_in(plain) if one.text) or passages_of(plain)
+            if found:
+                return found
+        elif isinstance(value, str) and value.strip():
+            return passages_of(value)
+    return ()
+
+
+def _variables(told: Mapping[str, Any]) -> dict[str, str]:
+    """Passages as one text, and the question beside them, where a step keeps both."""
+    found = ((name, _loaded(told[name])) for name in (*_DOCUMENTS, *_QUESTIONS) if name in told)
+    return {name: value for name, value in found if isinstance(value, str)}
+
+
+def _plain(value: Any, depth: int = 6) -> Any:
+    """Documents whose content is a list of parts, with the content as one text."""
+    if isinstance(value, (list, tuple)) and depth:
+        return [_plain(item, depth - 1) for item in value]
+    if not isinstance(value, Mapping) or not depth:
+        return value
+    content = value.get("content")
+    parts = content if isinstance(content, list) else []
+    texts = [
+        text for part in parts if isinstance(part, Mapping) and isinstance(text := part.get("text"), str)
+    ]
+    if texts and len(texts) == len(parts):
+        return {**value, "content": "\n".join(texts)}
+    return {key: _plain(item, depth - 1) for key, item in value.items()}
+
+
+def _sent(told: Mapping[str, Any], given: object) -> tuple[Message, ...]:
+    """What a model was sent: messages, a request that holds them, or one text."""
+    for value in (given, _first(told, _PROMPTS)):
+        if isinstance(value, Mapping) and isinstance(value.get("request"), Mapping):
+            value = value["request"]
+        if isinstance(value, Mapping) and "messages" not in value:
+            value = next((value[key] for key in (*_PROMPTS, "contents", "input") if key in value), value)
+        if isinstance(value, str) and value.strip():
+            return (Message("user", value.strip()),)
+        if found := messages_in(value):
+            return found
+    return ()

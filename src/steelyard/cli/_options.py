@@ -1,0 +1,50 @@
+"""Options that several commands have, each declared once: its name, and what it means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Metrics = Annotated[
+    str,
+    typer.Option(
+        "--metrics", "-m", metavar="A,B", help="Names, `all`, or none for the judge's default suite."
+    ),
+]
+JudgeName = Annotated[
+    str,
+    typer.Option(
+        "--judge",
+        "-j",
+        metavar="NAME",
+        help="`local` needs no key; `openai:MODEL` is any server that speaks its protocol; "
+        "`decisions:MODEL`, `systemone:MODEL`; `pair:FILE` is an ONNX model of yours.",
+    ),
+]
+ConfiguredJudge = Annotated[
+    str, typer.Option("--judge", "-j", metavar="NAME", help="As for `steelyard score`; else as configured.")
+]
+Model = Annotated[str, typer.Option(metavar="M", help="The judge's model, where NAME has none.")]
+BaseUrl = Annotated[
+    str, typer.Option(metavar="URL", help="The judge's server, e.g. http://127.0.0.1:8000/v1.")
+]
+KeyVariable = Annotated[
+    str,
+    typer.Option(
+        "--api-key-env",
+        metavar="VAR",
+        help="The variable with the server's key; OPENAI_API_KEY goes to OpenAI only.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Go on after the plan and its price.")]
+Results = Annotated[
+    str, typer.Option("--db", metavar="FILE", help="The results: a file, or the address of a database.")
+]
+GoldenSetFile = Annotated[Path, typer.Argument(metavar="GOLDEN.jsonl", help="A golden set.")]
+
+
+def listed(names: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(name.strip() for name in names.split(",") if name.strip())

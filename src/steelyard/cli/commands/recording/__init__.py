@@ -1,0 +1,1 @@
+"""Commands that record applications, and score what they have recorded."""

@@ -1,0 +1,135 @@
+"""`steelyard worker`: judging what applications have put into a spool, in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli._options import ConfiguredJudge
+from steelyard.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from steelyard.online import Monitor, SpoolSettings
+
+_LOOK = 0.2
+_BRIEFLY = 2.0
+_PATIENCE = 60.0
+
+
+def worker(
+    spool: Annotated[Path | None, typer.Option(help="The spool file that the applications write to.")] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="The broker that they publish to: `nats://HOST:4222`, `amqp://HOST`."
+        ),
+    ] = None,
+    judge: ConfiguredJudge = "",
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Turns judged at the same time; else as configured.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Leave when nothing is left to do.")] = False,
+) -> None:
+    """Judge turns from a spool until stopped (SIGTERM or Ctrl-C); several workers may share one.
+
+    A spool is a file of this machine (--spool) or a queue on a broker (--queue), for workers on any number of
+    machines; without either, it is the one of `STEELYARD_SPOOL` or `steelyard.toml`. In the application:
+    `Monitor(spool=SpoolSettings(path=FILE_OR_URL, evaluate=False))`. Metrics, judge and sinks are those of
+    `steelyard config`, seen from here.
+
+    A queue that fails (a full disk, a broker that is away) is tried again until it works. The exit status is
+    1 where it did not work at the end; with --once the worker gives up after a minute.
+    """
+    from steelyard.judge import LocalJudge
+    from steelyard.online import Monitor, load_settings
+
+    settings = _settings(spool, queue)
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    _try(settings)
+    chosen = judge or load_settings().settings.judge
+    monitor = Monitor(
+        judge=LocalJudge() if chosen == "local" else judge or None, spool=settings, concurrency=concurrency
+    )
+    monitor.start()
+    _wait_until_open(monitor)
+    typer.echo(f"judging what comes into {spool or settings.shown}", err=True)
+    seen = time.monotonic()
+    while not stopped.wait(_LOOK) and not (once and _empty(monitor)):
+        if monitor.stats().spool is not None:
+            seen = time.monotonic()
+        elif once and time.monotonic() - seen > _PATIENCE:
+            break
+    if not _leave(monitor):
+        typer.echo(
+            f"the spool {spool or settings.shown} cannot be used; what is in it waits for the next worker",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _settings(spool: Path | None, queue: str | None) -> SpoolSettings:
+    """What to work on.
+
+    Raises:
+        ConfigurationError: If that is nothing, or not clear.
+    """
+    from steelyard.online import spool_settings
+
+    if spool is not None and queue is not None:
+        raise ConfigurationError("give --spool or --queue, not both")
+    if queue is not None and "://" not in queue:
+        raise ConfigurationError(f"--queue needs a broker's URL such as nats://127.0.0.1:4222, not {queue!r}")
+    settings = spool_settings(queue or spool)
+    if settings is None:
+        raise ConfigurationError("there is nothing to work on; give --spool FILE or --queue URL")
+    return settings
+
+
+def _try(settings: SpoolSettings) -> None:
+    """Open the queue once: a worker has nothing to fall back on. A broker that is away is waited for."""
+    from steelyard.online import QueueFailed, Spool, try_queue
+
+    if settings.address is None:
+        try:
+            Spool(settings.path).close()
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigurationError(f"the spool {settings.shown!r} cannot be used: {error}") from None
+        return
+    try:
+        asyncio.run(try_queue(settings))
+    except QueueFailed as error:
+        typer.echo(f"waiting for {settings.shown}: {error}", err=True)
+
+
+def _wait_until_open(monitor: Monitor) -> None:
+    started = time.monotonic()
+    while monitor.stats().spool is None and time.monotonic() - started < _BRIEFLY:
+        time.sleep(0.02)
+
+
+def _empty(monitor: Monitor) -> bool:
+    counts = monitor.stats().spool
+    return counts is not None and counts.pending == counts.undelivered == 0
+
+
+def _leave(monitor: Monitor) -> bool:
+    """Stop; says whether the spool worked until then."""
+    started = time.monotonic()
+    before = monitor.stats()
+    monitor.close(0)
+    sinks = ", ".join(f"{name} {counts.written}" for name, counts in before.sinks.items())
+    typer.echo(
+        f"stopped after {before.usage.requests} requests; written: {sinks or 'nothing'}"
+        f" ({time.monotonic() - started:.1f} s to stop)",
+        err=True,
+    )
+    return before.spool is not None

@@ -1,0 +1,1 @@
+"""Commands that show, label, watch and prune results."""

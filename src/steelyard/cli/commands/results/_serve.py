@@ -1,0 +1,113 @@
+"""`steelyard serve`: the results in a browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard._internal.redact import redacted_url
+from steelyard.cli._options import Results
+from steelyard.errors import ConfigurationError, MissingDependency
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+_TOKEN = "STEELYARD_VIEW_TOKEN"
+
+
+def serve(
+    db: Results = "steelyard.db",
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8321,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Take no labels.")] = False,
+    spool: Annotated[str, typer.Option(metavar="FILE", help="Show the state of this spool file too.")] = "",
+    collect: Annotated[
+        bool, typer.Option("--collect", help="Take spans too, as `steelyard collect` does.")
+    ] = False,
+    alarms: Annotated[
+        bool, typer.Option("--alarms", help="Tell of falls, by the alarms of steelyard.toml.")
+    ] = False,
+) -> None:
+    """Show the results in a browser: figures, turns, claims with their evidence, labels.
+
+    New turns appear by themselves. On an address other than 127.0.0.1 a token is required: set
+    `STEELYARD_VIEW_TOKEN` to at least 16 characters; where it is set, it is asked for on 127.0.0.1 too.
+
+    **Examples**
+
+    - `steelyard serve`
+    - `steelyard serve --collect`, with `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:8321/v1/traces`
+    - `steelyard serve --db prod.db --port 9000 --read-only`
+    """
+    token = os.environ.get(_TOKEN) or None
+    if token is None and host not in ("127.0.0.1", "localhost", "::1"):
+        raise ConfigurationError(f"on {host!r} others can reach the results: set {_TOKEN} to a secret")
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingDependency("uvicorn", extra="serve") from None
+    with (
+        _collecting(host) if collect else nullcontext(None) as endpoint,
+        _following(db) if alarms else nullcontext(),
+    ):
+        from steelyard.view import app
+
+        pages = app(db, token=token, read_only=read_only, spool=spool or None)
+        served = pages if endpoint is None else _beside(pages, endpoint)
+        shown = f"[{host}]" if ":" in host else host
+        results = redacted_url(db) if "://" in db else db
+        typer.echo(f"results of {results} at http://{shown}:{port}/ (Ctrl-C ends it)", err=True)
+        uvicorn.run(served, host=host, port=port, log_level="warning", access_log=False, server_header=False)
+
+
+@contextmanager
+def _collecting(host: str) -> Iterator[ASGIApp]:
+    """The endpoint of `steelyard collect`, with its defaults, while this server runs."""
+    from steelyard.cli._collecting import CollectOptions, collecting, obey_once, token_for
+    from steelyard.collect import app
+    from steelyard.sinks import SQLiteSink
+
+    token = token_for(host)
+    with collecting(CollectOptions()) as (collector, monitor):
+        # The pages need the results file, which the first result would make.
+        for sink in monitor.options.sinks:
+            if isinstance(sink, SQLiteSink):
+                sink.open()
+        obey_once()
+        yield app(collector, token=token)
+
+
+@contextmanager
+def _following(db: str) -> Iterator[None]:
+    """The alarms of `steelyard.toml` over what is written to the results, while this server runs."""
+    from steelyard.alarms import AlarmWatcher, Follower, alarms_from, smallest_inclusion
+    from steelyard.online import load_settings
+    from steelyard.report import open_results
+
+    settings = load_settings().settings
+    if not settings.alarm:
+        raise ConfigurationError("--alarms: there is no [[alarm]] in steelyard.toml; see docs/alarms.md")
+    results = open_results(db)
+    watcher = AlarmWatcher(
+        alarms_from(settings.alarm), file=settings.alarm_file, smallest_inclusion=smallest_inclusion(results)
+    )
+    follower = Follower(watcher, results)
+    follower.start()
+    try:
+        yield
+    finally:
+        follower.close()
+
+
+def _beside(pages: ASGIApp, endpoint: ASGIApp) -> ASGIApp:
+    """Both under one address: what is sent to `/v1/traces` goes to the endpoint."""
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        chosen = endpoint if scope.get("path") == "/v1/traces" else pages
+        await chosen(scope, receive, send)
+
+    return served

@@ -1,0 +1,54 @@
+"""The lexical verifier: how well some texts carry a sentence, and what speaks against it.
+
+Six signals, equally weighted, say how much of the claim is found; four penalties name what must not differ.
+Nothing here was fitted: learned combinations of the same signals did not carry over from one data set to the
+next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from steelyard.judge.local._material import Line, Text
+from steelyard.judge.local.verifying._finding import Finding
+from steelyard.judge.local.verifying._penalties import penalties
+from steelyard.judge.local.verifying._signals import measure
+from steelyard.judge.local.verifying._turns import turns
+from steelyard.judge.local.verifying._windows import find, trim
+
+VERSION = "3"
+"""Goes up when the same texts would get another score."""
+
+
+def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]:
+    """Hold one claim against some texts.
+
+    Args:
+        claim: The sentence.
+        texts: What it is held against, together.
+
+    Yields:
+        Between slices of work.
+    """
+    weights = {word.stem: word.weight for word in claim.words}
+    window = yield from find(claim, weights, texts)
+    if window is None:
+        return Finding()
+    yield
+    lines = texts[window.text].lines[window.first : window.last]
+    known = frozenset[str]().union(*(text.stems for text in texts))
+    signals = yield from measure(claim, lines, weights, known)
+    yield
+    missed = penalties(claim, lines, texts, weights, known)
+    rival = bool(missed.missing_numbers) and any(
+        word.kind == "number" and word.stem not in claim.stems for line in lines for word in line.words
+    )
+    shown = trim(window, claim, texts)
+    yield
+    return Finding(
+        signals=signals,
+        penalties=missed,
+        window=shown,
+        rival_number=rival,
+        turns=tuple(turns(claim, lines, known)),
+    )

@@ -1,0 +1,1 @@
+"""Metrics whose question is yours: an aspect, a rubric, a scale of your own."""

@@ -1,0 +1,96 @@
+"""How many turns a scope has and how many scores without a value, from what a results file keeps of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+from steelyard.report.queries import Missing, Scope, Totals
+from steelyard.report.stores._sqlite_hours import Hours, count_missing, count_scores, hours_of
+from steelyard.sinks.sqlite.sums import has_keys
+
+_LATEST: Final = 1_000
+_OF_TAG: Final = """FROM turn_keys k WHERE k.kind = 'tag' AND k.value = :tag
+    AND k.evaluated_at >= coalesce(:since, -1e300) AND k.evaluated_at < coalesce(:until, 1e300)"""
+
+
+def brief_totals(connection: sqlite3.Connection, scope: Scope, *, turns: str, scores: str) -> Totals:
+    """How many turns, and when; whether they have content is asked of the latest 1,000.
+
+    Args:
+        connection: To the results file.
+        scope: Which results.
+        turns: The scope as a condition on `evaluations e`.
+        scores: The scope as a condition on `scores s`.
+    """
+    found, first, last = _extent(connection, scope, turns, scores)
+    (content,) = connection.execute(
+        "SELECT count(record_status) FROM (SELECT record_status FROM evaluations "
+        f"ORDER BY evaluated_at DESC LIMIT {_LATEST})"
+    ).fetchone()
+    return Totals(turns=found, with_content=content, first=first, last=last)
+
+
+def _extent(connection: sqlite3.Connection, scope: Scope, turns: str, scores: str) -> Sequence[Any]:
+    """How many turns, when the first and when the last; from the narrowest index that tells."""
+    what = "count(*), min({0}.evaluated_at), max({0}.evaluated_at)"
+    query = f"SELECT {what.format('e')} FROM evaluations e WHERE {turns}"
+    if scope.tag is not None and has_keys(connection):
+        if scope.metric is not None:
+            return _extent_of_tag(connection, scope)
+        query = f"SELECT {what.format('k')} {_OF_TAG}"
+    elif scope.metric is not None and scope.tag is None:
+        query = f"SELECT {what.format('s')} FROM scores s WHERE {scores}"
+    found: Sequence[Any] = connection.execute(query, _values(scope)).fetchone()
+    return found
+
+
+def _extent_of_tag(connection: sqlite3.Connection, scope: Scope) -> Sequence[Any]:
+    """The turns of a tag that have a metric: counted by sums, the first and the last one looked up."""
+    with hours_of(connection, scope) as hours:
+        found = 0 if hours is None else count_scores(connection, hours)
+    ends: list[float] = []
+    for order in ("ASC", "DESC") if found else ():
+        row = connection.execute(
+            f"""SELECT k.evaluated_at {_OF_TAG} AND EXISTS
+                (SELECT 1 FROM scores WHERE record_id = k.record_id AND +metric = :metric)
+                ORDER BY k.evaluated_at {order} LIMIT 1""",
+            _values(scope),
+        ).fetchone()
+        ends += row or ()
+    return (found, *ends) if len(ends) == 2 else (found, None, None)
+
+
+def missing_of_tag(connection: sqlite3.Connection, hours: Hours) -> list[Missing]:
+    """Counts of a tag's scores without a value, most frequent first."""
+    counts = count_missing(connection, hours)
+    return [
+        Missing(
+            metric=metric,
+            status=status,
+            cause=cause,
+            explanation=explanation_of(connection, _example(connection, (metric, status, cause))),
+            count=count,
+        )
+        for (metric, status, cause), count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ]
+
+
+def _example(connection: sqlite3.Connection, like: tuple[str, str, str]) -> int:
+    row = connection.execute(
+        "SELECT rowid FROM scores WHERE metric = ?1 AND status = ?2 AND status != 'scored' "
+        "AND (cause = ?3 OR cause IS NULL AND ?3 = 'unknown') LIMIT 1",
+        like,
+    ).fetchone()
+    return row[0] if row else 0
+
+
+def explanation_of(connection: sqlite3.Connection, row: int) -> str:
+    """What was said of a score; empty where it is gone."""
+    found = connection.execute("SELECT explanation FROM scores WHERE rowid = ?", (row,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def _values(scope: Scope) -> dict[str, Any]:
+    return {"since": scope.since, "until": scope.until, "tag": scope.tag, "metric": scope.metric}

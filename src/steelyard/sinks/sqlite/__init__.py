@@ -1,0 +1,15 @@
+"""Results in a SQLite file: the sink that writes them, what deletes old ones, and what reads them again."""
+
+from steelyard.sinks.sqlite._read import connect_readonly, evaluation_of, read_evaluations
+from steelyard.sinks.sqlite._retention import Retention
+from steelyard.sinks.sqlite._sink import Pruned, SQLiteSink, prune
+
+__all__ = [
+    "Pruned",
+    "Retention",
+    "SQLiteSink",
+    "connect_readonly",
+    "evaluation_of",
+    "prune",
+    "read_evaluations",
+]

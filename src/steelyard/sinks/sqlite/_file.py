@@ -1,0 +1,194 @@
+"""Opening a results database: recognising our own, refusing all others, bringing old ones up to date."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from steelyard._internal.redact import error_words
+from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.scores import Evaluation, evaluation_from_dict
+from steelyard.sinks.sqlite._schema import (
+    APPLICATION_ID,
+    SQLITE_SCHEMA,
+    TABLES,
+    check_version,
+    write_evaluation,
+)
+from steelyard.sinks.sqlite.sums import prepare_sums
+
+MEMORY: Final = ":memory:"
+_log = logging.getLogger("steelyard.sinks")
+_FIRST_COLUMNS: Final = {
+    "evaluations": {"record_id", "evaluated_at", "record_status", "reasked", "json"},
+    "scores": {"id", "record_id", "inclusion_probability", "prompt_version", "json"},
+}
+"""By these a database of schema 1 is known, which had no application id."""
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """The path, fixed now: the process may change its folder before the first write."""
+    given = os.fspath(path)
+    return given if given == MEMORY else os.path.abspath(given)
+
+
+def claim_file(path: str) -> None:
+    """Make the file, private, where there is none; refuse what is not ours, without touching it.
+
+    Raises:
+        ConfigurationError: If there is something else at this path.
+    """
+    if path == MEMORY:
+        return
+    file = Path(path)
+    try:
+        if file.is_symlink() and not file.exists():
+            raise ConfigurationError(f"{path!r} is a link to a file that does not exist; give another path")
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        check_ours(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"results cannot be written to {path!r}: {error.strerror}; "
+            "give SQLiteSink a path in a folder that can be written"
+        ) from None
+
+
+def check_ours(path: str) -> None:
+    """Refuse a file that is not a results database, an empty one apart; it is only read.
+
+    Raises:
+        ConfigurationError: If it is another program's, or no database at all.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ConfigurationError(f"results cannot be written to {path!r}: it is not a file")
+        if not os.stat(path).st_size:
+            return
+        # Through SQLite only: to open and close the file besides it would drop this process's locks on it.
+        with closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+            _check_identity(connection, path)
+    except (OSError, sqlite3.Error) as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise ConfigurationError(
+                f"{path!r} is not a database; it is left alone, give another path"
+            ) from None
+        raise ConfigurationError(f"{path!r} cannot be read as a database: {error_words(error)}") from None
+
+
+def prepare(connection: sqlite3.Connection, path: str) -> None:
+    """Make the tables in a new database, migrate those of an older version, leave present ones alone.
+
+    Raises:
+        ConfigurationError: If the file was written by a newer version, or belongs to something else.
+    """
+    _check_identity(connection, path)
+    version = _pragma(connection, "user_version")
+    if version != SQLITE_SCHEMA:
+        _bring_up_to_date(connection, path, version)
+    prepare_sums(connection)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: str, version: int) -> None:
+    """Make or migrate the tables."""
+    if version == 0:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _pragma(connection, "user_version")  # another process may have been first
+        if version == 1:
+            _migrate(connection, path)
+        elif version == 0:
+            _create(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    if version == 1:
+        with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the space is free all the same
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("VACUUM")
+        if path != MEMORY:
+            os.chmod(path, 0o600)
+
+
+def first_evaluation(data: str, scores: list[str]) -> Evaluation:
+    """An Evaluation from the rows of schema 1.
+
+    Raises:
+        InvalidRecord: If they do not hold one.
+    """
+    try:
+        return evaluation_from_dict({**json.loads(data), "scores": [json.loads(score) for score in scores]})
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRecord(f"a row is not an evaluation: {type(error).__name__}") from None
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(value)
+
+
+def _check_identity(connection: sqlite3.Connection, path: str) -> None:
+    identity, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    if identity == APPLICATION_ID:
+        check_version(version, path)
+        return
+    empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    if identity == 0 and version == 0 and empty:
+        return
+    if identity == 0 and version == 1 and _is_first(connection):
+        return
+    raise ConfigurationError(
+        f"{path!r} is a database of another program; it is left alone, give SQLiteSink another path"
+    )
+
+
+def _is_first(connection: sqlite3.Connection) -> bool:
+    for table, columns in _FIRST_COLUMNS.items():
+        found = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+        if not columns <= found:
+            return False
+    return True
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
+
+
+def _migrate(connection: sqlite3.Connection, path: str) -> None:
+    """From schema 1, whose rows hold themselves as JSON, one Evaluation at a time."""
+    for (name,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+    ).fetchall():
+        connection.execute(f'DROP INDEX "{name}"')
+    for table in ("evaluations", "scores"):
+        connection.execute(f"ALTER TABLE {table} RENAME TO {table}_1")
+    connection.execute("CREATE INDEX scores_1_by_record ON scores_1 (record_id, position)")
+    _create(connection)
+    count = bad = 0
+    for record_id, data in connection.execute("SELECT record_id, json FROM evaluations_1"):
+        scores = connection.execute(
+            "SELECT json FROM scores_1 WHERE record_id = ? ORDER BY position, id", (record_id,)
+        )
+        try:
+            write_evaluation(connection, first_evaluation(data, [score for (score,) in scores]))
+            count += 1
+        except InvalidRecord:
+            bad += 1
+    for table in ("evaluations_1", "scores_1"):
+        connection.execute(f"DROP TABLE {table}")
+    level = logging.WARNING if bad else logging.INFO
+    _log.log(level, "%s: migrated %d evaluations to schema 2; %d could not be read", path, count, bad)

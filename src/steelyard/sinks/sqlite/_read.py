@@ -1,0 +1,122 @@
+"""Reading results back from a file that `SQLiteSink` wrote."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from steelyard._internal.redact import error_words
+from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.scores import Evaluation
+from steelyard.sinks.sqlite._file import absolute, check_ours, first_evaluation
+from steelyard.sinks.sqlite._schema import read_evaluation
+
+_log = logging.getLogger("steelyard.sinks")
+
+
+def read_evaluations(
+    path: str | os.PathLike[str] = "steelyard.db",
+    *,
+    metric: str | None = None,
+    trace_id: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    newest_first: bool = False,
+    limit: int | None = None,
+) -> Iterator[Evaluation]:
+    """Evaluations from a file that `SQLiteSink` wrote, while it may still be written to.
+
+    Args:
+        path: The file.
+        metric: Only records with a Score of this instance name, and only that Score.
+        trace_id: Only records of this trace.
+        since: Only those evaluated at or after this Unix time.
+        until: Only those evaluated before this Unix time.
+        newest_first: The latest first instead of the earliest.
+        limit: At most so many.
+
+    Raises:
+        ConfigurationError: If there is no such file, or it holds no results of this version.
+    """
+    wanted: list[tuple[str, Any]] = [
+        ("trace_id = ?", trace_id),
+        ("evaluated_at >= ?", since),
+        ("evaluated_at < ?", until),
+        ("record_id IN (SELECT record_id FROM scores WHERE metric = ?)", metric),
+    ]
+    given = [(condition, value) for condition, value in wanted if value is not None]
+    where = " AND ".join(condition for condition, _ in given) or "1"
+    order = "DESC" if newest_first else "ASC"
+    query = (
+        f"SELECT * FROM evaluations WHERE {where} ORDER BY evaluated_at {order}, record_id {order} LIMIT ?"
+    )
+    values = [value for _, value in given]
+    bad = 0
+    with closing(connect_readonly(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        first = connection.execute("PRAGMA user_version").fetchone()[0] == 1
+        for row in connection.execute(query, [*values, -1 if limit is None else limit]):
+            try:
+                evaluation = (_read_first if first else read_evaluation)(connection, row, metric=metric)
+            except InvalidRecord:
+                bad += 1
+            else:
+                yield evaluation
+    if bad:
+        _log.warning("%s: %d evaluations cannot be read and were left out", os.fspath(path), bad)
+
+
+def evaluation_of(connection: sqlite3.Connection, record_id: str) -> Evaluation | None:
+    """The Evaluation of one record, over a connection of `connect_readonly`; None where there is none.
+
+    Raises:
+        InvalidRecord: If what is stored is not an Evaluation.
+    """
+    before, connection.row_factory = connection.row_factory, sqlite3.Row
+    try:
+        row = connection.execute("SELECT * FROM evaluations WHERE record_id = ?", (record_id,)).fetchone()
+        if row is None:
+            return None
+        first = connection.execute("PRAGMA user_version").fetchone()[0] == 1
+        return (_read_first if first else read_evaluation)(connection, row, metric=None)
+    finally:
+        connection.row_factory = before
+
+
+def _read_first(connection: sqlite3.Connection, row: sqlite3.Row, *, metric: str | None) -> Evaluation:
+    """From a file of schema 1, which nobody has written to since."""
+    scores = connection.execute(
+        "SELECT json FROM scores WHERE record_id = ?1 AND (?2 IS NULL OR metric = ?2) ORDER BY position, id",
+        (row["record_id"], metric),
+    )
+    return first_evaluation(row["json"], [score for (score,) in scores])
+
+
+def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
+    """A connection for queries of your own over the tables `evaluations` and `scores`; it cannot write.
+
+    Raises:
+        ConfigurationError: If there is no such file, or it holds no results of this version.
+    """
+    file = Path(absolute(path))
+    if not file.is_file():
+        raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
+    check_ours(str(file))
+    # In a folder that cannot be written, SQLite cannot make the files that WAL needs; nor can anybody else.
+    frozen = not os.access(file.parent, os.W_OK) and not Path(f"{file}-wal").exists()
+    connection = sqlite3.connect(
+        f"{file.as_uri()}?mode=ro{'&immutable=1' if frozen else ''}", uri=True, timeout=5
+    )
+    try:
+        connection.execute("SELECT 1 FROM scores, evaluations LIMIT 0")
+    except sqlite3.Error as error:
+        connection.close()
+        raise ConfigurationError(
+            f"{os.fspath(path)!r} is not a results file: {error_words(error)}"
+        ) from error
+    return connection

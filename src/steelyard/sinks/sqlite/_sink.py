@@ -1,0 +1,269 @@
+"""Results in one SQLite file: the default, for people and dashboards alike."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from steelyard._internal.redact import error_words
+from steelyard.errors import ConfigurationError, InvalidRecord
+from steelyard.scores import Evaluation
+from steelyard.sinks._counts import ScoreCounts, ScoreLedger, State, key_of
+from steelyard.sinks._monitor_ledger import MonitorLedger
+from steelyard.sinks._sink import Monitored
+from steelyard.sinks.sqlite._file import absolute, check_ours, claim_file, prepare
+from steelyard.sinks.sqlite._retention import Retention, delete_oldest, retention_from, used_bytes
+from steelyard.sinks.sqlite._schema import write_evaluation
+
+__all__ = ["Pruned", "SQLiteSink", "prune"]
+
+_log = logging.getLogger("steelyard.sinks")
+_LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_UNSTORABLE: Final = (
+    InvalidRecord,
+    OverflowError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+)
+_LOOK: Final = 60.0
+"""Seconds between two looks at what exceeds the limits of `keep`."""
+_inherited: list[sqlite3.Connection] = []
+"""Connections of a parent process. SQLite forbids using and even closing them here, so they are only kept."""
+
+
+class SQLiteSink:
+    """Writes Evaluations into one SQLite file, which others may read meanwhile.
+
+    The file has two tables for queries, `evaluations` (one row per record) and `scores` (one row per result
+    id), and `ledger` with the counts of each Monitor, which also tell of turns that were not judged. Writing
+    the same results again replaces their rows. The file is in WAL mode with `synchronous=NORMAL`: a crash of
+    the process loses nothing, a power cut may lose the last moments but never damages the file. Several
+    processes may write to the same file.
+
+    A new file can be read and written by its owner alone. A file that Steelyard did not make is refused and
+    never changed. An Evaluation with a value that cannot be stored is refused alone, and counted.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = "steelyard.db",
+        *,
+        keep: str | int | Retention | None = None,
+        lock_timeout: float = 10.0,
+    ) -> None:
+        """Nothing is opened yet; that happens at the first write, or with `open`.
+
+        Args:
+            path: The file, seen from the folder the process is in now; it is created where it is missing, its
+                folder is not.
+            keep: What to keep: an age (`"30d"`, `"12h"`), a size (`"2GB"`), a number of turns (`100_000`), or
+                several (`"30d, 2GB"`). The oldest turns beyond it are deleted while the sink writes, at most
+                200 at a time. Everything is kept by default.
+            lock_timeout: Seconds to wait for another writer before a write fails.
+
+        Raises:
+            ConfigurationError: If `lock_timeout` is negative, or `keep` means nothing.
+        """
+        if lock_timeout < 0:
+            raise ConfigurationError(f"lock_timeout must not be negative, not {lock_timeout!r}")
+        self.path = absolute(path)
+        self.name = f"sqlite:{os.fspath(path)}"
+        self._keep = None if keep is None else retention_from(keep)
+        self._lock_timeout = lock_timeout
+        self._connection: sqlite3.Connection | None = None
+        self._pid = 0
+        self._next_look = 0.0
+        self._ledger = ScoreLedger(self.name)
+        self._monitors = MonitorLedger()
+
+    @property
+    def counts(self) -> ScoreCounts:
+        """What became of the Scores this sink was given."""
+        return self._ledger.counts
+
+    def observe(self, monitor: Monitored) -> None:
+        """Store what the Monitor says of turns that were not judged, in the `ledger` table."""
+        self._monitors.observe(monitor)
+
+    def open(self) -> None:
+        """Open the file now, to find out whether results can be written there.
+
+        Raises:
+            ConfigurationError: If they cannot; the message names the path and the reason.
+        """
+        self._connected()
+
+    async def write(self, evaluations: Sequence[Evaluation]) -> None:
+        """Write them in one transaction: all, or where the file fails none.
+
+        Raises:
+            ConfigurationError: If the file cannot be opened.
+            sqlite3.Error: If it cannot be written, e.g. because the disk is full.
+        """
+        deadline = time.monotonic() + self._lock_timeout
+        while True:
+            try:
+                unstorable = self._write(evaluations)
+                break
+            except sqlite3.OperationalError as error:
+                # Waiting here rather than inside SQLite leaves the event loop to the judges.
+                if not _is_locked(error) or time.monotonic() >= deadline:
+                    self._settle(evaluations, "lost", error_words(error))
+                    raise
+                await asyncio.sleep(0.02)
+        self._settle(unstorable, "refused", "unstorable")
+        self._settle(evaluations, "written")
+        if self._monitors.is_due:
+            self._store_counts()
+        self._delete_what_exceeds()
+
+    async def aclose(self) -> None:
+        """Close the file; a later write opens it again."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if self._pid != os.getpid():
+            _inherited.append(connection)
+            return
+        self._store_counts(connection)
+        connection.close()
+
+    def _write(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+        """Returns those that cannot be stored."""
+        connection = self._connected()
+        unstorable = []
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for evaluation in evaluations:
+                connection.execute("SAVEPOINT one")
+                try:
+                    write_evaluation(connection, evaluation)
+                except _UNSTORABLE as error:
+                    connection.execute("ROLLBACK TO one")
+                    unstorable.append(evaluation)
+                    problem = error
+                connection.execute("RELEASE one")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        if unstorable and not self.counts.refused:
+            _log.warning(
+                "%s: an evaluation cannot be stored (%s); further ones are only counted", self.name, problem
+            )
+        return unstorable
+
+    def _store_counts(self, connection: sqlite3.Connection | None = None) -> None:
+        """Store the Monitors' counts; where it fails, the next time does it."""
+        try:
+            self._monitors.store(connection or self._connected())
+        except Exception as error:  # noqa: BLE001 - results are written; counts must not make them look lost
+            _log.debug("%s: a Monitor's counts were not stored: %s", self.name, error_words(error))
+
+    def _settle(self, evaluations: Sequence[Evaluation], state: State, reason: str = "") -> None:
+        """Give a state to the Scores that have none yet."""
+        keys = [key_of(score, evaluation) for evaluation in evaluations for score in evaluation.scores]
+        self._ledger.settle_all([key for key in keys if not self._ledger.is_settled(key)], state, reason)
+
+    def _delete_what_exceeds(self) -> None:
+        """Delete a part of what exceeds the limits: once a minute, or with each write where there is more."""
+        if self._keep is None or self._connection is None or time.monotonic() < self._next_look:
+            return
+        try:
+            deleted = delete_oldest(self._connection, self._keep)
+        except sqlite3.Error as error:
+            if not _is_locked(error):
+                _log.warning("%s: old results cannot be deleted: %s", self.name, error_words(error))
+            deleted = 0
+        self._next_look = time.monotonic() + (0 if deleted else _LOOK)
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is not None and self._pid != os.getpid():
+            _inherited.append(self._connection)
+            self._connection = None
+        if self._connection is None:
+            self._connection = self._connect()
+            self._pid = os.getpid()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = None
+        try:
+            claim_file(self.path)
+            # The Monitor may open a sink in one thread and write in another, never in two at once.
+            connection = sqlite3.connect(
+                self.path, timeout=0.05, isolation_level=None, check_same_thread=False
+            )
+            prepare(connection, self.path)
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
+            if _is_locked(error):
+                raise
+            raise ConfigurationError(
+                f"results cannot be written to {self.path!r}: {error_words(error)}; "
+                "give SQLiteSink a path in a folder that can be written"
+            ) from error
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            raise
+        return connection
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pruned:
+    """What pruning did."""
+
+    turns: int
+    """Turns deleted."""
+    left: int
+    """Turns that are still there."""
+    bytes_before: int
+    """Size of the file before, in bytes, without what was free in it."""
+    bytes_after: int
+    """Its size now."""
+
+
+def prune(path: str | os.PathLike[str], *, keep: str | int | Retention) -> Pruned:
+    """Delete the oldest results that exceed a limit, and give their space back.
+
+    Others may read and write meanwhile: it is done in steps of 200 turns, each a transaction of milliseconds.
+
+    Args:
+        path: A file that `SQLiteSink` wrote.
+        keep: What to keep, as for `SQLiteSink`.
+
+    Raises:
+        ConfigurationError: If there is no such file, it is not a results file, or `keep` means nothing.
+        sqlite3.Error: If the file cannot be written, e.g. because another writer holds it for 10 seconds.
+    """
+    limits = retention_from(keep)
+    file = absolute(path)
+    if not os.path.isfile(file):
+        raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
+    check_ours(file)
+    with closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as connection:
+        prepare(connection, file)
+        before = used_bytes(connection)
+        turns = 0
+        while deleted := delete_oldest(connection, limits):
+            turns += deleted
+        (left,) = connection.execute("SELECT COUNT(*) FROM evaluations").fetchone()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return Pruned(turns=turns, left=left, bytes_before=before, bytes_after=used_bytes(connection))
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED

@@ -1,0 +1,102 @@
+"""Which turns have a tag, a version, a route or a judge: an index of what stands in JSON or other rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+TAGS: Final = "json_each(CASE WHEN json_valid({e}.tags) THEN {e}.tags ELSE '[]' END)"
+"""The tags of a row of `evaluations`, as a table."""
+_FIELD: Final = (
+    "CASE WHEN json_valid({e}.metadata) THEN CAST(json_extract({e}.metadata, '$.{name}') AS TEXT) END"
+)
+_FIELDS: Final = ("version", "route")
+_STEP: Final = 2_000
+"""Turns indexed in one transaction."""
+_ALL: Final = -1e300
+_CHANGED: Final = " OR ".join(
+    f"old.{name} IS NOT new.{name}" for name in ("evaluated_at", "tags", "metadata", "record_id")
+)
+_INSERT: Final = "INSERT INTO turn_keys {} ON CONFLICT DO NOTHING"
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make table and triggers; the turns that are there already are indexed by `add_older`."""
+    added = "; ".join(_INSERT.format(select) for select in _selects("new"))
+    deleted = "; ".join(_deletes())
+    of_score = """SELECT 'judge', new.judge, evaluated_at, record_id FROM evaluations
+        WHERE record_id = new.record_id AND new.judge IS NOT NULL"""
+    # The last score of a judge takes its key along; a turn's scores go before the turn.
+    not_any_more = """DELETE FROM turn_keys WHERE kind = 'judge' AND value = old.judge
+        AND evaluated_at = (SELECT evaluated_at FROM evaluations WHERE record_id = old.record_id)
+        AND record_id = old.record_id
+        AND NOT EXISTS (SELECT 1 FROM scores WHERE record_id = old.record_id AND judge = old.judge)"""
+    for statement in (
+        """CREATE TABLE turn_keys (kind TEXT NOT NULL, value TEXT NOT NULL, evaluated_at REAL NOT NULL,
+            record_id TEXT NOT NULL, PRIMARY KEY (kind, value, evaluated_at, record_id)) WITHOUT ROWID""",
+        "CREATE TABLE turn_keys_since (at REAL NOT NULL)",
+        f"""INSERT INTO turn_keys_since
+            SELECT CASE WHEN EXISTS (SELECT 1 FROM evaluations) THEN 1e300 ELSE {_ALL} END""",
+        f"CREATE TRIGGER turns_are_added AFTER INSERT ON evaluations BEGIN {added}; END",
+        f"""CREATE TRIGGER turns_are_changed AFTER UPDATE ON evaluations WHEN {_CHANGED} BEGIN
+            {deleted}; {added}; END""",
+        f"CREATE TRIGGER turns_are_deleted AFTER DELETE ON evaluations BEGIN {deleted}; END",
+        f"CREATE TRIGGER judges_are_added AFTER INSERT ON scores BEGIN {_INSERT.format(of_score)}; END",
+        f"""CREATE TRIGGER judges_are_changed AFTER UPDATE ON scores WHEN old.judge IS NOT new.judge BEGIN
+            {not_any_more}; {_INSERT.format(of_score)}; END""",
+        f"CREATE TRIGGER judges_are_deleted AFTER DELETE ON scores BEGIN {not_any_more}; END",
+    ):
+        connection.execute(statement)
+
+
+def has_keys(connection: sqlite3.Connection) -> bool:
+    """Whether every turn of a results file is in `turn_keys`."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'turn_keys_since'").fetchone():
+        return False
+    return bool(connection.execute("SELECT at FROM turn_keys_since").fetchone()[0] == _ALL)
+
+
+def add_older(connection: sqlite3.Connection) -> bool:
+    """Index some of the turns that were there before the index was; whether there were any."""
+    (since,) = connection.execute("SELECT at FROM turn_keys_since").fetchone()
+    if since == _ALL:
+        return False
+    row = connection.execute(
+        "SELECT evaluated_at FROM evaluations WHERE evaluated_at < ? "
+        "ORDER BY evaluated_at DESC LIMIT 1 OFFSET ?",
+        (since, _STEP - 1),
+    ).fetchone()
+    first = row[0] if row else _ALL
+    for select in _selects("e", "evaluations e CROSS JOIN "):
+        within = f"{select} AND e.evaluated_at >= :first AND e.evaluated_at < :since"
+        connection.execute(_INSERT.format(within), {"first": first, "since": since})
+    connection.execute("UPDATE turn_keys_since SET at = ?", (first,))
+    return True
+
+
+def _selects(e: str, turns: str = "") -> list[str]:
+    """The keys of one turn (`new` in a trigger), or of all turns `e`."""
+    turn = f"{e}.evaluated_at, {e}.record_id"
+    fields = ((name, _FIELD.format(e=e, name=name)) for name in _FIELDS)
+    return [
+        f"SELECT 'tag', value, {turn} FROM {turns}{TAGS.format(e=e)} WHERE type = 'text'",
+        *(
+            f"SELECT '{name}', {field}, {turn} FROM {turns}(SELECT 1) WHERE {field} IS NOT NULL"
+            for name, field in fields
+        ),
+        f"""SELECT 'judge', s.judge, {turn} FROM {turns}scores s
+            WHERE s.record_id = {e}.record_id AND s.judge IS NOT NULL""",
+    ]
+
+
+def _deletes() -> list[str]:
+    values = {
+        "tag": f"SELECT value FROM {TAGS.format(e='old')}",
+        **{name: f"SELECT {_FIELD.format(e='old', name=name)}" for name in _FIELDS},
+        "judge": "SELECT judge FROM scores WHERE record_id = old.record_id",
+    }
+    return [
+        f"""DELETE FROM turn_keys WHERE kind = '{kind}' AND value IN ({value})
+            AND evaluated_at = old.evaluated_at AND record_id = old.record_id"""
+        for kind, value in values.items()
+    ]

@@ -1,0 +1,178 @@
+"""Spans written by hand in the GenAI conventions, in each form that the conventions had for content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from apps.otel.shapes import (
+    ANSWER,
+    PASSAGES,
+    QUERY,
+    QUESTION,
+    SCORES,
+    Shape,
+    Trace,
+    Turn,
+    compact,
+    event,
+    prompt,
+    shape,
+)
+
+_CHAT = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.provider.name": "openai",
+    "gen_ai.request.model": "small-model",
+}
+
+
+def said(*messages: tuple[str, str]) -> str:
+    """Messages as the conventions have them today."""
+    return compact([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages])
+
+
+def retrieval(query: str = QUESTION) -> dict[str, Any]:
+    """A retrieval span whose documents have their texts."""
+    found = [
+        {"id": f"d{n}", "score": score, "content": text}
+        for n, (text, score) in enumerate(zip(PASSAGES, SCORES, strict=True))
+    ]
+    told = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.query.text": query}
+    return {**told, "gen_ai.data_source.id": "manuals", "gen_ai.retrieval.documents": compact(found)}
+
+
+def chat(asked: str, reply: str, *before: tuple[str, str]) -> dict[str, Any]:
+    """A model call with its content in attributes."""
+    replied = {"gen_ai.output.messages": said(("assistant", reply))}
+    return {**_CHAT, "gen_ai.input.messages": said(*before, ("user", asked)), **replied}
+
+
+@shape(Turn())
+def genai_attributes_of_today() -> Trace:
+    """A retrieval and a model call below the application's own span, all content in attributes."""
+    trace = Trace("my.service")
+    with trace.span("answer"):
+        trace.leaf("retrieval manuals", retrieval())
+        trace.leaf("chat small-model", chat(prompt(), ANSWER))
+    return trace
+
+
+@shape(Turn())
+def genai_details_in_one_event() -> Trace:
+    """The content of a call stands in one event on its span, `inference.operation.details`."""
+    told = {"gen_ai.input.messages": said(("user", prompt()))}
+    details = {**_CHAT, **told, "gen_ai.output.messages": said(("assistant", ANSWER))}
+    trace = Trace("my.service")
+    with trace.span("answer"):
+        trace.leaf("retrieval manuals", retrieval())
+        events = [event("gen_ai.client.inference.operation.details", details)]
+        trace.leaf("chat small-model", _CHAT, events=events)
+    return trace
+
+
+@shape(Turn(note="contexts_from_prompt", without="never ended"))
+def genai_an_event_for_each_message() -> Trace:
+    """The older form: `gen_ai.user.message` and `gen_ai.choice`, as events on the span."""
+    choice = {"index": 0, "message": compact({"role": "assistant", "content": ANSWER})}
+    events = [
+        event("gen_ai.system.message", {"content": "Be brief."}),
+        event("gen_ai.user.message", {"role": "user", "content": prompt()}),
+        event("gen_ai.choice", choice),
+    ]
+    trace = Trace("my.service")
+    with trace.span("answer"):
+        trace.leaf("chat small-model", _CHAT, events=events)
+    return trace
+
+
+@shape(Turn(note="contexts_from_prompt"))
+def genai_events_whose_content_is_json() -> Trace:
+    """As Azure's inference clients write them: each event has its message as JSON in one attribute."""
+    asked = compact({"role": "user", "content": prompt()})
+    replied = compact({"message": {"content": ANSWER}, "finish_reason": "stop", "index": 0})
+    events = [
+        event("gen_ai.user.message", {"gen_ai.event.content": asked}),
+        event("gen_ai.choice", {"gen_ai.event.content": replied}),
+    ]
+    trace = Trace("azure.ai.inference")
+    trace.leaf("chat small-model", _CHAT, events=events)
+    return trace
+
+
+@shape(Turn(note="contexts_from_prompt"))
+def genai_prompt_and_completion_events() -> Trace:
+    """An event with the prompt and one with the completion, each as a plain text."""
+    events = [
+        event("gen_ai.content.prompt", {"gen_ai.prompt": prompt()}),
+        event("gen_ai.content.completion", {"gen_ai.completion": ANSWER}),
+    ]
+    trace = Trace("openlit.otel.tracing")
+    trace.leaf("chat small-model", _CHAT, events=events)
+    return trace
+
+
+@shape(Turn(note="messages of tools"))
+def genai_events_in_one_attribute() -> Trace:
+    """An agent whose model calls keep the conversation as a JSON list of events in `events`."""
+    call = {"id": "c1", "type": "function", "function": {"name": "search_manual", "arguments": "{}"}}
+    asked = {"event.name": "gen_ai.user.message", "role": "user", "content": QUESTION}
+    called = {"event.name": "gen_ai.assistant.message", "role": "assistant", "tool_calls": [call]}
+    found = "\n\n".join(PASSAGES)
+    returned = {"event.name": "gen_ai.tool.message", "role": "tool", "id": "c1", "content": found}
+    replied = {"event.name": "gen_ai.assistant.message", "role": "assistant", "content": ANSWER}
+    trace = Trace("logfire.openai_agents")
+    run = {"name": "mechanic", "gen_ai.system": "openai"}
+    with trace.span("OpenAI Agents trace: {name}"), trace.span("Agent run: {name!r}", run):
+        trace.leaf("Responses API", {**_CHAT, "events": compact([asked, called])})
+        trace.leaf("Function: {name}", {"name": "search_manual", "input": "{}", "output": found})
+        trace.leaf("Responses API", {**_CHAT, "events": compact([asked, called, returned, replied])})
+    return trace
+
+
+@shape(Turn(note="results of tools"))
+def genai_events_with_blocks() -> Trace:
+    """An agent whose spans have all content in events, as JSON of blocks; a tool's result is its choice."""
+    use = {"toolUse": {"toolUseId": "c1", "name": "search_manual", "input": {"query": QUERY}}}
+    back = {"toolResult": {"toolUseId": "c1", "content": [{"text": "\n\n".join(PASSAGES)}]}}
+    asked = event("gen_ai.user.message", {"content": compact([{"text": QUESTION}])})
+    called = event("gen_ai.choice", {"finish_reason": "tool_use", "message": compact([use])})
+    sent = event("gen_ai.tool.message", {"role": "tool", "content": compact({"query": QUERY}), "id": "c1"})
+    found = event("gen_ai.choice", {"message": compact(back["toolResult"]["content"]), "id": "c1"})
+    before = event("gen_ai.assistant.message", {"content": compact([use])})
+    returned = event("gen_ai.tool.message", {"content": compact([back])})
+    replied = event("gen_ai.choice", {"finish_reason": "end_turn", "message": compact([{"text": ANSWER}])})
+    final = event("gen_ai.choice", {"message": ANSWER + "\n", "finish_reason": "end_turn"})
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+    trace = Trace("strands.telemetry.tracer")
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.system": "strands-agents"}
+    with trace.span("invoke_agent mechanic", agent, events=[asked, final]):
+        trace.leaf("chat", _CHAT, events=[asked, called])
+        trace.leaf("execute_tool search_manual", tool, events=[sent, found])
+        trace.leaf("chat", _CHAT, events=[asked, before, returned, replied])
+    return trace
+
+
+@shape(Turn(note="results of tools"))
+def genai_parts_that_are_not_words() -> Trace:
+    """An image beside the question, what a model thought beside its answer, and parts of no known kind."""
+    image = {"type": "blob", "mime_type": "image/png", "content": "iVBORw0KGgo" * 40}
+    asked = [{"role": "user", "parts": [{"type": "text", "content": QUESTION}, image, None, 3]}]
+    thought = {"type": "reasoning", "content": "The manual has a part about chains."}
+    replied = [{"role": "assistant", "parts": [thought, {"type": "text", "content": ANSWER}]}]
+    told = {"gen_ai.input.messages": compact(asked), "gen_ai.output.messages": compact(replied)}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+    trace = Trace("my.service")
+    with trace.span("invoke_agent mechanic", {"gen_ai.operation.name": "invoke_agent", **told}):
+        result = {"gen_ai.tool.call.arguments": compact({"query": QUERY})}
+        result["gen_ai.tool.call.result"] = compact({"items": PASSAGES, "total": 3})
+        trace.leaf("execute_tool search_manual", {**tool, **result})
+        trace.leaf("chat small-model", {**chat(prompt(), ANSWER), **_without_input(told)})
+    return trace
+
+
+def _without_input(told: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in told.items() if key != "gen_ai.input.messages"}
+
+
+SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -1,0 +1,147 @@
+"""Several turns in one trace, where no span holds each of them: sessions, batches, loops."""
+
+from __future__ import annotations
+
+from apps.otel.attributes import oi, oi_model, oi_retriever
+from apps.otel.conventions import chat, retrieval, said
+from apps.otel.shapes import (
+    ANSWER,
+    PASSAGES,
+    QUERY,
+    QUESTION,
+    Shape,
+    Trace,
+    Turn,
+    compact,
+    prompt,
+    shape,
+)
+
+NEXT_QUESTION = "And what is done with it after a ride in the rain?"
+NEXT_ANSWER = "It is dried and oiled again."
+_TURNS = ((QUESTION, ANSWER), (NEXT_QUESTION, NEXT_ANSWER))
+_BOTH = (Turn(), Turn(question=NEXT_QUESTION, answer=NEXT_ANSWER))
+
+
+@shape(*_BOTH)
+def session_of_retrievals_and_calls() -> Trace:
+    """One span around a session of two turns; the second prompt holds the first exchange."""
+    trace = Trace("my.service")
+    with trace.span("session"):
+        before: list[tuple[str, str]] = []
+        for question, answer in _TURNS:
+            trace.leaf("retrieval manuals", retrieval(question))
+            trace.leaf("chat small-model", chat(prompt(question), answer, *before))
+            before += [("user", question), ("assistant", answer)]
+    return trace
+
+
+@shape(*_BOTH)
+def workflow_around_two_turns() -> Trace:
+    """A workflow's span, which says nothing of a question, around a loop over two questions."""
+    trace = Trace("my.service")
+    with trace.span("invoke_workflow batch", {"gen_ai.operation.name": "invoke_workflow"}):
+        for question, answer in _TURNS:
+            trace.leaf("retrieval manuals", retrieval(question))
+            trace.leaf("chat small-model", chat(prompt(question), answer))
+    return trace
+
+
+@shape(*_BOTH)
+def agent_span_around_two_turns() -> Trace:
+    """An agent's span without input or output around both turns of a conversation."""
+    trace = Trace("my.service")
+    with trace.span("session", oi("AGENT")):
+        for question, answer in _TURNS:
+            trace.leaf("retrieve", oi_retriever(question))
+            trace.leaf("chat", oi_model([("user", prompt(question))], answer))
+    return trace
+
+
+@shape(*_BOTH)
+def batch_that_retrieves_first() -> Trace:
+    """A batch: all questions are looked up, then all are answered, below one server span."""
+    trace = Trace("my.service")
+    with trace.span("POST /batch", {"http.request.method": "POST"}):
+        for question, _ in _TURNS:
+            trace.leaf("retrieval manuals", retrieval(question))
+        for question, answer in _TURNS:
+            trace.leaf("chat small-model", chat(prompt(question), answer))
+    return trace
+
+
+@shape(*(Turn(question=turn.question, answer=turn.answer, note="messages of tools") for turn in _BOTH))
+def session_of_tool_loops() -> Trace:
+    """A plain loop of model calls and tools, for two questions in a row, below one span."""
+    trace = Trace("my.service")
+    with trace.span("session"):
+        for question, answer in _TURNS:
+            trace.leaf("chat small-model", {**_asks(question), "gen_ai.output.messages": compact([_CALL])})
+            tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+            trace.leaf("execute_tool", {**tool, "gen_ai.tool.call.result": compact(PASSAGES)})
+            replied = {"gen_ai.output.messages": said(("assistant", answer))}
+            trace.leaf("chat small-model", {**_asks(question, with_result=True), **replied})
+    return trace
+
+
+_CALL = {
+    "role": "assistant",
+    "parts": [{"type": "tool_call", "id": "c1", "name": "search_manual", "arguments": {"query": QUERY}}],
+}
+
+
+def _asks(question: str, *, with_result: bool = False) -> dict[str, str]:
+    asked = {"role": "user", "parts": [{"type": "text", "content": question}]}
+    part = {"type": "tool_call_response", "id": "c1", "response": list(PASSAGES)}
+    messages = [asked, _CALL, {"role": "tool", "parts": [part]}] if with_result else [asked]
+    return {"gen_ai.operation.name": "chat", "gen_ai.input.messages": compact(messages)}
+
+
+@shape(*(Turn(question=turn.question, answer=turn.answer, note="contexts_from_prompt") for turn in _BOTH))
+def decorated_workflow_that_calls_another_one_twice() -> Trace:
+    """Workflows by decorator: an outer one calls one for each question; no span retrieves."""
+    trace = Trace("traceloop.tracer")
+    outer = {"traceloop.span.kind": "workflow", "traceloop.entity.input": '{"args": [], "kwargs": {}}'}
+    with trace.span("session.workflow", {**outer, "traceloop.entity.output": "null"}):
+        for question, answer in _TURNS:
+            given = {"traceloop.entity.input": compact({"args": [question], "kwargs": {}})}
+            inner = {"traceloop.span.kind": "workflow", **given, "traceloop.entity.output": compact(answer)}
+            with trace.span("answer.workflow", inner):
+                call = chat(prompt(question), answer)
+                trace.leaf("openai.chat", call, scope="opentelemetry.instrumentation.openai.v1")
+    return trace
+
+
+@shape(Turn(answer="Every 200 km."))
+def drafts_of_one_turn() -> Trace:
+    """The same question answered, looked up again and answered anew: one turn, whose last answer counts."""
+    trace = Trace("my.service")
+    with trace.span("answer"):
+        for answer in ("I do not know how often that is.", "Every 200 km."):
+            trace.leaf("retrieval manuals", retrieval())
+            trace.leaf("chat small-model", chat(prompt(), answer))
+    return trace
+
+
+@shape(Turn())
+def parts_of_one_turn() -> Trace:
+    """Two questions of the application's own are answered; a last call is shown both answers: one turn."""
+    trace = Trace("my.service")
+    parts = (
+        ("How often is a chain oiled?", "A chain needs oil every 200 km."),
+        ("What does rain do to a chain?", "After rain it is dried and oiled again."),
+    )
+    with trace.span("answer", {"gen_ai.operation.name": "invoke_agent", **_root()}):
+        for question, answer in parts:
+            trace.leaf("retrieval manuals", retrieval(question))
+            trace.leaf("chat small-model", chat(prompt(question), answer))
+        shown = "\n".join(answer for _, answer in parts)
+        trace.leaf("chat small-model", chat(f"Combine:\n{shown}\n\nQuestion: {QUESTION}", ANSWER))
+    return trace
+
+
+def _root() -> dict[str, str]:
+    return {"gen_ai.input.messages": said(("user", QUESTION))}
+
+
+SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

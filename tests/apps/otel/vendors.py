@@ -1,0 +1,162 @@
+"""Vendors' SDKs and attributes set by hand: an input and an output under names of their own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from apps.otel.shapes import (
+    ANSWER,
+    PASSAGES,
+    QUESTION,
+    SCORES,
+    Shape,
+    Trace,
+    Turn,
+    compact,
+    joined,
+    prompt,
+    shape,
+)
+
+_SENT = [{"role": "user", "content": prompt()}]
+
+
+@shape(Turn())
+def mlflow_traced_functions() -> Trace:
+    """Functions under `@mlflow.trace` with span types, exported over OTLP: every value is JSON, texts too."""
+    found = [
+        {"page_content": text, "metadata": {"doc_uri": f"part-{n}"}, "id": f"d{n}"}
+        for n, text in enumerate(PASSAGES)
+    ]
+
+    def typed(kind: str, given: object, came: object) -> dict[str, str]:
+        told = {"spanType": kind, "spanInputs": given, "spanOutputs": came, "traceRequestId": "tr-1"}
+        return {f"mlflow.{key}": json.dumps(value) for key, value in told.items()}
+
+    trace = Trace("__main__")
+    with trace.span("answer", typed("CHAIN", {"question": QUESTION}, ANSWER)):
+        trace.leaf("look_up", typed("RETRIEVER", {"query": QUESTION}, found))
+        trace.leaf("Completions", typed("CHAT_MODEL", {"model": "small", "messages": _SENT}, _completion()))
+    return trace
+
+
+def _completion() -> dict[str, Any]:
+    message = {"role": "assistant", "content": ANSWER, "refusal": None}
+    return {"id": "c1", "object": "chat.completion", "choices": [{"index": 0, "message": message}]}
+
+
+@shape(Turn())
+def langfuse_observed_functions() -> Trace:
+    """Functions under `@observe`: a retriever and a generation by their types, arguments as `args`."""
+
+    def observed(kind: str, given: object, came: object) -> dict[str, str]:
+        shown = came if isinstance(came, str) else json.dumps(came)
+        told = {"type": kind, "input": json.dumps(given), "output": shown}
+        return {f"langfuse.observation.{key}": value for key, value in told.items()}
+
+    trace = Trace("langfuse-sdk")
+    with trace.span("answer", observed("span", {"args": [QUESTION], "kwargs": {}}, ANSWER)):
+        trace.leaf("look_up", observed("retriever", {"args": [QUESTION], "kwargs": {}}, list(PASSAGES)))
+        trace.leaf("generate", observed("generation", _SENT, ANSWER))
+    return trace
+
+
+@shape(Turn())
+def trulens_instrumented_functions() -> Trace:
+    """TruLens' own attributes: a record's root, a retrieval with its contexts, and a plain model call."""
+    names = "ai.observability"
+    root = {f"{names}.record_root.input": QUESTION, f"{names}.record_root.output": ANSWER}
+    found = {f"{names}.retrieval.query_text": QUESTION, f"{names}.retrieval.retrieved_contexts": PASSAGES}
+    trace = Trace("trulens.core.otel.instrument")
+    with trace.span("app.answer", {f"{names}.span_type": "record_root", **root}):
+        trace.leaf("app.look_up", {f"{names}.span_type": "retrieval", **found})
+        told = {f"{names}.call.kwargs.prompt": prompt(), f"{names}.call.return": ANSWER}
+        trace.leaf("app.generate", {f"{names}.span_type": "generation", **told})
+    return trace
+
+
+@shape(Turn())
+def genkit_flow() -> Trace:
+    """A flow with a retriever and a model, whose documents and messages are made of parts."""
+
+    def action(subtype: str, given: object, came: object) -> dict[str, str]:
+        told = {
+            "type": "action",
+            "metadata:subtype": subtype,
+            "input": compact(given),
+            "output": compact(came),
+        }
+        return {f"genkit:{key}": value for key, value in told.items()}
+
+    found = {"documents": [{"content": [{"text": text}], "metadata": {}} for text in PASSAGES]}
+    asked = {"messages": [{"role": "user", "content": [{"text": prompt()}]}], "config": {}}
+    replied = {"message": {"role": "model", "content": [{"text": ANSWER}]}, "finishReason": "stop"}
+    trace = Trace("genkit-tracer")
+    with trace.span("answer", action("flow", {"question": QUESTION}, ANSWER)):
+        trace.leaf("manuals", action("retriever", {"query": {"content": [{"text": QUESTION}]}}, found))
+        trace.leaf("small-model", action("model", asked, replied))
+    return trace
+
+
+@shape(Turn())
+def braintrust_logged_spans() -> Trace:
+    """Input and output as JSON, the type inside an attribute that is JSON itself."""
+
+    def logged(kind: str, given: object, came: object) -> dict[str, str]:
+        told = {"span_attributes": {"type": kind}, "input_json": given, "output_json": came}
+        return {f"braintrust.{key}": json.dumps(value) for key, value in told.items()}
+
+    trace = Trace("braintrust")
+    with trace.span("answer", logged("task", {"question": QUESTION}, ANSWER)):
+        trace.leaf("search_manual", logged("function", {"query": QUESTION}, list(PASSAGES)))
+        trace.leaf(
+            "Chat Completion", logged("llm", _SENT, [{"message": {"role": "assistant", "content": ANSWER}}])
+        )
+    return trace
+
+
+@shape(Turn())
+def attributes_of_ones_own() -> Trace:
+    """Spans by hand with the application's own names: `rag.question`, `rag.documents`, `llm.response`."""
+    trace = Trace("my.service")
+    with trace.span("rag.query", {"rag.question": QUESTION, "rag.answer": ANSWER}):
+        trace.leaf("rag.retrieve", {"rag.query": QUESTION, "rag.documents": PASSAGES, "rag.top_k": 3})
+        trace.leaf("rag.generate", {"llm.prompt": prompt(), "llm.response": ANSWER, "llm.model": "small"})
+    return trace
+
+
+@shape(Turn())
+def input_and_output_without_a_kind() -> Trace:
+    """`input.value` and `output.value` on every span, and nothing that says what a span is but its name."""
+    trace = Trace("my.service")
+    with trace.span("answer_question", {"input.value": QUESTION, "output.value": ANSWER}):
+        trace.leaf("retrieve", {"input.value": QUESTION, "output.value": json.dumps(PASSAGES)})
+        trace.leaf("generate", {"input.value": prompt(), "output.value": ANSWER})
+    return trace
+
+
+@shape(Turn())
+def documents_with_scores_as_json() -> Trace:
+    """A span by hand with its documents as JSON, beside a model call in the GenAI conventions."""
+    found = [{"text": text, "score": score} for text, score in zip(PASSAGES, SCORES, strict=True)]
+    model = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model"}
+    sent = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": prompt()}
+    trace = Trace("my.service")
+    with trace.span("POST /ask", {"http.request.method": "POST"}):
+        trace.leaf("vector search", {"app.search_query": QUESTION, "app.retrieved_chunks": compact(found)})
+        trace.leaf("chat small-model", {**model, **sent, "gen_ai.completion.0.content": ANSWER})
+    return trace
+
+
+@shape(Turn(note="documents taken from"))
+def context_as_one_text() -> Trace:
+    """A step by hand that keeps the joined context as one attribute of the model's span."""
+    told = {"question": QUESTION, "context": joined(), "prompt": prompt(), "response": ANSWER}
+    trace = Trace("my.service")
+    with trace.span("rag", {"input": QUESTION, "output": ANSWER}):
+        trace.leaf("llm call", told)
+    return trace
+
+
+SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
