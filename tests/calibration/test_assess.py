@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from calibration.pairs import drawn, evaluation
-from steelyard.calibration import Fit, Judged, Labelled, Refusal, assess, collect, corrected, next_to_label
+from steelyard.calibration import (
+    Fit,
+    Judged,
+    Labelled,
+    Refusal,
+    assess,
+    chances_by,
+    collect,
+    corrected,
+    next_to_label,
+)
 from steelyard.report import Label
 from steelyard.stats import corrected_mean
 
@@ -32,16 +42,48 @@ def test_the_corrected_mean_covers_the_truth_however_turns_were_picked(how: str,
     assert covered / runs >= 0.89
 
 
-def test_the_interval_is_narrower_than_that_of_the_labels_alone() -> None:
-    ratios = []
-    for seed in range(60):
-        judged, truth = drawn(2000, seed=seed, binary=True)
-        pairs = [Labelled(one, truth[one.record_id]) for one in next_to_label(judged, limit=50)]
-        ours = corrected(judged, pairs)
-        alone = corrected_mean([0.5] * 2000, [0.5] * 50, [float(pair.good) for pair in pairs])
-        assert ours is not None
-        ratios.append(ours.margin / alone.margin)
-    assert sum(ratios) / len(ratios) <= 0.85
+def in_sittings(judged: list[Judged], truth: dict[str, bool], count: int) -> list[Labelled]:
+    """Labels in sittings of 20, each chosen by the labels so far, as `steelyard label` does it."""
+    pairs: list[Labelled] = []
+    while len(pairs) < count:
+        known = [pair.judged.record_id for pair in pairs]
+        more = next_to_label(judged, known, chance=chances_by(pairs), limit=min(count - len(pairs), 20))
+        pairs += [Labelled(one, truth[one.record_id]) for one in more]
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("binary", "share", "most"), [(True, 0.5, 0.85), (False, 0.5, 0.89), (False, 0.9, 0.9)]
+)
+def test_the_interval_is_narrower_than_that_of_the_labels_alone(
+    binary: bool, share: float, most: float
+) -> None:
+    labels = [1.0] * round(50 * share) + [0.0] * round(50 * (1 - share))
+    alone = corrected_mean([0.5] * 2000, [0.5] * 50, labels).margin
+    widths = []
+    for seed in range(30):
+        judged, truth = drawn(2000, share=share, seed=seed, binary=binary)
+        found = corrected(judged, in_sittings(judged, truth, 50))
+        assert found is not None
+        widths.append(found.margin)
+    assert sum(widths) / len(widths) / alone <= most
+
+
+def test_labels_so_far_decide_which_turns_are_unsure() -> None:
+    """The judge says .5 where people always say good, and 1 where they are divided."""
+    judged = [
+        Judged(record_id=str(place), value=0.5 if place % 2 else 1.0, worst=None, inclusion=1.0, claims=0)
+        for place in range(400)
+    ]
+    assert chances_by([Labelled(one, True) for one in judged[:9]])(judged[0]) is None
+    assert chances_by([Labelled(one, True) for one in judged[:50]])(judged[0]) is None, "one class only"
+    said = [Labelled(one, one.value == 1.0 or place % 4 == 1) for place, one in enumerate(judged[:40])]
+    chance = chances_by(said)
+    low, high = chance(judged[1]), chance(judged[0])
+    assert low is not None and high is not None and low < 0.6 < 0.9 < high
+    known = [pair.judged.record_id for pair in said]
+    found = next_to_label(judged, known, chance=chance, limit=40)
+    assert sum(one.value == 0.5 for one in found) >= 25
 
 
 def test_turns_picked_more_often_do_not_weigh_more() -> None:

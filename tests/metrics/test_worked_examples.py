@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from scripts import FixedEmbedder, Script
+from steelyard.judge import LocalJudge
 from steelyard.metrics import (
     AnswerAccuracy,
     AnswerCorrectness,
@@ -260,3 +261,25 @@ def test_context_relevancy_by_statements_lets_the_judge_extract_them() -> None:
     metric = ContextRelevancy(variant="statements")
     result = asyncio.run(metric.score(FRANCE, judge=ScriptedJudge(answer)))
     assert result.value == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [Faithfulness(), Faithfulness(variant="non_contradiction"), Hallucination(), ContextRecall()],
+    ids=lambda metric: metric.key,
+)
+@pytest.mark.parametrize("record", [EINSTEIN, FRANCE], ids=["Einstein", "France"])
+def test_offsets_are_right_on_both_sides(metric: Metric, record: Record) -> None:
+    record = record.replace(reference=record.reference or record.answer)
+    result = asyncio.run(metric.score(record, judge=LocalJudge()))
+    assert result.verdicts
+    for verdict in result.verdicts:
+        if not isinstance(metric, ContextRecall):
+            assert verdict.span is not None
+            assert record.answer[slice(*verdict.span)] == record.answer, "the answer is a single sentence"
+        for evidence in verdict.evidence:
+            assert evidence.context is not None
+            text = record.contexts[evidence.context].text
+            assert text[evidence.start : evidence.end] == evidence.text != ""
+    # What nothing contradicts rests on no passage.
+    assert metric != Faithfulness() or result.verdicts[0].evidence

@@ -14,6 +14,7 @@ from report.parts import NOON, results, turn
 from steelyard.errors import ConfigurationError
 from steelyard.report import report
 from steelyard.report.html import render_html
+from steelyard.scores import Score
 from steelyard.stats import adjusted_rand, weighted_mean
 
 
@@ -41,6 +42,15 @@ def test_a_day_of_suspicious_turns_alone_tells_little_of_the_others(tmp_path: Pa
     (metric,) = report(results(tmp_path / "s.db", [*calm, *odd])).figures.metrics
     last = metric.points[-1].estimate
     assert last.value == 0 and last.high > 0.8
+
+
+def test_a_group_of_suspicious_turns_alone_tells_little_of_its_others(tmp_path: Path) -> None:
+    """Under v2 only suspicious turns were picked, all of them; the others are picked one in a hundred."""
+    turns = [turn(n, 0.0, inclusion=1.0, version="v2") for n in range(10)]
+    turns += [turn(n, 1.0, inclusion=0.01, version="v1") for n in range(10, 20)]
+    found = report(results(tmp_path / "s.db", turns), by="version").figures.groups
+    (suspicious,) = [group for group in found if group.group == "v2"]
+    assert suspicious.estimate.high > 0.9
 
 
 def test_the_tag_and_the_questions_that_fell_are_named(tmp_path: Path) -> None:
@@ -105,6 +115,26 @@ def test_a_file_that_holds_little_is_reported_as_such(tmp_path: Path, turns: lis
     made = report(results(tmp_path / "s.db", turns), by="version")
     assert any(said in note for note in made.figures.notes)
     assert said in render_html(made.figures)
+
+
+def test_turns_without_a_reference_are_counted_and_said(tmp_path: Path) -> None:
+    missing = Score.not_applicable(
+        "answer_correctness", cause="missing_reference", explanation="the record has no reference"
+    )
+    turns = [turn(n, 0.5) for n in range(3)]
+    made = report(results(tmp_path / "s.db", [one.replace(scores=(*one.scores, missing)) for one in turns]))
+    assert any("need a reference" in note for note in made.figures.notes)
+    assert [(one.cause, one.count) for one in made.figures.missing] == [("missing_reference", 3)]
+    assert "the record has no reference" in render_html(made.figures)
+
+
+def test_answers_of_ten_megabytes_make_no_page_of_ten_megabytes(tmp_path: Path) -> None:
+    path = results(tmp_path / "s.db", [turn(n, 0.1, answer="It is Paris. " * 800_000) for n in range(2)])
+    made = report(path)
+    kept = made.figures.worst[0].turns[0].record
+    assert kept is not None and kept.answer and len(kept.answer) < 1_000_000, "a record has its limits"
+    page = render_html(made.figures)
+    assert len(page) < 1_000_000 and "more characters" in page
 
 
 def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:

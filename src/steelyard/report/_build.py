@@ -129,9 +129,11 @@ def _groups(sums: Sequence[Sums]) -> tuple[GroupFigure, ...]:
     figures = []
     for metric, parts in sorted(by_name.items()):
         largest = sorted(parts, key=lambda part: -part.values.n)[:_GROUPS]
+        # A group in which only suspicious turns were picked says little of its others.
+        least = min(part.values.least for part in parts)
         ordered = sorted(largest, key=lambda part: part.group or "")
         for index, part in enumerate(ordered):
-            estimate = part.values.estimate()
+            estimate = part.values.estimate(floor=least)
             assert estimate is not None and part.group is not None
             figures.append(
                 GroupFigure(

@@ -27,13 +27,14 @@ Chosen by simulation, not derived; tests/stats/test_mean.py measures what it cov
 with one failure in 33 cover .85 where suspicious turns are picked ten times as often, and with it .95.
 """
 _PRIOR = 4.0
+_LEAST_PRIOR = 0.1
 _SHOWN = 20.0
-"""As many turns speak for values that vary as zeros and ones do, if all seen are 0 or 1, or at most 20.
+"""So many turns speak for values that vary as zeros and ones do, if all seen are 0 or 1, or at most 20 are.
 
 Found by simulation (tests/stats/test_mean.py): with 1 in place of 4, intervals of rates near 1 cover .83 to
 .90 where bad turns are picked more often. Values between 0 and 1 vary less; but a few turns near .9 do not
 show that none of the others is near .2: five to ten cover .57 to .80 without this where one in seven is. What
-has not been seen counts for less from 20 turns on, in proportion to 1 / n; for all n, it would cover .999.
+has not been seen counts for less from 20 turns on, as 1 / n^2; smooth scores would else be covered .999.
 """
 _TINY = 10.0
 """Below so many turns Wilson's interval of a rate near 0 or 1 covers .86, and is widened by Student's t."""
@@ -150,8 +151,9 @@ class Moments:
     def _interval(self, mean: float, level: float, prior: float | None) -> tuple[float, float]:
         ends = self.ends / self.n
         size = self.effective_n
-        unseen = min(_SHOWN / size, 1.0) if prior is None else prior / _PRIOR
-        trials = size / self._variance_ratio(mean, _PRIOR * max(ends, unseen))
+        # Unequal weights widen the interval by themselves.
+        unseen = min(_SHOWN / self.n, 1.0) ** 2 * size / self.n if prior is None else prior / _PRIOR
+        trials = size / self._variance_ratio(mean, max(_PRIOR * max(ends, unseen), _LEAST_PRIOR))
         # Of equally weighted zeros and ones the variance is known with the mean; the more the values or the
         # weights vary, the more of it is estimated, and the fewer degrees of freedom the quantile has.
         estimated = max(1 - ends * (size / self.n) ** 2, min(2 - size / (_TINY / 2), 1.0))
@@ -206,8 +208,8 @@ def weighted_mean(
     variance of Sarndal, Swensson & Wretman 1992, chapter 5), by a quantile of Student's t with as many
     degrees of freedom as the variance was estimated with. It holds at 0 and 1, where the normal approximation
     shrinks to a point, and for few values. The variance ratio is shrunk towards 1 by as much as four turns
-    would tell, times the share of values that are 0 or 1, or times 20 / n where that is more: a few equal
-    values do not show that all are equal.
+    would tell, times the share of values that are 0 or 1, or times (20 / n)^2, at most 1, where that is more:
+    a few equal values do not show that all are equal.
 
     As much variance as two fifths of a typical zero or one would add is taken to be missing by chance, up to
     that of zeros and ones: failures that are rare and seldom picked are absent from many samples.
