@@ -44,10 +44,15 @@ def opened(browser: Any, address: str, *, size: tuple[int, int], scheme: str = "
     view = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     view.goto(address)
     view.wait_for_load_state("networkidle")
-    view.evaluate(
-        "document.querySelectorAll('.brand .quiet').forEach((one) => one.textContent = 'steelyard.db')"
-    )
+    view.evaluate(PLAIN_NAME)
     return view
+
+
+def seen(view: Any, part: Any) -> None:
+    """Scroll a part of the page to the top, and again: charts that come into sight change its height."""
+    for _ in range(2):
+        part.evaluate("one => one.scrollIntoView()")
+        view.wait_for_timeout(500)
 
 
 def of_metric(view: Any) -> Any:
@@ -61,14 +66,13 @@ def of_report(browser: Any, page: Path, folder: Path) -> None:
     view = opened(browser, page.as_uri(), size=(1600, 1000))
     metric = of_metric(view)
     metric.locator("canvas").first.wait_for()
-    metric.evaluate("one => one.scrollIntoView()")
+    seen(view, metric)
     view.screenshot(path=folder / "report.png")
     view = opened(browser, page.as_uri(), size=(390, 844), scheme="dark")
     turn = of_metric(view).locator("details").filter(has=view.locator("mark")).first
     turn.locator("summary").click()
     turn.locator("button").first.click()
-    view.wait_for_timeout(500)  # charts that come into sight on the way change the height of the page
-    turn.evaluate("one => one.scrollIntoView()")
+    seen(view, turn)
     view.screenshot(path=folder / "turn.png")
 
 
