@@ -2,8 +2,8 @@
 
 A call of a C function (a search with a regular expression, a conversion, a parser) does not let other threads
 run before it returns; between calls the interpreter does, every 5 ms. So what holds a timer of the
-application up is the longest call. It is measured in seconds of this thread's own work, which other programs
-on the machine do not add to.
+application up is the longest call. It is measured in seconds of this thread's own work, beside a piece of
+work whose time is known, so that other programs on the machine do not count.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from steelyard.text import sentences, statements
 from steelyard_opentelemetry import read_spans
 
 LONGEST = 0.02
+_QUIET = 0.0026
+"""Seconds that `_slowness` measures on a quiet core of the machine for which the bound is set."""
 TEXTS = {
     "prose": "The river city of old stone was built in 1432 by masons from Lyon. ",
     "one word": "x",
@@ -93,6 +95,13 @@ def judged(text: str) -> object:
     return asyncio.run(LocalJudge().answer(asked))
 
 
+def _slowness() -> float:
+    """How many times slower a core is now, where others share its caches and its clock."""
+    text, began = "a\n" * 100_000, time.thread_time()
+    json.loads(json.dumps(text))
+    return max(1.0, (time.thread_time() - began) / _QUIET)
+
+
 WORK: dict[str, Callable[[str], object]] = {
     "a Record and its JSON": recorded,
     "sentences": lambda text: list(sentences(text)),
@@ -114,9 +123,10 @@ def test_no_single_call_keeps_the_interpreter_for_long(work: str, kind: str) -> 
     WORK[work](text[:100])  # what is imported or read at the first call
     found = []
     for _ in range(3):  # a call that is long each time
+        slowness = _slowness()
         with profiled() as longest:
             WORK[work](text)
-        if longest.seconds < LONGEST:
+        if longest.seconds < LONGEST * max(slowness, _slowness()):
             return
         found.append(f"{longest.seconds * 1000:.0f} ms after {longest.place}")
     raise AssertionError("; ".join(found))

@@ -4,7 +4,9 @@ import asyncio
 import os
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from sinks.making import TRACE, failed, make_evaluation, make_score
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Score
 from steelyard.sinks import SQLiteSink, connect_readonly, read_evaluations
+from steelyard.sinks.sqlite._file import prepare
 
 
 def write(path: Path, *evaluations: object) -> None:
@@ -160,6 +163,27 @@ def test_two_processes_write_to_one_file(tmp_path: Path) -> None:
         thread.join()
     assert errors == []
     assert sum(1 for _ in read_evaluations(path)) == 60
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_a_file_that_another_process_is_just_making_is_ours(tmp_path: Path, moment: int) -> None:
+    """Whatever is read before and after the tables are there."""
+    path = tmp_path / "x.db"
+
+    class Overtaken(sqlite3.Connection):
+        read = 0
+
+        def execute(self, *args: Any) -> sqlite3.Cursor:
+            if self.read == moment:
+                write(path, make_evaluation("first"))
+            self.read += 1
+            return super().execute(*args)
+
+    path.touch()
+    with closing(sqlite3.connect(path, factory=Overtaken, isolation_level=None)) as connection:
+        prepare(connection, str(path))
+    write(path, make_evaluation("second"))
+    assert len(list(read_evaluations(path))) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -89,11 +89,14 @@ def _traced(turn: Turn, found: Found) -> Provenance:
 
 
 def _behind(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
-    """What was retrieved inside a retrieval, where that hands on a model's reply in place of it."""
-    replies = [text.strip() for call in turn.calls for text in call.replies if len(text.split()) >= _TELLING]
-    if not any(reply in context.text for reply in replies for context in main):
-        return ()
-    return tuple(context for stage in found.stages for context in stage.contexts)
+    """What was retrieved inside a retrieval, where that hands on a model's reply in place of it.
+
+    A reply that stands in a passage word for word was cut out of it, and is one itself.
+    """
+    inside = tuple(context for stage in found.stages for context in stage.contexts)
+    replies = [text for text in turn.replies_within_retrieval if len(text.split()) >= _TELLING]
+    own = [reply for reply in replies if not any(reply in context.text for context in inside)]
+    return inside if any(reply in context.text for reply in own for context in main) else ()
 
 
 def _has_cut_prompt(turn: Turn, traced: Provenance) -> bool:

@@ -53,12 +53,20 @@ def told_apart(pieces: Sequence[Turn]) -> list[Turn]:
             return []
         groups.setdefault(said, _Group(said)).calls.append(piece)
     found = list(groups.values())
+    if any(_is_told(group, ordered) for group in found):
+        return []
     if len(found) < 2 or not _assign(ordered, callers, found):
         return []
     whole = all(group.parts and group.answer for group in found)
     if not whole or any(_leans(after, before) for before, after in itertools.permutations(found, 2)):
         return []
     return [Turn.of(group.calls[-1].root, [*group.parts, *group.calls]) for group in found]
+
+
+def _is_told(group: _Group, pieces: Sequence[Turn]) -> bool:
+    """Whether calls were told what a tool returned, as agents do that reason in text, rather than asked."""
+    returned = (_plain(piece.answer) for piece in pieces if piece.seen("tool") or piece.retrieves)
+    return any(text and text in group.said and len(group.said) <= len(text) + _LEAD for text in returned)
 
 
 def _helps(piece: Turn, queries: set[str]) -> bool:

@@ -125,6 +125,12 @@ class Turn:
         return told
 
     @property
+    def replies_within_retrieval(self) -> list[str]:
+        """What models said below retrievals: extracts, or an engine's answers that a retriever hands on."""
+        below = [parsed for node, parsed in self.seen("llm") if "retrieval" in self.above[id(node)]]
+        return [parsed.answer.strip() for parsed in below if parsed.answer]
+
+    @property
     def _told_calls(self) -> list[ModelCall]:
         return [
             ModelCall(

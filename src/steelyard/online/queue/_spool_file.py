@@ -50,10 +50,11 @@ def check(path: Path) -> None:
         # Through SQLite only: to open and close the file besides it would drop this process's locks on it.
         address = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=5)) as connection:
-            (identity,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}
+            # The identity comes last: it is written together with the tables, maybe just now.
             tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            (identity,) = connection.execute("PRAGMA application_id").fetchone()
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
             raise _foreign(path) from None

@@ -99,7 +99,9 @@ def _not_replied(
         reply.strip()
         for at in found.fed
         for reply in calls[at].replies
-        if len(reply.split()) >= _TELLING and not any(reply.strip() in text for text in calls[at].prompts)
+        if len(reply.split()) >= _TELLING
+        and calls[at].prompts  # of a call whose prompt was not seen, nobody knows what it copied
+        and not any(reply.strip() in text for text in calls[at].prompts)
     ]
     kept = {text: one for text, one in candidates.items() if not any(reply in text for reply in said)}
     return kept or candidates

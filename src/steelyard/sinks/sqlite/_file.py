@@ -139,14 +139,16 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _check_identity(connection: sqlite3.Connection, path: str) -> None:
-    identity, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    # The identity comes last: it is written together with the tables, maybe by another process, just now.
+    empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    first = _is_first(connection)
+    version, identity = _pragma(connection, "user_version"), _pragma(connection, "application_id")
     if identity == APPLICATION_ID:
         check_version(version, path)
         return
-    empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
     if identity == 0 and version == 0 and empty:
         return
-    if identity == 0 and version == 1 and _is_first(connection):
+    if identity == 0 and version == 1 and first:
         return
     raise ConfigurationError(
         f"{path!r} is a database of another program; it is left alone, give SQLiteSink another path"
