@@ -32,8 +32,8 @@ from steelyard.record import Record
 from steelyard.recording import Draft
 
 _Entry = Queued | SkipReason
-_LEFT = 32
-"""So many turns may lie unweighed where the worker is awake and no bound is near."""
+_LEFT = 256
+"""So many turns may lie unweighed where the worker is awake and no bound is near; of skipped ones as many."""
 _AT_ONCE = 2
 """So many does a submitting thread enter: more than the one it adds, and few enough to take no time."""
 _SHORTEST = 0.0005
@@ -63,6 +63,7 @@ class Inbox:
         self._ledger = Ledger()
         self._bytes = 0
         self._full = False
+        self._large = 0
         self._asleep = True
         self._feedback = feedback
         self.closed = False
@@ -75,7 +76,9 @@ class Inbox:
     def put(self, turn: Queued) -> None:
         """Take in a turn. Never waits."""
         self._entries.append(turn)
-        if self._asleep or len(self._entries) > _LEFT or 2 * self._bytes > self._max_bytes or self.full:
+        waiting = len(self._entries)
+        near = 2 * (self._bytes + waiting * self._large) > self._max_bytes
+        if near or self._asleep or waiting > _LEFT or self.full:
             self._catch_up(rouse=False, most=_AT_ONCE)
 
     def skip(self, reason: SkipReason) -> None:
@@ -227,6 +230,8 @@ class Inbox:
         return True
 
     def _accept(self, item: Queued) -> None:
+        # What a turn may weigh that nobody has looked at: as much as a large one of late.
+        self._large = max(item.size, self._large - self._large // 64)
         if self.full or self._bytes + item.size > self._max_bytes:
             self._full = bool(self._items) and 2 * self._bytes > self._max_bytes
             self._ledger.skip("queue_full")
