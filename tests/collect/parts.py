@@ -32,14 +32,21 @@ JSON = {"content-type": "application/json"}
 _SCOPE = "openinference.instrumentation.langchain"
 
 
-def turn_spans(*, question: str = QUESTION, answer: str = ANSWER) -> list[ReadableSpan]:
-    """The spans of one turn in the order in which they end: retriever, model, chain."""
+def turn_spans(*, question: str = QUESTION, answer: str = ANSWER, shown: str = "") -> list[ReadableSpan]:
+    """The spans of one turn in the order in which they end: retriever, model, chain.
+
+    Where something else than the answer is shown to the user, by a chain around them, that comes last.
+    """
     kept = InMemorySpanExporter()
     provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
     provider.add_span_processor(SimpleSpanProcessor(kept))
     tracer = provider.get_tracer(_SCOPE)
     prompt = f"Answer from this: {' '.join(TEXTS)}\nQuestion: {question}"
-    with tracer.start_as_current_span("chain") as chain:
+    around = contextlib.ExitStack()
+    if shown:
+        whole = around.enter_context(tracer.start_as_current_span("page"))
+        whole.set_attributes(_kind("CHAIN", question, shown))
+    with around, tracer.start_as_current_span("chain") as chain:
         chain.set_attributes(_kind("CHAIN", question, answer))
         with tracer.start_as_current_span("retriever") as retriever:
             retriever.set_attributes({"openinference.span.kind": "RETRIEVER", "input.value": question})
