@@ -5,8 +5,8 @@
 FOLDER holds the virtual environments `ragas` and `deepeval`. Ragas counts tokens with tiktoken, which fetches
 its tables from the network unless TIKTOKEN_CACHE_DIR names a folder that has them, such as
 litellm/litellm_core_utils/tokenizers of the package litellm; without it, four characters count as a token.
-The stub fills any JSON schema with sentences of the prompt and agrees with everything, so it measures cost,
-never quality.
+The stub fills any JSON schema, of the request or spelled out in the prompt, with sentences of the prompt and
+agrees with everything, so it measures cost, never quality. The same prompt has the same reply.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 _FENCED = re.compile(r"^(?:<<<)?([0-9a-f]{6,}) (c\d+) passage[^\n]*\n(.*?)\n(?=\1)", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"\b[0-9a-f]{6,}\b")
+_RAGAS_INPUT = "Now perform the same with the following input\ninput: "
 _COUNT = {"chat": 0, "embeddings": 0, "prompt_characters": 0}
 _LOCK = threading.Lock()
 _MODEL = "gpt-4o"
@@ -68,12 +70,12 @@ class Stub(BaseHTTPRequestHandler):
         with _LOCK:
             _COUNT[kind] += 1
             _COUNT["prompt_characters"] += len(json.dumps(body))
-            number = _COUNT["chat"]
-        reply = _embeddings(body) if kind == "embeddings" else _chat(body, number)
+        reply = _embeddings(body) if kind == "embeddings" else _chat(body)
         data = json.dumps(reply).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        self.send_header("Connection", "close")  # Ragas goes on in a second event loop with one pool
         self.end_headers()
         self.wfile.write(data)
 
@@ -102,8 +104,10 @@ def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
     return {"object": "list", "model": body["model"], "data": data, "usage": usage}
 
 
-def _chat(body: dict[str, Any], number: int) -> dict[str, Any]:
+def _chat(body: dict[str, Any]) -> dict[str, Any]:
     text = "\n".join(str(message["content"]) for message in body["messages"])
+    plain = _FENCE.sub("", text)  # the same prompt has the same reply, whichever thread asks first
+    number = int.from_bytes(hashlib.md5(plain.encode()).digest()[:2])
     wanted = body.get("response_format", {}).get("json_schema", {}).get("schema")
     message: dict[str, Any] = {"role": "assistant"}
     if body.get("tools"):
@@ -113,6 +117,7 @@ def _chat(body: dict[str, Any], number: int) -> dict[str, Any]:
         message |= {"content": None, "tool_calls": [{"id": "c", "type": "function", "function": call}]}
     else:
         wanted = wanted or _schema_in(text)
+        text = text.rpartition(_RAGAS_INPUT)[2]
         value = _fill(wanted, wanted, text, number, "") if wanted else {"text": "none"}
         message["content"] = json.dumps(value)
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -151,6 +156,8 @@ def _fill(schema: dict[str, Any], root: dict[str, Any], text: str, number: int, 
         own[key] = f"{own[key]}\n\n{passage}" if key in own else passage
     match schema.get("type"):
         case "object":
+            if "properties" not in schema:
+                return _everything_for_everyone(text)
             if "known" in schema["properties"]:
                 return {"known": False, "answer": ""}
             return {
@@ -158,20 +165,45 @@ def _fill(schema: dict[str, Any], root: dict[str, Any], text: str, number: int, 
                 for key, value in schema.get("properties", {}).items()
             }
         case "array":
-            if name.endswith("history"):
-                return [{"role": "user", "text": "What is it?"}, {"role": "assistant", "text": "A balance."}]
-            item = schema.get("items", {"type": "string"})
-            if name.endswith("sentences"):
-                return [_sentence(passage, number, name) for passage in text.split("\n\n")]
-            return [_fill(item, root, text, number * 7 + i, name) for i in range(2)]
-        case (
-            "integer"
-        ):  # the best mark, where whole marks are given: Ragas leaves out passages of the lowest ones
+            return _list(schema.get("items", {"type": "string"}), root, text, number, name)
+        case "integer":  # the best mark, where whole marks are given: Ragas leaves out passages of the lowest
             return 5 if name.endswith("score") else 1
         case "boolean" | "number" as kind:
             return {"boolean": True, "number": 1.0}[kind]
         case _:
             return _sentence(text, number, name)
+
+
+def _list(item: dict[str, Any], root: dict[str, Any], text: str, number: int, name: str) -> list[Any]:
+    match name.rpartition(".")[2]:
+        case "history":
+            return [{"role": "user", "text": "What is it?"}, {"role": "assistant", "text": "A balance."}]
+        case "entities":
+            return _names(text)
+        case "combinations":
+            return _combinations(text)
+        case "sentences":
+            return [_sentence(passage, number, name) for passage in text.split("\n\n")]
+    return [_fill(item, root, text, number * 7 + i, name) for i in range(2)]
+
+
+def _names(text: str) -> list[str]:
+    """At most ten words with a capital inside a sentence."""
+    return list(dict.fromkeys(re.findall(r"(?<=[a-z] )[A-Z][a-z]+", text)))[:10]
+
+
+def _everything_for_everyone(text: str) -> dict[str, list[str]]:
+    """Ragas asks which persona cares for which theme: each for all."""
+    given = json.JSONDecoder().raw_decode(text)[0]
+    return {persona["name"]: given["themes"] for persona in given["personas"]}
+
+
+def _combinations(text: str) -> list[list[str]]:
+    """Ragas asks for concepts of different passages: as many pairs as it allows."""
+    given = json.JSONDecoder().raw_decode(text)[0]
+    concepts = [some for some in given["lists_of_concepts"] if some]
+    pairs = [[one[0], other[-1]] for one, other in zip(concepts, concepts[1:], strict=False)]
+    return pairs[: given["max_combinations"]]
 
 
 def _sentence(text: str, number: int, name: str) -> str:
