@@ -15,6 +15,8 @@ _FOREIGN_WARNINGS = (
     # LlamaIndex's agents read what Pydantic deprecates, and its default memory never closes its database.
     "ignore::pydantic.warnings.PydanticDeprecationWarning",
     "ignore:<aiosqlite:ResourceWarning",
+    # Each test here collects garbage, also that of tests of other folders.
+    "ignore:unclosed <socket:ResourceWarning",
     "ignore:is_running called from within a step:DeprecationWarning",
     "ignore:Skipping serialization of known unserializable key",
 )

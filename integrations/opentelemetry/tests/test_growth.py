@@ -109,6 +109,8 @@ def seconds(make: Callable[[int], list[Span]], count: int) -> float:
 @pytest.mark.parametrize("name", SHAPES)
 def test_four_times_as_much_takes_about_four_times_as_long(name: str) -> None:
     make = SHAPES[name]
-    small, double, large = (seconds(make, BASE * times) for times in (1, 2, 4))
-    assert double < max(LEAST, 4 * small)
-    assert large < max(LEAST, 3 * double, 8 * small)
+    for _ in range(3):  # others on the machine may slow one of the three down; a square does so each time
+        small, double, large = (seconds(make, BASE * times) for times in (1, 2, 4))
+        if double < max(LEAST, 4 * small) and large < max(LEAST, 3 * double, 8 * small):
+            return
+    raise AssertionError((small, double, large))
