@@ -245,6 +245,6 @@ class Inbox:
 
 def _without_waiting(lock: threading.RLock) -> AbstractContextManager[bool]:
     """The lock for `with`, saying whether it was free; where it was not, the end raises RuntimeError."""
-    methods = {"__enter__": partial(lock.acquire, False), "__exit__": lock.__exit__}
+    methods = {"__enter__": staticmethod(partial(lock.acquire, False)), "__exit__": lock.__exit__}
     made: AbstractContextManager[bool] = type("TryLock", (), methods)()
     return made
