@@ -209,12 +209,22 @@ def test_a_judge_that_knows_nothing_has_no_canaries_and_that_is_said(
     monitor.close()
 
 
+class EveryTwentieth(random.Random):
+    """Small numbers at regular distances: slips whose number no test leaves to chance."""
+
+    drawn = 0
+
+    def random(self) -> float:
+        self.drawn += 1
+        return 0.0 if self.drawn % 20 == 0 else 0.9
+
+
 def test_a_slip_is_asked_again_and_a_judge_that_wavers_has_not_changed() -> None:
     script = Knowing(seed=3)
     monitor = monitor_of(ScriptedJudge(script))
     learned(monitor)
     asked = script.probes
-    script.flipped = 0.03
+    script.flipped, script.drawn = 0.03, EveryTwentieth()
     monitor.ask_canaries(60)
     found = wait_for(monitor, lambda one: not one.waiting)
     slips = found.asked - found.right
