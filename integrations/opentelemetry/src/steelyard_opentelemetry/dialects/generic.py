@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from steelyard.record import Context
@@ -74,6 +75,7 @@ _FOREIGN = (
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_KEYS = 200
+_SEARCHES = ("retrieval", "rerank")
 
 
 class Generic(Dialect):
@@ -89,65 +91,92 @@ class Generic(Dialect):
         told = _by_name(attributes)
         if not told:
             return None
-        given, came = _first(told, _INPUTS), _first(told, _OUTPUTS)
-        broken = next((part.cause for part in (given, came) if isinstance(part, Broken)), "")
-        kind = _kind(span.name, told, came)
-        found = _documents(told, came, kind)
-        if (
-            found
-            and kind != "llm"
-            and (kind in ("retrieval", "rerank") or _first(told, _DOCUMENTS) is not None)
-        ):
-            return self._retrieval("rerank" if kind == "rerank" else "retrieval", told, given, came, found)
-        if kind in ("retrieval", "rerank"):
-            if not (is_empty(came) or broken or any(map(_kind_of, _types(told)))):
-                return None
-            query = question_in(_first(told, _QUESTIONS)) or question_in(given)
-            return ParsedSpan(dialect=self.name, kind=kind, query=query, empty=is_empty(came), broken=broken)
-        if kind == "tool":
-            if came is None:
-                return None
-            name = next((told[key] for key in _TOOL_NAMES if isinstance(told.get(key), str)), span.name)
-            return ParsedSpan(dialect=self.name, kind=kind, tool=name, result=came, broken=broken)
-        answer = answer_in(came) or answer_in(_first(told, _ANSWERS))
-        if kind == "llm":
-            sent = _sent(told, given)
-            if not (sent and answer) and not broken:
-                return None
-            return ParsedSpan(
-                dialect=self.name,
-                kind=kind,
-                answer=answer,
-                messages=sent,
-                variables=_variables(told),
-                broken=broken,
-            )
-        question = question_in(_first(told, _QUESTIONS)) or question_in(given)
-        if not (question and answer) and not broken:
-            return None
-        return ParsedSpan(
-            dialect=self.name,
-            kind="agent" if kind == "agent" else "chain",
-            question=question,
-            in_conversation=is_conversation(given),
-            answer=answer,
-            variables=_variables(told),
-            passing=(given, came),
-            broken=broken,
-        )
+        came = _first(told, _OUTPUTS)
+        said = _Said(span.name, _kind(span.name, told, came), told, _first(told, _INPUTS), came)
+        found = _documents(told, came, said.kind)
+        searches = said.kind in _SEARCHES
+        if found and said.kind != "llm" and (searches or _first(told, _DOCUMENTS) is not None):
+            return _retrieval(said, found)
+        if searches:
+            return _found_nothing(said)
+        if said.kind == "tool":
+            return _tool(said)
+        return _call(said) if said.kind == "llm" else _chain(said)
 
-    def _retrieval(
-        self, kind: Kind, told: Mapping[str, Any], given: object, came: object, found: tuple[Context, ...]
-    ) -> ParsedSpan:
-        query = question_in(_first(told, _QUESTIONS)) or question_in(given)
-        answer = answer_in(_first(told, _ANSWERS)) if query else ""
-        return ParsedSpan(
-            dialect=self.name,
-            kind=kind,
-            query=query,
-            documents=found,
-            answer=answer if kind != "rerank" else "",
-        )
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a span says of itself."""
+
+    name: str
+    kind: Kind
+    told: Mapping[str, Any]
+    given: Any
+    came: Any
+
+    @property
+    def broken(self) -> str:
+        return next((part.cause for part in (self.given, self.came) if isinstance(part, Broken)), "")
+
+    @property
+    def question(self) -> str:
+        return question_in(_first(self.told, _QUESTIONS)) or question_in(self.given)
+
+    @property
+    def answer(self) -> str:
+        return answer_in(self.came) or answer_in(_first(self.told, _ANSWERS))
+
+
+def _retrieval(said: _Said, found: tuple[Context, ...]) -> ParsedSpan:
+    kind: Kind = "rerank" if said.kind == "rerank" else "retrieval"
+    query = said.question
+    answer = answer_in(_first(said.told, _ANSWERS)) if query and kind != "rerank" else ""
+    return ParsedSpan(dialect=Generic.name, kind=kind, query=query, documents=found, answer=answer)
+
+
+def _found_nothing(said: _Said) -> ParsedSpan | None:
+    empty, broken = is_empty(said.came), said.broken
+    if not (empty or broken or any(map(_kind_of, _types(said.told)))):
+        return None
+    return ParsedSpan(dialect=Generic.name, kind=said.kind, query=said.question, empty=empty, broken=broken)
+
+
+def _tool(said: _Said) -> ParsedSpan | None:
+    if said.came is None:
+        return None
+    names = (said.told.get(key) for key in _TOOL_NAMES)
+    name = next((name for name in names if isinstance(name, str)), said.name)
+    return ParsedSpan(dialect=Generic.name, kind="tool", tool=name, result=said.came, broken=said.broken)
+
+
+def _call(said: _Said) -> ParsedSpan | None:
+    sent, answer, broken = _sent(said.told, said.given), said.answer, said.broken
+    if not (sent and answer) and not broken:
+        return None
+    return ParsedSpan(
+        dialect=Generic.name,
+        kind="llm",
+        answer=answer,
+        messages=sent,
+        variables=_variables(said.told),
+        broken=broken,
+    )
+
+
+def _chain(said: _Said) -> ParsedSpan | None:
+    question, answer, broken = said.question, said.answer, said.broken
+    if not (question and answer) and not broken:
+        return None
+    return ParsedSpan(
+        dialect=Generic.name,
+        kind="agent" if said.kind == "agent" else "chain",
+        question=question,
+        in_conversation=is_conversation(said.given),
+        answer=answer,
+        variables=_variables(said.told),
+        passing=(said.given, said.came),
+        broken=broken,
+    )
 
 
 def _by_name(attributes: Mapping[str, Any]) -> dict[str, Any]:
