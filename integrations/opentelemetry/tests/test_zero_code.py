@@ -7,8 +7,10 @@ import sys
 from importlib.metadata import entry_points
 
 import pytest
+from opentelemetry._logs import LogRecord
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import TracerProvider
-from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, is_right
+from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, is_right, messages, prompt
 
 from steelyard.recording import is_switched_on
 from steelyard_opentelemetry._instrumentor import WORDS, SteelyardInstrumentor
@@ -42,6 +44,25 @@ def test_the_switch_adds_the_processor_once(monkeypatch: pytest.MonkeyPatch) -> 
     for _ in range(2):
         instrumentor.instrument(tracer_provider=provider, monitor=receiver)
     ask(provider)
+    instrumentor.uninstrument()
+    assert [is_right(record) for record in receiver.records] == [True]
+
+
+def test_the_switch_reads_content_in_log_records_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_INSTRUMENT", "opentelemetry")
+    receiver, provider = Receiver(), TracerProvider(shutdown_on_exit=False)
+    logs = LoggerProvider(shutdown_on_exit=False)
+    instrumentor = SteelyardInstrumentor()
+    instrumentor.instrument(tracer_provider=provider, logger_provider=logs, monitor=receiver)
+    told = {
+        "gen_ai.input.messages": messages(("user", prompt())),
+        "gen_ai.output.messages": messages(("assistant", ANSWER)),
+    }
+    event = LogRecord(event_name="gen_ai.client.inference.operation.details", attributes=told)
+    with provider.get_tracer("app").start_as_current_span("chat") as span:
+        span.set_attribute("gen_ai.operation.name", "chat")
+        event.trace_id, event.span_id = span.get_span_context().trace_id, span.get_span_context().span_id
+        logs.get_logger("app").emit(event)
     instrumentor.uninstrument()
     assert [is_right(record) for record in receiver.records] == [True]
 

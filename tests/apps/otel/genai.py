@@ -16,6 +16,7 @@ from apps.otel.shapes import (
     Turn,
     compact,
     event,
+    joined,
     prompt,
     shape,
 )
@@ -42,6 +43,40 @@ def _adk(result: object, *, name: str = "search_manual") -> Trace:
             trace.leaf(f"execute_tool {name}", {**tool, **told, **came})
         with _called(trace, [_part(QUESTION), call, response], _part(ANSWER, "model")):
             pass
+    return trace
+
+
+@shape(Turn())
+def adk_agent_span_without_attributes() -> Trace:
+    """Releases before the conventions' agent span: only calls and tools say anything of themselves."""
+    call = {
+        "role": "model",
+        "parts": [{"function_call": {"name": "search_manual", "args": {"query": QUERY}}}],
+    }
+    returned = {"name": "search_manual", "response": {"result": joined()}}
+    response = {"role": "user", "parts": [{"function_response": returned}]}
+    trace = Trace("gcp.vertex.agent")
+    with trace.span("invocation"), trace.span("agent_run [mechanic]"):
+        with _called(trace, [_part(QUESTION)], call):
+            tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+            came = {"gcp.vertex.agent.tool_response": compact({"result": joined()})}
+            trace.leaf("execute_tool search_manual", {**tool, **came})
+        with _called(trace, [_part(QUESTION), call, response], _part(ANSWER, "model")):
+            pass
+    return trace
+
+
+@shape(Turn(note="contexts_from_prompt"))
+def function_made_of_a_prompt() -> Trace:
+    """Semantic Kernel: a prompt runs as a tool whose result is the model's reply, which is not a passage."""
+    trace = Trace("semantic_kernel.functions.kernel_function")
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "cbBWnLrqlQIuXwBK"}
+    with trace.span("execute_tool", {**tool, "gen_ai.tool.call.result": compact([ANSWER])}):
+        said = {
+            "gen_ai.input.messages": compact([{"role": "user", "parts": [{"content": prompt()}]}]),
+            "gen_ai.output.messages": compact([{"role": "assistant", "parts": [{"content": ANSWER}]}]),
+        }
+        trace.leaf("chat small", {"gen_ai.operation.name": "chat", **said})
     return trace
 
 

@@ -12,6 +12,7 @@ from apps.otel import (
     conventions,
     genai,
     haystack,
+    javascript,
     openinference,
     openinference_agents,
     openllmetry,
@@ -27,7 +28,7 @@ from steelyard_opentelemetry import Span, read_otlp, read_spans
 
 FAMILIES = (
     *(vercel, spring, haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai),
-    *(conventions, several, vendors),
+    *(conventions, several, vendors, javascript),
 )
 SHAPES = [found for family in FAMILIES for found in family.SHAPES]
 

@@ -42,6 +42,17 @@ def mlflow_traced_functions() -> Trace:
     return trace
 
 
+@shape(Turn())
+def service_whose_search_has_results() -> Trace:
+    """A service's own spans: `results` of a span that is called a search are what it found."""
+    found = compact([{"id": f"d{n}", "text": text} for n, text in enumerate(PASSAGES)])
+    trace = Trace("service")
+    with trace.span("rag", {"query": QUESTION, "answer": ANSWER}):
+        trace.leaf("vector_search", {"query": QUESTION, "top_k": 3, "results": found})
+        trace.leaf("llm.generate", {"llm.prompt": prompt(), "llm.completion": ANSWER})
+    return trace
+
+
 def _completion() -> dict[str, Any]:
     message = {"role": "assistant", "content": ANSWER, "refusal": None}
     return {"id": "c1", "object": "chat.completion", "choices": [{"index": 0, "message": message}]}

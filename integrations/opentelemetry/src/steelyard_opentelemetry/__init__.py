@@ -19,9 +19,11 @@ from steelyard_opentelemetry.spans._span import Event, Span
 if TYPE_CHECKING:
     from steelyard_opentelemetry._recorder import EvaluationSpanProcessor, SpanCounts
     from steelyard_opentelemetry.delayed._processor import HoldingCounts, HoldingSpanProcessor
+    from steelyard_opentelemetry.logs._processor import ContentLogRecordProcessor
 
 __all__ = [
     "Check",
+    "ContentLogRecordProcessor",
     "Diagnosis",
     "EvaluationSpanProcessor",
     "Event",
@@ -39,6 +41,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "ContentLogRecordProcessor": "steelyard_opentelemetry.logs",
         "EvaluationSpanProcessor": "steelyard_opentelemetry._recorder",
         "HoldingCounts": "steelyard_opentelemetry.delayed",
         "HoldingSpanProcessor": "steelyard_opentelemetry.delayed",

@@ -116,7 +116,10 @@ def _whole(turn: Turn) -> bool:
         return bool(turn.answer) and bool(found.contexts) and not found.guessed
     if _formats(turn, found):
         return False
-    return bool(turn.answer) or bool(failure(turn)) or (turn.root.parsed is not None and models)
+    if turn.answer or failure(turn):
+        return True
+    # A call below which only its tools ran is a step: the call that answers stands beside it.
+    return turn.root.parsed is not None and turn.root.parsed.kind != "llm" and models
 
 
 def _formats(turn: Turn, found: Found) -> bool:

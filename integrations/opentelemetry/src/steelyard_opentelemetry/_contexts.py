@@ -157,8 +157,13 @@ def _stages(turn: Turn) -> tuple[Stage, ...]:
 
 def _lists_of_steps(turn: Turn) -> Iterator[tuple[str, tuple[Context, ...]]]:
     """What steps passed on: documents as such, or texts in a field that is named for passages."""
-    for node, parsed in turn.seen("chain", "agent"):
-        if parsed.passing and is_search(node.span.name) and (rows := _listed(parsed.passing[-1])):
+    for node, parsed in turn.seen("chain", "agent", "llm"):
+        if (
+            parsed.passing
+            and parsed.kind != "llm"
+            and is_search(node.span.name)
+            and (rows := _listed(parsed.passing[-1]))
+        ):
             yield "output", rows
             continue
         for payload in reversed(parsed.passing):
@@ -223,8 +228,15 @@ def _results(turn: Turn, told: Sequence[Context], *, beside: bool = False) -> Fo
             if not count and len(documents) > 1 and not any(_is_long(one.text) for one in documents):
                 documents = (Context(text=text.strip()),)  # rows of a table rather than passages
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
+        documents = _without_replies(node, documents)
         contexts.extend(_ranked(_identified(documents, told), hop=hop, query=query))
     return Found(contexts=unique(contexts), source="tool", note=_FROM_TOOLS) if contexts else Found()
+
+
+def _without_replies(node: Node, documents: Sequence[Context]) -> Sequence[Context]:
+    """The passages in a tool's result that are not what a model below the tool said."""
+    said = {n.parsed.answer.strip() for n in node.below() if n.parsed and n.parsed.kind == "llm"}
+    return [one for one in documents if one.text.strip() not in said] if said else documents
 
 
 def _listed(result: object) -> tuple[Context, ...]:

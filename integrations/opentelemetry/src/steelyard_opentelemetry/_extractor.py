@@ -178,6 +178,14 @@ class TurnExtractor:
             self._remember(turn)
         else:
             reading.diagnoses.append(diagnose(turn, found))
+            self._forget(turn)
+
+    def _forget(self, turn: Turn) -> None:
+        """Nothing came of it, so that whoever tells the same turn next does not tell it again."""
+        span, others = turn.root.span, self._alike(turn)
+        if others:
+            own = (span.trace_id, span.start, span.end)
+            others[:] = [other for other in others if (other.trace_id, other.start, other.end) != own]
 
     def _leftover(self, turn: Turn, reading: Extraction) -> None:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""

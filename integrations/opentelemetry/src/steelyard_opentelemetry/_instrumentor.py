@@ -37,4 +37,16 @@ class SteelyardInstrumentor(BaseInstrumentor):
 
         processor = EvaluationSpanProcessor(options.get("monitor"))
         provider.add_span_processor(processor)
+        _read_logs(options.get("logger_provider"))
         return processor.shutdown
+
+
+def _read_logs(provider: Any) -> None:
+    """Content may come as log records; without a LoggerProvider of the SDK there are none."""
+    from opentelemetry._logs import get_logger_provider
+
+    provider = provider or get_logger_provider()
+    if hasattr(provider, "add_log_record_processor"):
+        from steelyard_opentelemetry.logs import ContentLogRecordProcessor
+
+        provider.add_log_record_processor(ContentLogRecordProcessor())

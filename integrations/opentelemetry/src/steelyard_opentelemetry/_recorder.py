@@ -26,10 +26,11 @@ from steelyard.recording import (
     checked_target,
     is_unrecorded,
 )
+from steelyard_opentelemetry import _hook
 from steelyard_opentelemetry._diagnosis import Diagnosis
 from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
-from steelyard_opentelemetry._hook import content_of
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
+from steelyard_opentelemetry.logs import _held
 from steelyard_opentelemetry.spans._span import from_sdk, is_own
 
 if TYPE_CHECKING:
@@ -251,7 +252,9 @@ class EvaluationSpanProcessor(SpanProcessor):
             self._turns.start(Started(trace_id, span_id, parent, name, span.start_time or 0), now)
         else:
             self._tally["spans"] += 1
-            self._turns.end(from_sdk(span, content=content_of(context.span_id)), now)
+            number = context.span_id
+            content = {**_held.content_of(number), **_hook.content_of(number)}
+            self._turns.end(from_sdk(span, content=content), now)
 
     def _hand_over(self, reading: Extraction) -> None:
         self._tally["duplicates"] += reading.duplicates

@@ -140,8 +140,24 @@ class Turn:
                 started=float(node.span.start),
                 name=node.span.name,
             )
-            for node, parsed in self.seen("llm")
+            for node, parsed in self.llms
         ]
+
+    @cached_property
+    def llms(self) -> list[tuple[Node, ParsedSpan]]:
+        """The spans of model calls, without the inner ones that tell no more than the outer one's reply."""
+        echoes: set[int] = set()
+        tops = {id(node) for node in self.nodes} - {id(c) for node in self.nodes for c in node.children}
+        waiting = [(node, "") for node in self.nodes if id(node) in tops]
+        while waiting:
+            node, said = waiting.pop()
+            if node.parsed is not None and node.parsed.kind == "llm":
+                if node.parsed.messages:
+                    said = node.parsed.answer
+                elif said and node.parsed.answer == said:
+                    echoes.add(id(node))
+            waiting.extend((child, said) for child in node.children)
+        return [(node, parsed) for node, parsed in self.seen("llm") if id(node) not in echoes]
 
     @cached_property
     def behind(self) -> AnswerCalls:
@@ -151,8 +167,7 @@ class Turn:
     @cached_property
     def messages(self) -> list[Message]:
         """What the models that made the answer were sent; what all were sent, where these are not known."""
-        llms = self.seen("llm")
-        chosen = [llms[at] for at in self.behind.all] or llms
+        chosen = [self.llms[at] for at in self.behind.all] or self.llms
         return [message for _, parsed in chosen for message in parsed.messages]
 
     @cached_property
@@ -171,6 +186,11 @@ class Turn:
         marked = [parsed.answer for _, parsed in self.seen("turn") if parsed.answer]
         if marked:
             return marked[0]
+        found = self._told_answer()
+        # What was asked for in a form is JSON; the user reads the answer in it.
+        return (answer_in(found) if found.startswith("{") else "") or found
+
+    def _told_answer(self) -> str:
         own = self.root.parsed.answer if self.root.parsed else ""
         if own.endswith(_CUT):
             # Shown objects are cut; a model's reply may hold the whole.

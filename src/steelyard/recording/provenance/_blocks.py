@@ -53,6 +53,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"[ \t]{0,8}([0-9]{1,4})[.)][ \t]{1,8}(?=\S)")
+_BULLET = re.compile(r"([-*+\u2022])[ \t]{1,4}(?=\S)")
 _RULE = re.compile(r"[ \t]{0,8}(?:-{3,200}|={3,200}|\*{3,200}|_{3,200}|#{3,200}|~{3,200})[ \t]{0,8}")
 _FIELD = re.compile(r"([A-Za-z][\w .\-]{0,39}): \S")
 _PROPERTY = re.compile(r"[A-Za-z][\w .\-]{0,39}:[ \t]{0,4}\S")
@@ -288,6 +289,21 @@ def _by_rule(text: str) -> list[str]:
     return [_body(part) for part in whole if part and not _is_header(part)]
 
 
+def _by_bullet(text: str) -> list[str]:
+    """Split a list in which every line begins with the same mark, or goes on with an indented line."""
+    first = _BULLET.match(text)
+    parts: list[list[str]] = []
+    for line in text.split("\n"):
+        bullet = _BULLET.match(line)
+        if first and bullet and bullet[1] == first[1]:
+            parts.append([line[bullet.end() :]])
+        elif parts and line[:1] in ("", " ", "\t"):
+            parts[-1].append(line)
+        else:
+            return []
+    return ["\n".join(part).strip() for part in parts] if len(parts) > 1 else []
+
+
 def _paragraphs(text: str) -> list[str]:
     parts: list[list[str]] = [[]]
     for line in text.split("\n"):
@@ -351,4 +367,10 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
-_WAYS: tuple[Callable[[str], list[str]], ...] = (_by_metadata, _by_label, _by_rule, _by_paragraph)
+_WAYS: tuple[Callable[[str], list[str]], ...] = (
+    _by_metadata,
+    _by_label,
+    _by_rule,
+    _by_bullet,
+    _by_paragraph,
+)

@@ -6,7 +6,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-_OPENING = re.compile(r"<(context|contexts|documents|sources|passages|retrieved_\w{1,40})>", re.IGNORECASE)
+_OPENING = re.compile(
+    r"<(contexts?|documents|sources|passages|references|knowledge|search_results|retrieved_\w{1,40})>",
+    re.IGNORECASE,
+)
 _MOST_TAGS = 8
 _ABOUT = re.compile(r"\bcontext\b(?![ \t]*:[ \t]*\S)", re.IGNORECASE)
 _FENCE = re.compile(r"([-=*#`])\1{2,}")
@@ -17,18 +20,21 @@ _HEADING = re.compile(
 )
 _NEXT = re.compile(
     r"\n[ \t]{0,8}(?:question|query|q|user question|user query|human|user|answer|a|helpful answer"
-    r"|instructions?)[ \t]{0,8}:",
+    r"|instructions?|(?:json|output|response) (?:schema|format))[ \t]{0,8}:",
     re.IGNORECASE,
 )
 
 
 _TITLE = re.compile(
-    r"[^\n]{0,200}\b(?:contexts?|documents|passages|sources|excerpts|knowledge)\b[^\n:]{0,60}:[ \t]{0,8}",
+    r"[^\n]{0,200}\b(?:contexts?|documents|passages|sources|excerpts|knowledge"
+    r"|(?:us(?:e|ing)|based on|rely on|relevant|retrieved|background|supporting)\b[^\n:]{0,40}"
+    r"\b(?:information|facts|articles|notes|reference material|search results))\b[^\n:]{0,60}:[ \t]{0,8}",
     re.IGNORECASE,
 )
 _END = re.compile(
     r"[ \t#*]{0,8}(?:user |original |follow.?up )?(?:question|query|answer|input|task|chat history"
-    r"|conversation|instructions?)\b[ \t*]{0,4}:?[^\n]{0,2000}",
+    r"|conversation|instructions?|(?:json|output|response) (?:schema|format)(?=[ \t*]{0,4}:))\b"
+    r"[ \t*]{0,4}:?[^\n]{0,2000}",
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"[ \t#*]{0,8}(?:user |original )?(?:question|query)[ \t*]{0,4}:", re.IGNORECASE)
@@ -45,6 +51,11 @@ def context_block(text: str) -> str:
     """
     parts = speeches(text)
     return next((block for way in _WAYS for part in parts for block in way(part) if block), "")
+
+
+def is_title(line: str) -> bool:
+    """Whether a line is a heading that announces passages, such as "Use the following information:"."""
+    return _TITLE.fullmatch(line) is not None
 
 
 def speeches(text: str) -> list[str]:
@@ -102,7 +113,7 @@ def _headed(text: str) -> Iterator[str]:
 def _titled(text: str) -> Iterator[str]:
     """Between a line that is a heading and the question, or the end."""
     lines = text.split("\n")
-    start = next((at for at, line in enumerate(lines) if _TITLE.fullmatch(line)), None)
+    start = next((at for at, line in enumerate(lines) if is_title(line)), None)
     if start is not None:
         below = lines[start + 1 :]
         end = next((at for at, line in enumerate(below) if _END.fullmatch(line)), len(below))

@@ -12,6 +12,7 @@ from typing import Any
 from steelyard.record import text_of
 from steelyard.recording.provenance._literals import read_shown
 from steelyard.recording.provenance._notes import Note
+from steelyard.recording.provenance._prompt import is_title
 from steelyard.recording.provenance._words import words
 
 MOST_INPUT = 1_000_000
@@ -56,6 +57,7 @@ _FIELDS = re.compile(r"[a-z_]\w{0,40}=(?:['\"]|None|[\d\[{])")
 _SAID = re.compile(r"(?<!\S)(?:content|text)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
 _BY_USER = re.compile(r"(?<!\S)(?:source|role)=(?:<[\w.]{1,40}: )?'(?:user|human)'")
 _INVENTED_WORDS = 40
+_FIRST_LINES = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -301,14 +303,24 @@ def has_history(value: object, depth: int = _DEPTH) -> bool:
 def question_in_prompt(prompt: str) -> str:
     """The question that a prompt names on its last `Question:` line; empty where it names none.
 
-    Where there is no such line, a last line such as "Answer the question from the context above: ..." is one.
+    Where there is no such line, a last line such as "Answer the question from the context above: ..." is one,
+    or the first lines, where they end with a question mark and only a heading and its passages follow.
     """
     lines = [line for line in prompt.split("\n") if line.strip()]
     for line in reversed(lines):
         if named := _NAMED.match(line):
             return named[1].strip()
     last = _LED_IN.match(lines[-1]) if lines else None
-    return last[1].strip() if last and len(last[1].split()) <= _INVENTED_WORDS else ""
+    if last and len(last[1].split()) <= _INVENTED_WORDS:
+        return last[1].strip()
+    return _before_passages(lines)
+
+
+def _before_passages(lines: Sequence[str]) -> str:
+    """The short question that stands before a heading such as "Use the following information:"."""
+    heading = next((at for at, line in enumerate(lines[: _FIRST_LINES + 1]) if is_title(line)), 0)
+    asked = "\n".join(lines[:heading]).strip() if heading < len(lines) - 1 else ""
+    return asked if asked.endswith("?") and len(asked.split()) <= _INVENTED_WORDS else ""
 
 
 def _attribute(value: object, name: str) -> Any:

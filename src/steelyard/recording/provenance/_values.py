@@ -13,7 +13,7 @@ Split = Callable[[str], tuple[Context, ...]]
 _DEPTH = 8
 _TEXTS = (
     *("page_content", "content", "text", "document", "chunk", "passage", "body", "snippet", "raw_content"),
-    *("chunk_text", "page_text", "excerpt", "abstract", "answer_text", "document_content"),
+    *("chunk_text", "page_text", "excerpt", "abstract", "answer_text", "document_content", "pageContent"),
 )
 _INSIDE = (
     *("kwargs", "node", "text_resource", "_source", "payload", "properties", "entity", "document", "content"),

@@ -59,10 +59,15 @@ _EVENTS = frozenset(event for dialect in DIALECTS for event in dialect.retrieval
 def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
     known = [parsed for dialect in DIALECTS if (parsed := dialect.parse(span)) is not None]
-    if all(parsed.hidden and parsed.dialect == GenAI.name for parsed in known):
-        # Unknown, or a call in the conventions whose content stands under a vendor's own names.
+    if all(parsed.dialect == GenAI.name and _says_nothing(parsed) for parsed in known):
+        # Unknown, or a span in the conventions whose content stands under a vendor's own names.
         known.extend(filter(None, (_GENERIC.parse(span),)))
     return fused(known)
+
+
+def _says_nothing(parsed: ParsedSpan) -> bool:
+    """Whether a call, or a step of which the conventions tell neither question nor answer."""
+    return parsed.hidden or (parsed.kind in ("chain", "agent") and not (parsed.question or parsed.answer))
 
 
 def known_scope(scope: str) -> bool:

@@ -83,7 +83,7 @@ class GenAI(Dialect):
         return ParsedSpan(
             dialect=self.name,
             kind=kind,
-            question=question_in(_texts(sent)) if kind != "llm" and sent else "",
+            question=_question(sent) if kind != "llm" else "",
             answer=answer,
             messages=sent if kind == "llm" else (),
             arguments=(arguments_in(got) or _older_arguments(attributes)) if kind == "llm" else (),
@@ -184,6 +184,12 @@ def _older_arguments(attributes: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _texts(messages: tuple[Message, ...]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.text} for message in messages]
+
+
+def _question(messages: tuple[Message, ...]) -> str:
+    """The user's last words; in a prompt that names a question, that one."""
+    said = question_in(_texts(messages)) if messages else ""
+    return provenance.question_in_prompt(said) or said
 
 
 def _variables(attributes: Mapping[str, Any]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.provenance import is_search, passages_of
+from steelyard.recording.provenance import is_search, passages_of, question_in_prompt
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._messages import Message, messages_in
@@ -51,6 +51,8 @@ _DOCUMENTS = (
     *("documents", "docs", "contexts", "passages", "chunks", "retrieved_documents", "retrieved_contexts"),
     *("retrieved_chunks", "retrieved_docs", "context", "retrieved_context", "sources", "search_results"),
 )
+_FOUND = ("results", "hits", "matches")
+"""What a search found; elsewhere these may be anything."""
 _PROMPTS = ("prompt", "messages", "prompt_messages", "llm_input", "user_prompt", "full_prompt")
 _TOOL_NAMES = ("tool_name", "function_name", "name")
 _TYPES = ("type", "subtype", "span_type", "kind", "span_kind", "observation_type", "span_attributes")
@@ -120,7 +122,8 @@ class _Said:
 
     @property
     def question(self) -> str:
-        return question_in(_first(self.told, _QUESTIONS)) or question_in(self.given)
+        asked = question_in(_first(self.told, _QUESTIONS)) or question_in(self.given)
+        return question_in_prompt(asked) or asked
 
     @property
     def answer(self) -> str:
@@ -159,6 +162,7 @@ def _call(said: _Said) -> ParsedSpan | None:
         answer=answer,
         messages=sent,
         variables=_variables(said.told),
+        passing=(said.given,) if isinstance(said.given, Mapping) else (),
         broken=broken,
     )
 
@@ -238,7 +242,7 @@ def _types(told: Mapping[str, Any]) -> Iterator[str]:
 def _documents(told: Mapping[str, Any], came: object, kind: Kind) -> tuple[Context, ...]:
     """Passages under a name that means them; of a retrieval, in its output."""
     named = _first(told, _DOCUMENTS)
-    places = (named, came) if kind in ("retrieval", "rerank") else (named,)
+    places = (named, came, _first(told, _FOUND)) if kind in _SEARCHES else (named,)
     for value in places:
         if isinstance(value, (list, tuple, Mapping)):
             plain = _plain(value)

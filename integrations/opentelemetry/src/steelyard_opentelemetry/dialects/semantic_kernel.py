@@ -25,12 +25,13 @@ class SemanticKernel(Dialect):
     scopes = ("semantic_kernel", "Microsoft.SemanticKernel")
     content_switch = (
         "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true; in Python the "
-        "content goes to log records, so export logs as well"
+        "content goes to log records, so add a ContentLogRecordProcessor, or export logs as well"
     )
 
     advice = {
         "no_question": (
-            "Semantic Kernel for Python writes what a model was sent to log records: export logs beside spans"
+            "Semantic Kernel for Python writes what a model was sent to log records: add a "
+            "ContentLogRecordProcessor to the LoggerProvider, or export logs beside spans"
         )
     }
 

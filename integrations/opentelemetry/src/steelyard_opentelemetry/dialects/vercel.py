@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.record import Context
 from steelyard.recording.provenance import question_in_prompt
 from steelyard_opentelemetry.dialects._dialect import Dialect
-from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in, texts_of
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
 from steelyard_opentelemetry.spans._span import Span
@@ -108,7 +108,7 @@ def _message(item: Mapping[str, Any]) -> dict[str, Any]:
 def _part(part: Mapping[str, Any]) -> object:
     kind = part.get("type")
     if kind == "tool-result":
-        return {"type": "text", "text": "\n".join(_texts(_result(part)))}
+        return {"type": "text", "text": "\n".join(texts_of(_result(part)))}
     return part if kind == "text" else None
 
 
@@ -118,22 +118,12 @@ def _result(part: Mapping[str, Any]) -> Any:
     return output.get("value") if isinstance(output, Mapping) and "value" in output else output
 
 
-def _texts(value: object, depth: int = 6) -> list[str]:
-    """Every text in a tool's result, as the model was shown it."""
-    if isinstance(value, str):
-        return [value]
-    if depth <= 0 or not isinstance(value, (list, Mapping)):
-        return []
-    items = value.values() if isinstance(value, Mapping) else value
-    return [text for item in items for text in _texts(item, depth - 1)]
-
-
 def _reranked(attributes: Mapping[str, Any]) -> tuple[Context, ...]:
     """The documents in the order of their ranking, with its scores."""
     listed, ranking = attributes.get("ai.documents"), attributes.get("ai.ranking")
     if not isinstance(listed, (list, tuple)) or not isinstance(ranking, (list, tuple)):
         return ()
-    texts = ["\n".join(_texts(_loaded(item))) for item in listed]
+    texts = ["\n".join(texts_of(_loaded(item))) for item in listed]
     found: list[Context] = []
     for entry in map(_loaded, ranking):
         index = entry.get("index") if isinstance(entry, Mapping) else None

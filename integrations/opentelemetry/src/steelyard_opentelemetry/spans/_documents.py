@@ -15,7 +15,9 @@ _LISTS = (
     *("documents", "docs", "nodes", "source_nodes", "source_documents", "context", "contexts", "results"),
     *("outputs", "output", "inputs", "raw_output", "matches", "chunks", "artifact", "data", "kwargs"),
 )
-_TEXTS = ("page_content", "content", "text", "document", "chunk", "passage", "body")
+_CONTENTS = ("page_content", "pageContent")
+"""Where LangChain's Documents have their text, in Python and in JavaScript."""
+_TEXTS = (*_CONTENTS, "content", "text", "document", "chunk", "passage", "body")
 _IDS = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id", "_id")
 _SCORES = ("score", "relevance_score", "similarity_score", "similarity", "_score", "distance")
 
@@ -94,10 +96,10 @@ def _filled(document: Context, other: Context | None) -> Context:
 
 def _framework(value: Mapping[str, Any]) -> Context | None:
     inner = value.get("kwargs")
-    if isinstance(inner, Mapping) and isinstance(inner.get("page_content"), str):
-        value = inner
-    if isinstance(value.get("page_content"), str):
-        return _context(value["page_content"], value, score=value.get("score"))
+    for fields in (inner, value) if isinstance(inner, Mapping) else (value,):
+        text = next((fields[key] for key in _CONTENTS if isinstance(fields.get(key), str)), None)
+        if text is not None:
+            return _context(text, fields, score=fields.get("score"))
     node = decode(value.get("node"))
     if isinstance(node, Mapping):
         text = _node_text(node)

@@ -17,7 +17,13 @@ _ROLES = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
+_CONTENT = frozenset((_DETAILS, "gen_ai.choice", *_ROLES))
 _WHOLE = (("gen_ai.content.prompt", "user", _INPUT), ("gen_ai.content.completion", "assistant", _OUTPUT))
+
+
+def is_content(name: str) -> bool:
+    """Whether a log event of this name carries content of a model call."""
+    return name in _CONTENT
 
 
 def content_of_log(name: str, attributes: Mapping[str, Any], body: object) -> dict[str, Any]:
@@ -27,6 +33,7 @@ def content_of_log(name: str, attributes: Mapping[str, Any], body: object) -> di
     """
     if name == _DETAILS:
         return {key: value for key, value in attributes.items() if key.startswith("gen_ai.")}
+    body = decode(body)  # What comes through Python's logging is JSON in a text.
     if name in _ROLES and isinstance(body, Mapping):
         return {_INPUT: [{"role": _ROLES[name], **body}]}
     if name == "gen_ai.choice" and isinstance(body, Mapping):

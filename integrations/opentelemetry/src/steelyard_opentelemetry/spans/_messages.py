@@ -18,6 +18,10 @@ _ROLES: dict[str, Role] = {
 }
 _TOOLS = re.compile(r"tool|function|observation|ipython|environment")
 _TEXTS = ("text", "content", "response", "result", "toolResult")
+_RETURNED = ("toolResponse", "functionResponse", "function_response", "tool_response")
+"""Parts that Gemini's and Genkit's messages have for what a tool returned."""
+_RESULTS = frozenset(("tool_result", "tool-result", "tool_call_response", "function_call_output"))
+"""Kinds of parts that hold what a tool returned, in messages of whatever role."""
 _UNSAID = frozenset(
     (
         *("reasoning", "reasoning_content", "thinking", "redacted_thinking", "thought"),
@@ -81,15 +85,27 @@ def _message(value: object) -> Message | None:
     inner = value.get("kwargs", value.get("data"))
     if isinstance(inner, Mapping) and "content" in inner:
         # LangChain's two serialised forms: {"lc": 1, "kwargs": {...}} and {"type": "ai", "data": {...}}.
-        return _message({"type": value.get("type"), **inner})
+        return _message({"type": _class_of(value) or value.get("type"), **inner})
     role = _role(value.get("role")) or _role(value.get("type"))
     if role is None:
         return None
     for key in ("content", "parts", "blocks"):
         if key in value:
-            result = value.get("result", value[key]) if role == "tool" else None
-            return Message(role, text_in(value[key]), result)
+            content = value[key]
+            if role == "assistant" and isinstance(content, list):
+                content = [part for part in content if not _is_result(part)]
+            elif role == "user" and isinstance(content, list) and content and all(map(_is_result, content)):
+                role = "tool"  # Some providers put what a tool returned into the user's mouth.
+            result = value.get("result", content) if role == "tool" else None
+            return Message(role, text_in(content), result)
     return Message(role, "")
+
+
+def _class_of(value: Mapping[str, Any]) -> str:
+    """The class that LangChain names in a serialised message; in JavaScript nothing else says who speaks."""
+    path = value.get("id")
+    name = path[-1] if value.get("lc") and isinstance(path, list) and path else ""
+    return name if isinstance(name, str) else ""
 
 
 def _of_own_role(value: object) -> Message | None:
@@ -113,6 +129,30 @@ def _role(value: object) -> Role | None:
     return _ROLES.get(value.rpartition(".")[2].lower()) if isinstance(value, str) else None
 
 
+def _is_result(part: object) -> bool:
+    """Whether a part of a message is what a tool returned."""
+    return isinstance(part, Mapping) and (
+        part.get("type") in _RESULTS or any(isinstance(part.get(key), Mapping) for key in _RETURNED)
+    )
+
+
+def _result_text(part: Mapping[str, Any]) -> str:
+    """What a tool returned, as the model was shown it: the usual text of its parts, else every text."""
+    inner = next((found for key in _RETURNED if isinstance(found := part.get(key), Mapping)), part)
+    value = next((inner[key] for key in ("response", "output", "result", "content") if key in inner), None)
+    return text_in(value) or "\n".join(texts_of(value)).strip()
+
+
+def texts_of(value: object, depth: int = 6) -> list[str]:
+    """Every text in a tool's result, as the model was shown it."""
+    if isinstance(value, str):
+        return [value]
+    if depth <= 0 or not isinstance(value, (list, tuple, Mapping)):
+        return []
+    items = value.values() if isinstance(value, Mapping) else value
+    return [text for item in items for text in texts_of(item, depth - 1)]
+
+
 def text_in(content: object) -> str:
     """The text of a message's content: a string, or the texts among its parts."""
     if isinstance(content, str):
@@ -121,6 +161,8 @@ def text_in(content: object) -> str:
         kind = str(content.get("type") or content.get("block_type") or "")
         if kind.endswith(("tool_call", "tool_use")) or kind in _UNSAID:
             return ""
+        if _is_result(content):
+            return _result_text(content)
         return next((text for key in _TEXTS if (text := text_in(content.get(key)))), "")
     if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
         return "\n".join(filter(None, map(text_in, content)))
