@@ -5,7 +5,7 @@ to put in its place, and the tests that should fail then. An entry with `survive
 tell. A test that fails on the broken code must pass on the unbroken code, or nothing is proven (`unsound`).
 Where every test of an entry is skipped, for want of a system package, the promise is `untried`.
 
-    python scripts/mutants.py [--only WORD] [--jobs 2]
+    python scripts/mutants.py [--only WORD ...] [--jobs 2]
 
 Each line tells the outcome, the seconds it took, the promise, and what noticed that it was broken. The exit
 status is 1 if a mutant survives that should not, if an entry no longer fits the code or its tests cannot be
@@ -87,10 +87,11 @@ def load(folder: Path) -> list[Mutant]:
 def main() -> int:
     """Run them all and say which survive."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="only mutants whose promise or file holds this")
+    parser.add_argument("--only", nargs="+", default=[""], help="only promises or files that hold one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
     options = parser.parse_args()
-    mutants = [m for m in load(ROOT / "tests" / "mutants") if options.only in m.promise + m.file]
+    known = load(ROOT / "tests" / "mutants")
+    mutants = [one for one in known if any(word in one.promise + one.file for word in options.only)]
     with copies(options.jobs) as free, ThreadPoolExecutor(options.jobs) as pool:
         outcomes = list(pool.map(lambda mutant: tried(mutant, free), mutants))
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
