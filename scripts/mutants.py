@@ -43,11 +43,27 @@ _SERVER.set_forkserver_preload(
         "hypothesis",
         "numpy",
         "pydantic",
-        "openai",
-        "opentelemetry.sdk.trace",
+        "httpx",
+        "jinja2",
         "langchain_core.runnables",
+        "openai",
+        "opentelemetry.sdk.metrics",
+        "opentelemetry.sdk.trace",
+        "psycopg",
+        "rich.console",
+        "starlette.testclient",
     ]
 )
+
+_PLUGINS = (
+    "cacheprovider",
+    "xdist",
+    "xdist.looponfail",
+    "langsmith_plugin",
+    "inline_snapshot",
+    "platformdirs",
+)
+"""Those of pytest and other libraries that take seconds to import, or write; no test needs them."""
 
 Outcome = Literal["killed", "survived", "argued", "untried", "stale", "unsound"]
 
@@ -110,7 +126,8 @@ def copies(number: int) -> Iterator[SimpleQueue[Path]]:
             for name in COPIED:
                 source = ROOT / name
                 if source.is_dir():
-                    shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+                    # With what is compiled already: by its time and size, Python knows what has changed.
+                    shutil.copytree(source, place / name)
                 else:
                     shutil.copy(source, place / name)
             free.put(place)
@@ -198,8 +215,7 @@ def _pytest(tests: list[str], place: Path, said: Path) -> None:
     import pytest
 
     options = ["-q", "-x"]
-    # Plugins of other libraries take seconds to import; no test of ours uses them.
-    for plugin in ("cacheprovider", "xdist", "langsmith_plugin", "inline_snapshot", "platformdirs"):
+    for plugin in _PLUGINS:
         options += ["-p", f"no:{plugin}"]
     # Plugins that were imported before the fork are not rewritten, and need not be.
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
