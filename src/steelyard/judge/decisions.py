@@ -355,8 +355,8 @@ def _read(questions: Mapping[str, Question], answers: list[Any]) -> dict[str, An
         if not isinstance(body, dict):
             continue
         name = body.get("name")
-        named = isinstance(name, str) and name
-        key = name if named else keys[at] if len(answers) == len(keys) else f"unnamed {at}"
+        key = name if isinstance(name, str) and name else ""
+        key = key or (keys[at] if len(answers) == len(keys) else f"unnamed {at}")
         if key in found:
             found[key] = Unanswered(cause="malformed_answer", detail="answered twice")
         elif key in questions:

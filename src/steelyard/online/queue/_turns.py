@@ -111,7 +111,7 @@ def _size_of_contexts(contexts: tuple[Context, ...]) -> int:
 
 def _size_of_any(value: object) -> int:
     """The size of nested data; only the kinds that have an end are looked into, and only so far."""
-    if type(value) in (dict, tuple) and len(value) < _LOOKED_AT:
+    if isinstance(value, (dict, tuple)) and type(value) in _BUILT_IN and len(value) < _LOOKED_AT:
         # What is flat, as most is, is added up without a loop of ours.
         values = value.values() if isinstance(value, dict) else value
         if _PLAIN.issuperset(map(type, values)) and (value is values or _PLAIN.issuperset(map(type, value))):
