@@ -27,6 +27,7 @@ KEYS = frozenset(
 
 _DEPTH = 3
 _MOST = 200
+_MOST_KNOWN = 500
 _LEAST_WORDS = 2
 _MUCH = 12
 _CUT = "contexts: cut out of one text, which does not say where a passage ends"
@@ -75,7 +76,9 @@ def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequenc
 
 
 def _has_more(block: str, known: Sequence[str]) -> bool:
-    """Whether a text that holds known passages holds much else besides."""
+    """Whether a text that holds known passages holds much else besides; not asked of very many."""
+    if len(known) > _MOST_KNOWN:
+        return False
     rest = block
     for text in sorted(known, key=len, reverse=True):
         rest = rest.replace(text, "\0")
