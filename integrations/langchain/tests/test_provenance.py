@@ -133,9 +133,11 @@ class Advice(BaseModel):
 
 
 def test_a_form_without_a_known_name_is_shown_as_a_whole(receiver: Receiver, config: Any) -> None:
-    told = {"headline": "It is Paris.", "details": "Paris lies on the Seine."}
+    told: dict[str, Any] = {"headline": "It is Paris.", "details": "Paris lies on the Seine."}
     form = says(calls("Advice", **told)).with_structured_output(Advice)
-    context = RunnableLambda(lambda question: {"context": joined(Shelf().invoke(question)), "q": question})
+    context: Any = RunnableLambda(
+        lambda question: {"context": joined(Shelf().invoke(question)), "q": question}
+    )
     (context | ChatPromptTemplate.from_template("{context}\n{q}") | form).invoke(QUESTION, config)
     assert json.loads(receiver.record.answer) == told
     assert receiver.record.contexts_source == "in_prompt"
