@@ -67,6 +67,22 @@ def adk_agent_span_without_attributes() -> Trace:
 
 
 @shape(Turn(note="contexts_from_prompt"))
+def references_below_the_question() -> Trace:
+    """Agno without a search tool: the question, then the references as JSON between tags."""
+    listed = compact([{"id": f"d{n}", "content": text} for n, text in enumerate(PASSAGES)])
+    sent = f"{QUESTION}\n\nUse these references if they help:\n<references>\n{listed}\n</references>"
+    trace = Trace("agents")
+    said = {
+        "gen_ai.input.messages": compact([{"role": "user", "parts": [{"content": sent}]}]),
+        "gen_ai.output.messages": compact([{"role": "assistant", "parts": [{"content": ANSWER}]}]),
+    }
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": compact([_part(QUESTION)])}
+    with trace.span("invoke_agent helper", agent):
+        trace.leaf("chat small", {"gen_ai.operation.name": "chat", **said})
+    return trace
+
+
+@shape(Turn(note="contexts_from_prompt"))
 def function_made_of_a_prompt() -> Trace:
     """Semantic Kernel: a prompt runs as a tool whose result is the model's reply, which is not a passage."""
     trace = Trace("semantic_kernel.functions.kernel_function")

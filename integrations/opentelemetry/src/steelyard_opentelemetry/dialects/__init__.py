@@ -66,7 +66,7 @@ def parse(span: Span) -> ParsedSpan | None:
 
 
 def _says_nothing(parsed: ParsedSpan) -> bool:
-    """Whether a call, or a step of which the conventions tell neither question nor answer."""
+    """Whether this is a call without content, or a step without a question and an answer."""
     return parsed.hidden or (parsed.kind in ("chain", "agent") and not (parsed.question or parsed.answer))
 
 

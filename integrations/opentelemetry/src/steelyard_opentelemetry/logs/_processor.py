@@ -27,7 +27,7 @@ class ContentLogRecordProcessor(LogRecordProcessor):
         >>> LoggerProvider().add_log_record_processor(ContentLogRecordProcessor())
 
     Args:
-        max_events: How many events may wait for their spans; beyond, those that have waited longest go first.
+        max_events: Of how many events, the latest, content is kept for spans that have not ended yet.
 
     Raises:
         ConfigurationError: If `max_events` is not positive.
