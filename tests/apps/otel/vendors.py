@@ -42,7 +42,7 @@ def mlflow_traced_functions() -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(without="contexts_from_prompt"))
 def service_whose_search_has_results() -> Trace:
     """A service's own spans: `results` of a span that is called a search are what it found."""
     found = compact([{"id": f"d{n}", "text": text} for n, text in enumerate(PASSAGES)])
