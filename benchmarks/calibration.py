@@ -34,7 +34,7 @@ from steelyard.engine import aevaluate
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Faithfulness
 from steelyard.record import Context, Record
-from steelyard.stats import ChangeAlarm, corrected_mean
+from steelyard.stats import ChangeAlarm, corrected_mean, flip_probability
 
 _DRAWS = 100
 _RUNS = 400
@@ -166,6 +166,7 @@ def canaries() -> None:
     """How often a change is found within 100 canaries, and how often an unchanged judge raises the alarm."""
     print("\nwrong by chance   false alarms within 1,000   found within 100 (median)")
     print("                                              1 probe in 10 changed   1 answer in 10 flipped")
+    print("                  (then by one look at 100 that were asked for at once: unchanged, flipped)")
     for noise in (0.0, 0.005, 0.01, 0.02, 0.05):
         false = np.mean([alarmed(noise, seed, most=1000) > 0 for seed in range(_CANARY_RUNS)])
         cells = []
@@ -176,7 +177,30 @@ def canaries() -> None:
             ]
             within = np.mean([place > 0 for place in places])
             cells.append(f"{within:.3f} ({np.median([place or 101 for place in places]):.0f})")
-        print(f"{noise:15}   {false:25.3f}   {cells[0]:>21}   {cells[1]:>22}")
+        looks = [
+            np.mean([looked(noise, seed, chance=chance) for seed in range(_CANARY_RUNS)])
+            for chance in (0, 0.1)
+        ]
+        print(
+            f"{noise:15}   {false:25.3f}   {cells[0]:>21}   {cells[1]:>22}   {looks[0]:.3f}   {looks[1]:.3f}"
+        )
+
+
+def looked(noise: float, seed: int, *, chance: float, healthy: int = 200) -> bool:
+    """Whether 100 canaries that are asked for at once tell of a change, beside those of before."""
+    drawn = random.Random(seed)
+    kept = sum(drawn.random() >= noise for _ in range(80))
+    repeated = wavered = 0
+    for _ in range(3):
+        again = sum(drawn.random() >= noise for _ in range(kept))
+        repeated, wavered, kept = repeated + kept, wavered + kept - again, again
+    alarm = ChangeAlarm(repeated=repeated, wavered=wavered)
+    for _ in range(healthy):
+        alarm.add(drawn.random() >= noise)
+    share = noise * (1 - chance) + (1 - noise) * chance
+    wrong = sum(drawn.random() < share for _ in range(100))
+    wrong_before, before = alarm.settled
+    return flip_probability(wrong=wrong, answers=100, wrong_before=wrong_before, before=before) <= 0.05
 
 
 def alarmed(

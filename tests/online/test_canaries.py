@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +98,27 @@ def test_a_judge_that_changes_is_noticed_and_said(caplog: pytest.LogCaptureFixtu
     assert changed.state == "changed" and changed.cause_of_fall == "judge"
     assert changed.changed_at is not None and time.time() - changed.changed_at < 60
     assert "has changed" in caplog.text
+    monitor.close()
+
+
+def test_a_judge_that_slips_more_often_is_noticed_when_it_is_asked(caplog: pytest.LogCaptureFixture) -> None:
+    calls, every = 0, 20
+
+    def slipping(question: Question, request: Request) -> Answer | None:
+        nonlocal calls
+        calls += 1
+        given = Knowing()(question, request)
+        assert isinstance(given, YesNo)
+        return replace(given, value=given.value ^ (calls % every == 0))
+
+    monitor = monitor_of(ScriptedJudge(slipping))
+    assert learned(monitor).state == "watching"
+    every = 9  # of nine calls one slips, and two ask that one again: one answer in seven
+    monitor.ask_canaries(100)
+    found = wait_for(monitor, lambda one: not one.waiting)
+    assert found.asked == 100 and 84 <= found.right <= 88
+    assert found.cause_of_fall == "judge", "too few for the alarm that looks at every answer"
+    assert "of its last 100 answers" in caplog.text
     monitor.close()
 
 

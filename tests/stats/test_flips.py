@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from steelyard.stats import ChangeAlarm, FlipAlarm
+from steelyard.stats import ChangeAlarm, FlipAlarm, flip_probability
 
 
 def found_after(
@@ -132,3 +132,29 @@ def test_answers_long_ago_tell_how_much_is_chance_and_those_of_late_do_not() -> 
 def test_more_wavering_than_answers_is_refused() -> None:
     with pytest.raises(ValueError, match="wavered=3"):
         ChangeAlarm(repeated=2, wavered=3)
+
+
+def test_one_look_is_fishers_test_with_half_of_the_middle() -> None:
+    # Fisher's tea: 3 of 4 cups here, 1 of 4 there; P(3) = 16/70 and P(4) = 1/70.
+    found = flip_probability(wrong=3, answers=4, wrong_before=1, before=4)
+    assert found == pytest.approx((16 / 2 + 1) / 70)
+    assert flip_probability(wrong=0, answers=100, wrong_before=0, before=200) == 0.5
+    assert flip_probability(wrong=10, answers=100, wrong_before=0, before=200) < 0.001
+    with pytest.raises(ValueError, match="out of range"):
+        flip_probability(wrong=5, answers=4, wrong_before=0, before=4)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])
+def test_one_look_at_a_hundred_finds_what_chance_flips_and_seldom_errs(noise: float) -> None:
+    def found(flipped: float) -> float:
+        drawn = random.Random(f"{noise} {flipped}")
+        share = noise * (1 - flipped) + (1 - noise) * flipped
+        hits = 0
+        for _ in range(1000):
+            before = sum(drawn.random() < noise for _ in range(400))
+            wrong = sum(drawn.random() < share for _ in range(100))
+            hits += flip_probability(wrong=wrong, answers=100, wrong_before=before, before=400) <= 0.05
+        return hits / 1000
+
+    assert found(0.0) <= 0.065
+    assert found(0.1) >= 0.85

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -203,6 +204,20 @@ def test_a_line_that_is_no_label_is_told_and_the_others_stay() -> None:
     assert [problem.split(":")[0] for problem in problems] == ["line 2", "line 3"]
     with pytest.raises(InvalidRecord):
         list(import_labels(io.StringIO(text), form="jsonl"))
+
+
+def test_a_csv_file_written_by_hand_needs_no_times_and_is_told_what_it_lacks() -> None:
+    text = "record_id,value,who,labelled_at\nt1,good,ann,\nt2,,ann,\n,bad,,\nt3,bad,ann,monday\n"
+    problems: list[str] = []
+    before = time.time()
+    (label,) = import_labels(io.StringIO(text), problems=problems)
+    assert (label.record_id, label.value, label.who) == ("t1", "good", "ann")
+    assert before <= label.labelled_at <= time.time()
+    assert problems == [
+        "line 3: no value",
+        "line 4: no record_id and no who",
+        "line 5: its labelled_at is not a number",
+    ]
 
 
 def test_an_older_word_does_not_replace_a_later_one(db: str) -> None:

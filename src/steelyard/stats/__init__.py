@@ -14,7 +14,7 @@ from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
 from steelyard.stats._corrected import corrected_mean
 from steelyard.stats._difference import Difference, difference_of, paired_difference, unpaired_difference
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
-from steelyard.stats._flips import ChangeAlarm, FlipAlarm
+from steelyard.stats._flips import ChangeAlarm, FlipAlarm, flip_probability
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
 from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
@@ -49,6 +49,7 @@ __all__ = [
     "find_slices",
     "fit_logistic",
     "fixed_calls",
+    "flip_probability",
     "inclusion_probabilities",
     "name_clusters",
     "paired_difference",

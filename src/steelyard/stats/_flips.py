@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 from steelyard.stats._moments import wilson
@@ -19,6 +20,33 @@ _CERTAINTY = 0.88
 Found by simulation (benchmarks/calibration.py): higher, and changes are found late; lower, and false alarms
 pass `alpha`.
 """
+
+
+def flip_probability(*, wrong: int, answers: int, wrong_before: int, before: int) -> float:
+    """How likely so many wrong answers are, or more, if nothing has changed: for one look, at one moment.
+
+    Fisher's exact test (1935), with half of the probability of just as many (mid-p; Lancaster, Journal of the
+    American Statistical Association 56, 1961), which makes its level nearly what it says. It needs no guess
+    of how often a judge wavers by chance: what it did before is the other half of the table.
+
+    Args:
+        wrong: Wrong ones of the answers that were asked for now.
+        answers: How many those are.
+        wrong_before: Wrong ones of the answers before.
+        before: How many those are.
+
+    Raises:
+        ValueError: If there are more wrong answers than answers.
+    """
+    if not (0 <= wrong <= answers and 0 <= wrong_before <= before):
+        raise ValueError(f"wrong={wrong!r} of {answers!r} or {wrong_before!r} of {before!r} is out of range")
+    total = wrong + wrong_before
+    ways = math.comb(answers + before, total)
+
+    def chance(count: int) -> float:
+        return math.comb(answers, count) * math.comb(before, total - count) / ways
+
+    return chance(wrong) / 2 + sum(chance(count) for count in range(wrong + 1, min(total, answers) + 1))
 
 
 class FlipAlarm:
@@ -120,6 +148,11 @@ class ChangeAlarm:
     def tolerated(self) -> float:
         """Share of wrong answers that is put down to chance."""
         return self._every.tolerated
+
+    @property
+    def settled(self) -> tuple[int, int]:
+        """Wrong answers, and all: those of learning, and those that are at least a hundred back."""
+        return self._wrong, self._answers
 
     @property
     def raised_at(self) -> int | None:

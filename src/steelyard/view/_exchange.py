@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any, Literal, TextIO
@@ -76,9 +77,17 @@ def _from_csv(row: dict[str, str | None]) -> dict[str, Any]:
     return {
         **cells,
         "metric": cells["metric"] or None,
-        "claim": int(cells["claim"]) if cells["claim"] else None,
-        "labelled_at": float(cells["labelled_at"]),
+        "claim": _number(cells, "claim", int),
+        "labelled_at": _number(cells, "labelled_at", float),
     }
+
+
+def _number(cells: dict[str, str], name: str, kind: type[int] | type[float]) -> float | None:
+    """The number in a cell; None in an empty one."""
+    try:
+        return kind(cells[name]) if cells[name] else None
+    except ValueError:
+        raise InvalidRecord(f"its {name} is not a number") from None
 
 
 def _label(data: Any) -> Label:
@@ -87,4 +96,9 @@ def _label(data: Any) -> Label:
     texts = ("record_id", "value", "who", "note")
     if not all(isinstance(data.get(name, ""), str) for name in texts):
         raise InvalidRecord("not a label")
-    return Label(**{name: data[name] for name in _FIELDS if name in data})
+    if lacking := [name for name in ("record_id", "value", "who") if not data.get(name)]:
+        raise InvalidRecord(f"no {' and no '.join(lacking)}")
+    given = {name: data[name] for name in _FIELDS if name in data}
+    if given.get("labelled_at") is None:  # a file written by hand: said when it is read
+        given["labelled_at"] = time.time()
+    return Label(**given)

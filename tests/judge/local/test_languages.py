@@ -104,3 +104,10 @@ def test_other_languages_and_scripts(true: str, false: str, text: str) -> None:
 def test_what_negates_and_what_only_looks_like_it(true: str, false: str, text: str) -> None:
     assert follows(true, text)
     assert not follows(false, text)
+
+
+@pytest.mark.parametrize("hidden", ["\u00ad", "\u200b", "\ufe0f", "\u3164", "\U000e0041", "\u180e", "\u202e"])
+def test_what_cannot_be_seen_does_not_part_a_word(hidden: str) -> None:
+    text = "The ferry does not cross the river in winter."
+    assert follows(text.replace("not", f"n{hidden}ot"), text)
+    assert not follows(text.replace("does not cross", "crosses"), text.replace("not", f"n{hidden}ot"))

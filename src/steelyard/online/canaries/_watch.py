@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.judge.middleware import uncached
-from steelyard.online.canaries._options import LEAST, Canaries, CanaryReading, CanaryState
+from steelyard.online.canaries._options import ENOUGH, LEAST, Canaries, CanaryReading, CanaryState
 from steelyard.online.canaries._reference import Reference, candidates
 from steelyard.online.config._options import MonitorOptions
 from steelyard.probing import Asked, Probe, ask, load_probes
 from steelyard.questions import Fuse, Judge
 from steelyard.scores import Usage
-from steelyard.stats import ChangeAlarm, ConfidenceSequence
+from steelyard.stats import ChangeAlarm, ConfidenceSequence, flip_probability
 
 _log = logging.getLogger("steelyard.online")
 _ROUNDS = 4
@@ -46,7 +46,9 @@ class CanaryWatch:
         self._probes: Sequence[Probe] = ()
         self._alarm = ChangeAlarm(repeated=0, wavered=0, alpha=options.alpha)
         self._sequence = ConfidenceSequence()
-        self._asked = self._right = self._unanswered = self._checked = 0
+        self._asked = self._right = self._unanswered = self._checked = self._checked_wrong = 0
+        self._before = (0, 0)
+        """Wrong answers, and all, from before the check that is under way."""
         self._checking = self._was_called_for = False
         self._changed_at: float | None = None
         self._usage = Usage()
@@ -86,7 +88,7 @@ class CanaryWatch:
         """So many canaries are to be asked; from any thread, and `wake` in the loop thereafter."""
         with self._lock:
             if ask:
-                self._checked = 0
+                self._checked = self._checked_wrong = 0
                 self._checking = self._was_called_for = True
             self._waiting = min(self._waiting + count, _MOST_WAITING)
 
@@ -129,6 +131,8 @@ class CanaryWatch:
                     self._waiting = max(self._waiting - 1, 0)
                     done = self._checking and not self._waiting
                     self._checking = self._checking and not done
+            if done:
+                self._compare()
             if done and self.reading.cause_of_fall == "application":
                 _log.warning(
                     "the judge %r answers probes as before, %d of %d rightly: if scores have fallen, it was "
@@ -206,17 +210,36 @@ class CanaryWatch:
         if given.value is None:
             return
         confirmed = not given.right and await self._is_wrong_again(probe)
+        if self._was_called_for and not self._checked:
+            self._before = self._alarm.settled
         self._asked += 1
         self._checked += self._was_called_for
+        self._checked_wrong += self._was_called_for and not given.right
         self._right += given.right
         self._sequence.add(float(given.right))
-        if self._alarm.add(given.right, confirmed=confirmed) and self._changed_at is None:
-            self._changed_at, self._state = time.time(), "changed"
-            _log.warning(
-                "the judge %r has changed: %d of its last %d answers were wrong, to probes that it answered "
-                "rightly before; scores before and after are not comparable",
-                *(self._judge.name, self._asked - self._right, self._asked),
-            )
+        if self._alarm.add(given.right, confirmed=confirmed):
+            self._has_changed(self._asked - self._right, self._asked)
+
+    def _compare(self) -> None:
+        """Hold the canaries that were called for against those of before: one look sees more than many."""
+        if self._state != "watching" or self._checked < ENOUGH:
+            return
+        wrong, before = self._before
+        chance = flip_probability(
+            wrong=self._checked_wrong, answers=self._checked, wrong_before=wrong, before=before
+        )
+        if chance <= self._options.alpha:
+            self._has_changed(self._checked_wrong, self._checked)
+
+    def _has_changed(self, wrong: int, answers: int) -> None:
+        if self._changed_at is not None:
+            return
+        self._changed_at, self._state = time.time(), "changed"
+        _log.warning(
+            "the judge %r has changed: %d of its last %d answers were wrong, to probes that it answered "
+            "rightly before; scores before and after are not comparable",
+            *(self._judge.name, wrong, answers),
+        )
 
     async def _is_wrong_again(self, probe: Probe) -> bool:
         """Whether a wrong answer is no slip: the judge gives it each time."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Zero-width and bidirectional controls and the soft hyphen: invisible, so they must not tell words apart.
-INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+# Zero-width and bidirectional controls, selectors, tags, fillers and the soft hyphen cannot be seen.
+INVISIBLE = (
+    "\u00ad\u115f\u1160\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef"
+)
 """Ranges of invisible characters, for a class of a pattern."""
 MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"

@@ -25,7 +25,7 @@ _SPELLED = (
     "(?:星期|礼拜|禮拜|周|週)[一二三四五六日天]|[月火水木金土日]曜日?|ませんでした|ません|(?<![少危汚切])(?:なかった|ない)"
     "|ไม่|没有|沒有|不仅|不僅|不但|非常|未来|未來"
 )
-_LETTER = rf"[^\W\d_{_SPACELESS}]"
+_LETTER = rf"[^\W\d_{_SPACELESS}{INVISIBLE}]"
 # The first alternative is a shortcut for plain words; the last would match them too.
 _PATTERN = (
     rf"[A-Za-z]++(?![\w'’.{INVISIBLE}{MARKS}])"
