@@ -113,7 +113,8 @@ def test_new_turns_appear_by_themselves(address: str, db: Path, browser: Any) ->
     assert errors == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1600, "light"), (390, "dark")])
+@pytest.mark.parametrize("width", [390, 1600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @in_a_browser
 def test_axe_has_no_serious_finding(
     address: str, db: Path, browser: Any, tmp_path: Path, width: int, scheme: str
