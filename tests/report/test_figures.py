@@ -143,7 +143,7 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
         report(path)
     empty = tmp_path / "empty.db"
     empty.touch()
-    with pytest.raises(ConfigurationError, match=r"empty\.db"):
+    with pytest.raises(ConfigurationError, match=r"empty\.db' is empty"):
         report(empty)
 
 
@@ -167,8 +167,23 @@ def test_a_locked_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(
             sqlite3, "connect", lambda *args, **more: real(*args, **{**more, "timeout": 0.05})
         )
-        with pytest.raises(ConfigurationError, match="locked"):
+        with pytest.raises(ConfigurationError, match="locked by another program"):
             report(path)
+
+
+def test_a_file_of_version_0_1_0_is_reported_without_being_changed(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    dump = Path(__file__).parent.parent / "sinks" / "schema1.sql"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(dump.read_text())
+    before = path.read_bytes()
+    made = report(path)
+    assert made.figures.totals.turns == 3
+    (gone,) = made.figures.missing
+    assert (gone.metric, gone.cause, gone.count) == ("answer_relevancy", "timeout", 2)
+    assert gone.explanation == "the judge did not answer in time"
+    assert "the judge did not answer in time" in render_html(made.figures)
+    assert path.read_bytes() == before
 
 
 def test_figures_become_a_table_and_a_frame(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,17 +18,9 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 from report.parts import NOON, results, turn
 from steelyard.report import report
 from steelyard.view import open_labels
+from view.serving import serving
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-SERVE = """
-import socket, sys, uvicorn
-from steelyard.view import app
-listening = socket.socket()
-listening.bind(("127.0.0.1", 0))
-listening.listen()
-print(listening.getsockname()[1], flush=True)
-uvicorn.Server(uvicorn.Config(app(sys.argv[1]), log_level="warning")).run(sockets=[listening])
-"""
 
 
 @pytest.fixture
@@ -41,12 +31,8 @@ def db(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def address(db: Path) -> Iterator[str]:
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(db)], stdout=subprocess.PIPE, text=True, env=os.environ
-    ) as server:
-        assert server.stdout is not None
-        yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
-        server.terminate()
+    with serving(db) as server:
+        yield server.address
 
 
 def opened(browser: Any, width: int, scheme: str) -> tuple[Any, list[str]]:
@@ -113,7 +99,8 @@ def test_new_turns_appear_by_themselves(address: str, db: Path, browser: Any) ->
     assert errors == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1600, "light"), (390, "dark")])
+@pytest.mark.parametrize("width", [390, 1600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @in_a_browser
 def test_axe_has_no_serious_finding(
     address: str, db: Path, browser: Any, tmp_path: Path, width: int, scheme: str

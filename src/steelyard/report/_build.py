@@ -154,7 +154,8 @@ def _notes(totals: Totals, metrics: Sequence[MetricFigure], missing: Sequence[Mi
     if not metrics:
         notes.append("No score has a value: every one failed or was not applicable; the reasons are below.")
     if totals.turns < FEW:
-        notes.append(f"All of this rests on {totals.turns} turns; with fewer than {FEW} it says little.")
+        rests = "1 turn" if totals.turns == 1 else f"{totals.turns} turns"
+        notes.append(f"All of this rests on {rests}; with fewer than {FEW} it says little.")
     if not totals.with_content:
         notes.append("Questions and answers were not stored, so that turns cannot be opened.")
     if any(one.cause == "missing_reference" for one in missing):

@@ -148,8 +148,10 @@ class SQLiteResults:
                 with hours_of(self._connection, scope) as hours:
                     if hours is not None:
                         return missing_of_tag(self._connection, hours)
+            # The number of a row is in every index, its explanation in none; schema 1 has no such numbers.
+            example = "min(s.explanation)" if self._is_first_schema else "min(s.rowid)"
             rows = self._connection.execute(
-                f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), min(s.rowid), count(*)
+                f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), {example}, count(*)
                     FROM scores s {_with_turns(scope)} WHERE s.status != 'scored' AND {where}
                     GROUP BY s.metric, s.status, s.cause ORDER BY count(*) DESC, s.metric""",
                 values,
@@ -159,10 +161,10 @@ class SQLiteResults:
                     metric=metric,
                     status=status,
                     cause=cause,
-                    explanation=explanation_of(self._connection, example),
+                    explanation=said if self._is_first_schema else explanation_of(self._connection, said),
                     count=count,
                 )
-                for metric, status, cause, example, count in rows.fetchall()
+                for metric, status, cause, said, count in rows.fetchall()
             ]
 
     def made(self, scope: Scope) -> list[Made]:

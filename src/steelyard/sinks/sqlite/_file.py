@@ -80,6 +80,8 @@ def check_ours(path: str) -> None:
             raise ConfigurationError(
                 f"{path!r} is not a database; it is left alone, give another path"
             ) from None
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise ConfigurationError(f"{path!r} is locked by another program; try again later") from None
         raise ConfigurationError(f"{path!r} cannot be read as a database: {error_words(error)}") from None
 
 

@@ -107,6 +107,8 @@ def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
     if not file.is_file():
         raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
     check_ours(str(file))
+    if not file.stat().st_size:
+        raise ConfigurationError(f"{os.fspath(path)!r} is empty: it holds no results")
     # In a folder that cannot be written, SQLite cannot make the files that WAL needs; nor can anybody else.
     frozen = not os.access(file.parent, os.W_OK) and not Path(f"{file}-wal").exists()
     connection = sqlite3.connect(

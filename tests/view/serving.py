@@ -1,0 +1,42 @@
+"""The pages served by a process of their own, as `steelyard serve` does it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SERVE = """
+import socket, sys, uvicorn
+from steelyard.view import app
+listening = socket.socket()
+listening.bind(("127.0.0.1", 0))
+listening.listen()
+print(listening.getsockname()[1], flush=True)
+uvicorn.Server(uvicorn.Config(app(sys.argv[1]), log_level="warning")).run(sockets=[listening])
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A process that serves a results file."""
+
+    address: str
+    pid: int
+
+
+@contextmanager
+def serving(db: Path) -> Iterator[Server]:
+    """A server on a port of its own, until the block ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(db)], stdout=subprocess.PIPE, text=True, env=os.environ
+    ) as server:
+        assert server.stdout is not None
+        try:
+            yield Server(f"http://127.0.0.1:{server.stdout.readline().strip()}", server.pid)
+        finally:
+            server.terminate()
