@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.sinks import sink_from
 
 VARIABLES = {
@@ -66,3 +69,18 @@ def test_where_nothing_can_be_written_results_stay_in_memory(
     monkeypatch.setattr("os.access", lambda *_: False)
     assert [sink.name for sink in sink_from("auto")][0] == "sqlite::memory:"
     assert "results are kept in memory" in caplog.text
+
+
+def test_the_protocol_of_opentelemetry_without_its_interface_is_no_sink(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = ModuleType("opentelemetry")
+    shared.__path__ = []
+    shared.__spec__ = ModuleSpec("opentelemetry", None, is_package=True)
+    for name in [name for name in sys.modules if name.startswith(("opentelemetry", "steelyard.sinks.opent"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opentelemetry", shared)
+    monkeypatch.chdir(tmp_path)
+    assert [sink.name for sink in sink_from("auto")] == ["sqlite:steelyard.db"]
+    with pytest.raises(MissingDependency, match=r"steelyard\[opentelemetry\]"):
+        sink_from("opentelemetry")

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
 from servers import PostgresServer, free_port
+from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import Record
 from steelyard.report import open_results
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks import PostgresSink, sink_from
+from steelyard.sinks import PostgresSink, prune, sink_from
 
 pytestmark = pytest.mark.skipif(
     not PostgresServer.there(), reason="needs a Postgres: apt-get install postgresql"
@@ -65,6 +69,51 @@ def test_the_same_result_written_again_is_one_row(server: PostgresServer) -> Non
     assert sink.counts.written == 2
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM steelyard.bodies").fetchone() == (2,)
+
+
+def test_the_oldest_turns_beyond_an_age_or_a_number_are_deleted_whole(server: PostgresServer) -> None:
+    url, now = server.new_database(), time.time()
+    aged = [replace(judged(f"{days}d"), evaluated_at=now - 86_400 * days) for days in range(450)]
+    write(url, aged)
+    done = prune(url, keep="400d, 440 turns")
+    assert (done.turns, done.left) == (50, 400)
+    assert done.bytes_before > 0
+    assert done.bytes_after > 0
+    assert prune(url, keep=399).turns == 1
+    assert set(stored(url)) == {f"{days}d" for days in range(399)}
+    with psycopg.connect(url) as connection:
+        for table in ("evaluations", "bodies"):
+            assert connection.execute(f"SELECT count(*) FROM steelyard.{table}").fetchone() == (399,)
+    said = CliRunner().invoke(build(), ["prune", "--keep", "100", url])
+    assert "deleted 299 turns, 100 are left" in said.output
+    assert server.password not in said.output
+
+
+def test_a_sink_keeps_what_it_was_told_to_while_it_writes(server: PostgresServer) -> None:
+    url, now = server.new_database(), time.time()
+    sink = PostgresSink(url, keep="30d")
+
+    async def run() -> None:
+        old = [replace(judged(f"old {n}"), evaluated_at=now - 86_400 * 31) for n in range(300)]
+        await sink.write(old)
+        await sink.write([replace(judged("new"), evaluated_at=now)])
+        await sink.aclose()
+
+    asyncio.run(run())
+    assert set(stored(url)) == {"new"}
+    assert sink.counts.written == 301
+
+
+def test_what_cannot_be_kept_or_pruned_is_named(server: PostgresServer) -> None:
+    with pytest.raises(ConfigurationError, match=r"a size says nothing there"):
+        PostgresSink(server.url, keep="2GB")
+    empty = server.new_database()
+    with pytest.raises(ConfigurationError, match=r"there are no results"):
+        prune(empty, keep=5)
+    with psycopg.connect(empty) as connection:
+        assert connection.execute("SELECT to_regnamespace('steelyard')").fetchone() == (None,)
+    with pytest.raises(SinkError, match=r"cannot be reached"):
+        prune(f"postgresql://me:hidden-word@127.0.0.1:{free_port()}/db", keep=5)
 
 
 def test_one_evaluation_that_cannot_be_stored_is_refused_alone(

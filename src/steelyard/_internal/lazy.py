@@ -5,9 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from steelyard.errors import MissingDependency
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module could be imported; of `package.module`, the package alone is imported to find out."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def lazy_exports(
@@ -32,7 +41,8 @@ def lazy_exports(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             return getattr(import_module(where[name]), name)
-        except ModuleNotFoundError as error:
+        except ImportError as error:
+            # Also where a part of it is there: `opentelemetry` is a folder that several distributions share.
             missing = (extras or {}).get((error.name or "").partition(".")[0])
             if missing is None:
                 raise

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
 from typing import Any
 
+from steelyard._internal.lazy import is_installed
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.alarms._alarm import Alarm
 from steelyard.alarms._watcher import DEFAULT_FILE, AlarmWatcher
@@ -48,7 +48,7 @@ class AlarmSink:
         self.watcher.smallest_inclusion = getattr(getattr(options, "selection", None), "floor", None)
         if getattr(options, "canaries", None) is not None:
             self.watcher.canaries = _canaries_of(monitor)
-        if find_spec("opentelemetry") is not None:
+        if is_installed("opentelemetry.trace"):
             from steelyard.sinks import observe_alarms
 
             observe_alarms(self.watcher)

@@ -12,17 +12,10 @@ from steelyard._internal.lazy import lazy_exports
 from steelyard.sinks._by_name import sink_from
 from steelyard.sinks._counts import Counting, ScoreCounts
 from steelyard.sinks._described import span_attributes
+from steelyard.sinks._retention import Pruned, Retention, prune
 from steelyard.sinks._sink import Monitored, Observing, ReportsDecisions, Sink
 from steelyard.sinks.jsonl import JSONLSink, read_jsonl
-from steelyard.sinks.sqlite import (
-    Pruned,
-    Retention,
-    SQLiteSink,
-    connect_readonly,
-    evaluation_of,
-    prune,
-    read_evaluations,
-)
+from steelyard.sinks.sqlite import SQLiteSink, connect_readonly, evaluation_of, read_evaluations
 
 if TYPE_CHECKING:
     from steelyard.sinks.monitoring import observe_alarms, observe_monitor

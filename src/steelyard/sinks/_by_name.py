@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
+from steelyard._internal.lazy import is_installed
 from steelyard.errors import ConfigurationError
 from steelyard.sinks._sink import Sink
 from steelyard.sinks.jsonl import JSONLSink
@@ -52,7 +52,7 @@ def _auto(_: str) -> list[Sink]:
     if not (os.access(folder, os.W_OK) and os.access(existing, os.W_OK)):
         _log.warning("%s cannot be written to; results are kept in memory and end with the process", folder)
         path = ":memory:"
-    return [SQLiteSink(path), *(_opentelemetry("") if find_spec("opentelemetry") is not None else ())]
+    return [SQLiteSink(path), *(_opentelemetry("") if is_installed("opentelemetry.trace") else ())]
 
 
 def _sqlite(file: str) -> list[Sink]:

@@ -109,6 +109,11 @@ class ScoreLedger:
         for key in keys:
             self.settle(key, state, reason)
 
+    def settle_evaluations(self, evaluations: Iterable[Evaluation], state: State, reason: str = "") -> None:
+        """Give a state to those Scores of some Evaluations that are not settled yet."""
+        keys = [key_of(score, evaluation) for evaluation in evaluations for score in evaluation.scores]
+        self.settle_all([key for key in keys if not self.is_settled(key)], state, reason)
+
     def warn_if_nothing_arrives(self, *, at_least: int = _ENOUGH) -> None:
         """Log, once, that every Score so far was left out or refused, and what to do about it."""
         counts = self.counts

@@ -32,8 +32,9 @@ from steelyard.record import Record
 from steelyard.recording import Draft
 
 _Entry = Queued | SkipReason
-_LEFT = 256
-"""So many turns may lie unweighed where the worker is awake and no bound is near; of skipped ones as many."""
+_LEFT = 2000
+"""So many turns may lie unweighed where the worker is awake and no bound is near, of skipped ones as many: a
+second of a busy application, in which a worker that is busy too does not look in."""
 _AT_ONCE = 2
 """So many does a submitting thread enter: more than the one it adds, and few enough to take no time."""
 _SHORTEST = 0.0005

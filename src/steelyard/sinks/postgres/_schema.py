@@ -87,6 +87,11 @@ def prepare(connection: Connection[Any], schema: str, *, shown: str, create: boo
         connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
 
 
+def take_turns(connection: Connection[Any]) -> None:
+    """Wait for whoever else writes; then others wait until the caller's transaction ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+
 def write_evaluations(connection: Connection[Any], evaluations: Sequence[Evaluation]) -> None:
     """Insert Evaluations, or replace the rows of the same results; in the caller's transaction.
 
@@ -102,8 +107,8 @@ def write_evaluations(connection: Connection[Any], evaluations: Sequence[Evaluat
         scores.append(rows)
     if not bodies:
         return
-    # Writers take turns from here to the commit: who follows what is written must not pass over a number.
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    # Who follows what is written must not pass over a number.
+    take_turns(connection)
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO bodies (record_id, body) VALUES (%s, %s) RETURNING id", bodies, returning=True

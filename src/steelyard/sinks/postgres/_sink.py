@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
+from typing import Final
 
 import psycopg
 
 from steelyard._internal.threads import DaemonExecutor
-from steelyard.errors import InvalidRecord, SinkError
+from steelyard.errors import ConfigurationError, InvalidRecord, SinkError
 from steelyard.scores import Evaluation
-from steelyard.sinks._counts import ScoreCounts, ScoreLedger, State, key_of
+from steelyard.sinks._counts import ScoreCounts, ScoreLedger
 from steelyard.sinks._monitor_ledger import MonitorLedger
+from steelyard.sinks._retention import Pruned, Retention, retention_from
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.postgres._database import Database, cause_of, problem_of
+from steelyard.sinks.postgres._retention import delete_oldest, stored_bytes
 from steelyard.sinks.postgres._schema import write_evaluations
 
 _log = logging.getLogger("steelyard.sinks")
@@ -25,6 +29,8 @@ _REFUSED = (
     psycopg.NotSupportedError,
 )
 _SPARES = 4
+_LOOK: Final = 60.0
+"""Seconds between two looks at what exceeds the limits of `keep`."""
 
 
 class PostgresSink:
@@ -35,16 +41,23 @@ class PostgresSink:
     be stored is refused alone, and counted.
     """
 
-    def __init__(self, dsn: str = "") -> None:
+    def __init__(self, dsn: str = "", *, keep: str | int | Retention | None = None) -> None:
         """Nothing is connected yet; that happens at the first write, or with `open`.
 
         Args:
             dsn: `postgresql://USER@HOST:PORT/DATABASE`; what is not in it comes from libpq's own variables
                 (`PGHOST`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`) and `~/.pgpass`.
+            keep: What to keep: an age (`"30d"`, `"12h"`), a number of turns (`100_000`), or both
+                (`"30d, 100000 turns"`). The oldest turns beyond it are deleted while the sink writes, at most
+                200 at a time; their space is used again. Everything is kept by default.
 
         Raises:
-            ConfigurationError: If this is no address. A password in it is never shown.
+            ConfigurationError: If this is no address, or `keep` means nothing here. A password in the address
+                is never shown.
         """
+        self._keep = None if keep is None else _limits(keep)
+        self._next_look = 0.0
+        self._dsn = dsn
         self._database = Database(dsn, connections=2)
         self.name = f"postgres:{self._database.shown.removeprefix('postgresql://')}"
         self._executor = DaemonExecutor(1, name="steelyard-postgres", spares=_SPARES)
@@ -79,10 +92,35 @@ class PostgresSink:
         try:
             refused = await self._executor.run(self._write, evaluations)
         except SinkError as error:
-            self._settle(evaluations, "lost", error.cause)
+            self._ledger.settle_evaluations(evaluations, "lost", error.cause)
             raise
-        self._settle(refused, "refused", "unstorable")
-        self._settle(evaluations, "written")
+        self._ledger.settle_evaluations(refused, "refused", "unstorable")
+        self._ledger.settle_evaluations(evaluations, "written")
+
+    def prune(self) -> Pruned:
+        """Delete now what exceeds the limits of `keep`, and close the connections; blocks.
+
+        Raises:
+            ConfigurationError: If there are no results.
+            SinkError: If the database cannot be used.
+        """
+        reading = Database(self._dsn, read_only=True, connections=1)
+        try:
+            with reading.transaction() as connection:
+                before = stored_bytes(connection)
+            turns = 0
+            while deleted := self._delete_oldest():
+                turns += deleted
+            with self._database.transaction() as connection:
+                (left,) = connection.execute("SELECT count(*) FROM evaluations").fetchone() or (0,)
+                return Pruned(
+                    turns=turns, left=left, bytes_before=before, bytes_after=stored_bytes(connection)
+                )
+        except psycopg.Error as error:
+            raise SinkError(f"{self.name}: {problem_of(error)}", cause=cause_of(error)) from None
+        finally:
+            reading.close()
+            self._database.close()
 
     async def aclose(self) -> None:
         """Store the last counts and close the connections; a later write opens others."""
@@ -102,6 +140,7 @@ class PostgresSink:
                 self._store_counts()
         except psycopg.Error as error:
             raise SinkError(f"{self.name}: {problem_of(error)}", cause=cause_of(error)) from None
+        self._delete_what_exceeds()
         return refused
 
     def _write_singly(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -121,6 +160,24 @@ class PostgresSink:
             )
         return refused
 
+    def _delete_what_exceeds(self) -> None:
+        """Delete a part of what exceeds the limits: once a minute, or with each write where there is more."""
+        if self._keep is None or time.monotonic() < self._next_look:
+            return
+        deleted = 0
+        try:
+            deleted = self._delete_oldest()
+        except psycopg.Error as error:
+            # What was to be written is written: old results must not make it look lost.
+            _log.warning("%s: old results cannot be deleted: %s", self.name, problem_of(error))
+        self._next_look = time.monotonic() + (0 if deleted else _LOOK)
+
+    def _delete_oldest(self) -> int:
+        if self._keep is None:
+            return 0
+        with self._database.transaction() as connection:
+            return delete_oldest(connection, self._keep)
+
     def _store_counts(self) -> None:
         with self._database.transaction() as connection, connection.cursor() as cursor:
             cursor.executemany(
@@ -138,7 +195,12 @@ class PostgresSink:
             _log.debug("%s: a Monitor's counts were not stored: %s", self.name, problem_of(error))
         self._database.close()
 
-    def _settle(self, evaluations: Sequence[Evaluation], state: State, reason: str = "") -> None:
-        """Give a state to the Scores that have none yet."""
-        keys = [key_of(score, evaluation) for evaluation in evaluations for score in evaluation.scores]
-        self._ledger.settle_all([key for key in keys if not self._ledger.is_settled(key)], state, reason)
+
+def _limits(keep: str | int | Retention) -> Retention:
+    limits = retention_from(keep)
+    if limits.bytes is not None:
+        raise ConfigurationError(
+            "keep: Postgres does not give the space of deleted rows back, so that a size says nothing there; "
+            "give an age ('30d') or a number of turns"
+        )
+    return limits

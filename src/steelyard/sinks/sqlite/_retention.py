@@ -1,69 +1,41 @@
-"""How long results are kept: by age, by number of turns, by size of the file."""
+"""Old results deleted from a SQLite file, and their space given back."""
 
 from __future__ import annotations
 
-import re
+import os
 import sqlite3
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from contextlib import closing
 from typing import Final
 
 from steelyard.errors import ConfigurationError
+from steelyard.sinks._retention import Pruned, Retention
+from steelyard.sinks.sqlite._file import absolute, check_ours, prepare
 
-_UNITS: Final[Mapping[str, tuple[str, float]]] = {
-    **{unit: ("seconds", seconds) for unit, seconds in {"h": 3600, "d": 86_400, "w": 604_800}.items()},
-    **{unit: ("bytes", size) for unit, size in {"kb": 1e3, "mb": 1e6, "gb": 1e9}.items()},
-    "": ("turns", 1),
-    "turns": ("turns", 1),
-}
-_LIMIT: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s?([a-z]{0,5})")
-_STEP: Final = 200
+STEP: Final = 200
 """Turns deleted in one transaction: some milliseconds, so that writers and readers hardly notice."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Retention:
-    """What is kept; whatever exceeds any of the limits goes, the oldest first."""
-
-    seconds: float | None = None
-    """Age since the evaluation."""
-    turns: int | None = None
-    """Number of evaluated turns."""
-    bytes: int | None = None
-    """Size of the file, without what is free in it."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and (isinstance(value, bool) or not value > 0):
-                raise ConfigurationError(f"{field.name} to keep must be more than 0, not {value!r}")
-
-
-def retention_from(given: str | int | Retention) -> Retention:
-    """Limits as they are written: `"30d"`, `"12h"`, `"500MB"`, `100_000` (turns), or `"30d, 2GB"`.
+def prune_file(path: str | os.PathLike[str], limits: Retention) -> Pruned:
+    """Delete the oldest results that exceed a limit, and give their space back; see `steelyard.sinks.prune`.
 
     Raises:
-        ConfigurationError: If it is none of these.
+        ConfigurationError: If there is no such file, or it is not a results file.
+        sqlite3.Error: If it cannot be written.
     """
-    if isinstance(given, Retention):
-        return given
-    if isinstance(given, int) and not isinstance(given, bool):
-        return Retention(turns=given)
-    limits: dict[str, float] = {}
-    for part in given.lower().split(",") if isinstance(given, str) else [""]:
-        match = _LIMIT.fullmatch(part.strip())
-        kind, factor = _UNITS.get(match[2], ("", 0.0)) if match else ("", 0.0)
-        if match is None or not kind or kind in limits:
-            raise ConfigurationError(
-                f"keep must be an age ('30d', '12h'), a size ('2GB') or a number of turns, not {given!r}"
-            )
-        limits[kind] = float(match[1]) * factor
-    return Retention(
-        seconds=limits.get("seconds"),
-        turns=int(limits["turns"]) if "turns" in limits else None,
-        bytes=int(limits["bytes"]) if "bytes" in limits else None,
-    )
+    file = absolute(path)
+    if not os.path.isfile(file):
+        raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
+    check_ours(file)
+    with closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as connection:
+        prepare(connection, file)
+        before = used_bytes(connection)
+        turns = 0
+        while deleted := delete_oldest(connection, limits):
+            turns += deleted
+        (left,) = connection.execute("SELECT COUNT(*) FROM evaluations").fetchone()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return Pruned(turns=turns, left=left, bytes_before=before, bytes_after=used_bytes(connection))
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
@@ -104,9 +76,9 @@ def _oldest(connection: sqlite3.Connection, keep: Retention, now: float) -> list
     if keep.bytes is not None and turns and (used := used_bytes(connection)) > keep.bytes:
         excess = max(excess, -int(-turns * (used - keep.bytes) // used))
     before = 0.0 if keep.seconds is None else now - keep.seconds
-    if excess < _STEP and before:
+    if excess < STEP and before:
         query = "SELECT COUNT(*) FROM (SELECT 1 FROM evaluations WHERE evaluated_at < ? LIMIT ?)"
-        excess = max(excess, connection.execute(query, (before, _STEP)).fetchone()[0])
+        excess = max(excess, connection.execute(query, (before, STEP)).fetchone()[0])
     return connection.execute(
-        "SELECT record_id FROM evaluations ORDER BY evaluated_at LIMIT ?", (min(excess, _STEP),)
+        "SELECT record_id FROM evaluations ORDER BY evaluated_at LIMIT ?", (min(excess, STEP),)
     ).fetchall()

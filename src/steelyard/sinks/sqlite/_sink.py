@@ -8,21 +8,18 @@ import os
 import sqlite3
 import time
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
-from steelyard.sinks._counts import ScoreCounts, ScoreLedger, State, key_of
+from steelyard.sinks._counts import ScoreCounts, ScoreLedger
 from steelyard.sinks._monitor_ledger import MonitorLedger
+from steelyard.sinks._retention import Retention, retention_from
 from steelyard.sinks._sink import Monitored
-from steelyard.sinks.sqlite._file import absolute, check_ours, claim_file, prepare
-from steelyard.sinks.sqlite._retention import Retention, delete_oldest, retention_from, used_bytes
+from steelyard.sinks.sqlite._file import absolute, claim_file, prepare
+from steelyard.sinks.sqlite._retention import delete_oldest
 from steelyard.sinks.sqlite._schema import write_evaluation
-
-__all__ = ["Pruned", "SQLiteSink", "prune"]
 
 _log = logging.getLogger("steelyard.sinks")
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -117,11 +114,11 @@ class SQLiteSink:
             except sqlite3.OperationalError as error:
                 # Waiting here rather than inside SQLite leaves the event loop to the judges.
                 if not _is_locked(error) or time.monotonic() >= deadline:
-                    self._settle(evaluations, "lost", error_words(error))
+                    self._ledger.settle_evaluations(evaluations, "lost", error_words(error))
                     raise
                 await asyncio.sleep(0.02)
-        self._settle(unstorable, "refused", "unstorable")
-        self._settle(evaluations, "written")
+        self._ledger.settle_evaluations(unstorable, "refused", "unstorable")
+        self._ledger.settle_evaluations(evaluations, "written")
         if self._monitors.is_due:
             self._store_counts()
         self._delete_what_exceeds()
@@ -170,11 +167,6 @@ class SQLiteSink:
         except Exception as error:  # noqa: BLE001 - results are written; counts must not make them look lost
             _log.debug("%s: a Monitor's counts were not stored: %s", self.name, error_words(error))
 
-    def _settle(self, evaluations: Sequence[Evaluation], state: State, reason: str = "") -> None:
-        """Give a state to the Scores that have none yet."""
-        keys = [key_of(score, evaluation) for evaluation in evaluations for score in evaluation.scores]
-        self._ledger.settle_all([key for key in keys if not self._ledger.is_settled(key)], state, reason)
-
     def _delete_what_exceeds(self) -> None:
         """Delete a part of what exceeds the limits: once a minute, or with each write where there is more."""
         if self._keep is None or self._connection is None or time.monotonic() < self._next_look:
@@ -220,49 +212,6 @@ class SQLiteSink:
                 connection.close()
             raise
         return connection
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pruned:
-    """What pruning did."""
-
-    turns: int
-    """Turns deleted."""
-    left: int
-    """Turns that are still there."""
-    bytes_before: int
-    """Size of the file before, in bytes, without what was free in it."""
-    bytes_after: int
-    """Its size now."""
-
-
-def prune(path: str | os.PathLike[str], *, keep: str | int | Retention) -> Pruned:
-    """Delete the oldest results that exceed a limit, and give their space back.
-
-    Others may read and write meanwhile: it is done in steps of 200 turns, each a transaction of milliseconds.
-
-    Args:
-        path: A file that `SQLiteSink` wrote.
-        keep: What to keep, as for `SQLiteSink`.
-
-    Raises:
-        ConfigurationError: If there is no such file, it is not a results file, or `keep` means nothing.
-        sqlite3.Error: If the file cannot be written, e.g. because another writer holds it for 10 seconds.
-    """
-    limits = retention_from(keep)
-    file = absolute(path)
-    if not os.path.isfile(file):
-        raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
-    check_ours(file)
-    with closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as connection:
-        prepare(connection, file)
-        before = used_bytes(connection)
-        turns = 0
-        while deleted := delete_oldest(connection, limits):
-            turns += deleted
-        (left,) = connection.execute("SELECT COUNT(*) FROM evaluations").fetchone()
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return Pruned(turns=turns, left=left, bytes_before=before, bytes_after=used_bytes(connection))
 
 
 def _is_locked(error: sqlite3.Error) -> bool:

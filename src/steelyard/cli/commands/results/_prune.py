@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,19 +14,22 @@ def prune(
     keep: Annotated[
         str, typer.Option(help="What to keep: an age (`30d`, `12h`), a size (`2GB`), a number of turns.")
     ],
-    file: Annotated[Path, typer.Argument(help="The results.")] = Path("steelyard.db"),
+    results: Annotated[
+        str, typer.Argument(help="The results: a file, or postgresql://HOST/DATABASE.")
+    ] = "steelyard.db",
 ) -> None:
     """Delete the oldest results beyond an age, a size or a number of turns, and give their space back.
 
-    Applications may go on writing. To have it done all the time: `SQLiteSink(path, keep="30d")`.
+    Applications may go on writing. To have it done all the time: `SQLiteSink(path, keep="30d")`, and the
+    same for `PostgresSink`.
     """
     from steelyard._internal.redact import error_words
-    from steelyard.sinks import prune as prune_file
+    from steelyard.sinks import prune as prune_results
 
     try:
-        done = prune_file(file, keep=keep)
+        done = prune_results(results, keep=keep)
     except sqlite3.Error as error:
-        raise ConfigurationError(f"{str(file)!r} cannot be pruned: {error_words(error)}") from None
+        raise ConfigurationError(f"{results!r} cannot be pruned: {error_words(error)}") from None
     typer.echo(
         f"deleted {done.turns} turns, {done.left} are left; "
         f"{done.bytes_before / 1e6:.1f} MB before, {done.bytes_after / 1e6:.1f} MB now"

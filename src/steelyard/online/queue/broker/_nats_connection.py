@@ -64,9 +64,8 @@ class NatsConnection:
                 closed_cb=self._ended,
                 user_credentials=self._address.options.get("credentials"),
             )
-        for name in ("_flusher_task", "_reading_task"):
-            if isinstance(task := getattr(client, name, None), asyncio.Task):
-                task.add_done_callback(_look_at)
+        for task in _tasks_of(client):
+            task.add_done_callback(_look_at)
         self._jetstream = client.jetstream(timeout=ANSWER)
         requests = Requests(client, seconds=ANSWER)
         await requests.start()
@@ -86,6 +85,7 @@ class NatsConnection:
             if (transport := getattr(client, "_transport", None)) is not None:
                 with contextlib.suppress(Exception):
                     transport.close()
+            _end_tasks(client)
         if requests is not None:
             requests.close()
 
@@ -204,6 +204,21 @@ class NatsConnection:
 
     async def _note(self, error: Exception) -> None:
         self._problem = error
+
+
+def _tasks_of(client: Client) -> list[asyncio.Task[None]]:
+    """What a client leaves running where closing it fails on a connection that was reset."""
+    owners = [
+        *((client, name) for name in ("_flusher_task", "_reading_task", "_ping_interval_task")),
+        *((one, "_wait_for_msgs_task") for one in list(getattr(client, "_subs", {}).values())),
+    ]
+    found = (getattr(owner, name, None) for owner, name in owners)
+    return [task for task in found if isinstance(task, asyncio.Task)]
+
+
+def _end_tasks(client: Client) -> None:
+    for task in _tasks_of(client):
+        task.cancel()
 
 
 def _look_at(task: asyncio.Task[None]) -> None:

@@ -1,0 +1,101 @@
+"""How long results are kept: by age, by number of turns, by size of the file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Final
+
+from steelyard.errors import ConfigurationError
+
+_UNITS: Final[Mapping[str, tuple[str, float]]] = {
+    **{unit: ("seconds", seconds) for unit, seconds in {"h": 3600, "d": 86_400, "w": 604_800}.items()},
+    **{unit: ("bytes", size) for unit, size in {"kb": 1e3, "mb": 1e6, "gb": 1e9}.items()},
+    "": ("turns", 1),
+    "turns": ("turns", 1),
+}
+_LIMIT: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s?([a-z]{0,5})")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retention:
+    """What is kept; whatever exceeds any of the limits goes, the oldest first."""
+
+    seconds: float | None = None
+    """Age since the evaluation."""
+    turns: int | None = None
+    """Number of evaluated turns."""
+    bytes: int | None = None
+    """Size of the file, without what is free in it."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and (isinstance(value, bool) or not value > 0):
+                raise ConfigurationError(f"{field.name} to keep must be more than 0, not {value!r}")
+
+
+def retention_from(given: str | int | Retention) -> Retention:
+    """Limits as they are written: `"30d"`, `"12h"`, `"500MB"`, `100_000` (turns), or `"30d, 2GB"`.
+
+    Raises:
+        ConfigurationError: If it is none of these.
+    """
+    if isinstance(given, Retention):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        return Retention(turns=given)
+    limits: dict[str, float] = {}
+    for part in given.lower().split(",") if isinstance(given, str) else [""]:
+        match = _LIMIT.fullmatch(part.strip())
+        kind, factor = _UNITS.get(match[2], ("", 0.0)) if match else ("", 0.0)
+        if match is None or not kind or kind in limits:
+            raise ConfigurationError(
+                f"keep must be an age ('30d', '12h'), a size ('2GB') or a number of turns, not {given!r}"
+            )
+        limits[kind] = float(match[1]) * factor
+    return Retention(
+        seconds=limits.get("seconds"),
+        turns=int(limits["turns"]) if "turns" in limits else None,
+        bytes=int(limits["bytes"]) if "bytes" in limits else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pruned:
+    """What pruning did."""
+
+    turns: int
+    """Turns deleted."""
+    left: int
+    """Turns that are still there."""
+    bytes_before: int
+    """Size of the results before, in bytes, without what was free in their file."""
+    bytes_after: int
+    """Their size now. Postgres keeps the space of deleted rows, and uses it again."""
+
+
+def prune(path: str | os.PathLike[str], *, keep: str | int | Retention) -> Pruned:
+    """Delete the oldest results that exceed a limit.
+
+    Others may read and write meanwhile: it is done in steps of 200 turns, each a transaction of milliseconds.
+
+    Args:
+        path: A file that `SQLiteSink` wrote, or the `postgresql://` address that `PostgresSink` writes to.
+        keep: What to keep, as for these sinks.
+
+    Raises:
+        ConfigurationError: If there is no such file, it is not a results file, or `keep` means nothing there.
+        MissingDependency: If psycopg is not installed.
+        SinkError: If the database cannot be used.
+        sqlite3.Error: If the file cannot be written, e.g. because another writer holds it for 10 seconds.
+    """
+    if isinstance(path, str) and path.startswith(("postgresql://", "postgres://")):
+        from steelyard.sinks import PostgresSink
+
+        return PostgresSink(path, keep=keep).prune()
+    from steelyard.sinks.sqlite import prune_file
+
+    return prune_file(path, retention_from(keep))
