@@ -354,9 +354,9 @@ def _read(questions: Mapping[str, Question], answers: list[Any]) -> dict[str, An
     for at, body in enumerate(answers):
         if not isinstance(body, dict):
             continue
-        name = body.get("name")
-        key = name if isinstance(name, str) and name else ""
-        key = key or (keys[at] if len(answers) == len(keys) else f"unnamed {at}")
+        key = keys[at] if len(answers) == len(keys) else f"unnamed {at}"
+        if isinstance(name := body.get("name"), str) and name:
+            key = name
         if key in found:
             found[key] = Unanswered(cause="malformed_answer", detail="answered twice")
         elif key in questions:

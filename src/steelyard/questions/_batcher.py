@@ -229,16 +229,17 @@ class QuestionBatcher:
             questions = [
                 q for q in questions if q.extracts or (lone and (q.sample > 1 or isinstance(q, Noncommittal)))
             ]
+        there = present(record)
         packed = pack(
             questions,
             fuse=self.fuse,
             independent=able.independent,
             weigh=lambda parts: size_of(View.of(record, parts)),
-            present=present(record),
+            present=there,
         )
         for group in packed:
             shown = group.parts.union(*(question.shows for question in group.questions))
-            self._shown.update(dict.fromkeys(group.questions, shown & present(record)))
+            self._shown.update(dict.fromkeys(group.questions, shown & there))
         return [piece for group in packed for piece in split(group, View.of(record, group.parts), able)]
 
     async def _ask(self, record: Record, group: Group) -> dict[Question, Answer]:
