@@ -116,7 +116,8 @@ def main() -> None:
     server.start()
     url = f"http://127.0.0.1:{ours.recv()}"
     with tempfile.TemporaryDirectory() as folder:
-        alone, beside = [], []
+        alone: list[float] = []
+        beside: list[float] = []
         for number in range(ROUNDS):
             alone += run([SQLiteSink(Path(folder) / f"alone{number}.db")]).values()
             beside += run([SQLiteSink(Path(folder) / f"beside{number}.db"), Slow()]).values()
