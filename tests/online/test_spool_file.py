@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -12,16 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from online.helpers import check_law, turn
+from online.helpers import FAITHFUL, check_law, turn, yes
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor, Spool, SpoolSettings
+from steelyard.online.queue._protocol import QueueCounts
 from steelyard.online.queue._turns import Leased, Selected
+from steelyard.questions import Reply, Request
 from steelyard.record import Context
 from steelyard.scores import Evaluation
 from steelyard.sinks import JSONLSink, SQLiteSink
-from steelyard.testing import MemorySink
+from steelyard.testing import MemorySink, ScriptedJudge
 
 pytestmark = pytest.mark.faults
+EMPTY = QueueCounts(accepted=0, pending=0, evaluated=0, dead={}, undelivered=0, bytes=0)
 
 
 def database(path: Path, *, version: int = 0, identity: int = 0) -> bytes:
@@ -109,6 +114,28 @@ def test_a_removed_spool_is_noticed_and_made_again(tmp_path: Path, caplog: pytes
     assert len(sink.evaluations) == 22
     assert monitor.stats().spooled == 2
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+    monitor.close()
+
+
+def test_flush_counts_what_a_spool_that_failed_has_kept(tmp_path: Path) -> None:
+    path, release = tmp_path / "s.db", threading.Event()
+
+    class Waits(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            await asyncio.to_thread(release.wait, 50)
+            return await super().answer(request)
+
+    monitor = Monitor(metrics=FAITHFUL, judge=Waits(yes), sinks=[], spool=path, concurrency=1)
+    for number in range(5):
+        monitor.submit(turn(f"{number}"))
+    assert until(lambda: (monitor.stats().spool or EMPTY).accepted == 5)
+    path.rename(tmp_path / "away.db")
+    path.mkdir()  # no spool can be made there
+    release.set()
+    assert until(lambda: monitor.stats().spool is None)
+    started = time.monotonic()
+    assert monitor.flush(30) >= 4
+    assert time.monotonic() - started < 15
     monitor.close()
 
 

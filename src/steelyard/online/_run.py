@@ -65,7 +65,7 @@ class Run:
             return 0
         while (left := self.worker.unfinished) and time.monotonic() < deadline:
             time.sleep(_LOOK)
-        return left
+        return left or self.worker.left_behind
 
     @property
     def restarts(self) -> int:

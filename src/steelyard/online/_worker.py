@@ -78,11 +78,22 @@ class Worker:
 
         One while the spool is being opened, since nobody knows yet what is in it.
         """
-        if self.spool is None or self._options.spool is None or not self._options.spool.evaluate:
+        if self._judged is None:
             return 0
         opening = self._opening
-        counts = self.spool.counts()
+        counts = self._judged.counts()
         return counts.pending + counts.undelivered if counts else int(opening)
+
+    @property
+    def left_behind(self) -> int:
+        """What this process would have to do in a spool that has failed; nobody need wait for it."""
+        return 0 if self._judged is None or self._judged.works else self._judged.left_behind
+
+    @property
+    def _judged(self) -> TurnQueue | None:
+        """The spool, where this process judges what is in it."""
+        settings = self._options.spool
+        return self.spool if settings is not None and settings.evaluate else None
 
     def start(self) -> None:
         """Start the threads for blocking work; called where the loop's own thread is started.

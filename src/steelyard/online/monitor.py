@@ -218,7 +218,8 @@ class Monitor:
         Call it at the end of a serverless invocation, and before reading results in a script.
 
         Returns:
-            How many turns are still pending; 0 if all went through.
+            How many turns are still pending; 0 if all went through. Those in a spool that has failed are
+            counted, and not waited for.
         """
         return self._run.flush(timeout)
 

@@ -29,6 +29,7 @@ class MemoryQueue:
     """
 
     durable = False
+    left_behind = 0
     works = True
     lease_seconds = math.inf
 

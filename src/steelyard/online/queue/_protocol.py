@@ -66,6 +66,11 @@ class TurnQueue(Protocol):
         ...
 
     @property
+    def left_behind(self) -> int:
+        """Turns and results that cannot be reached since it failed, as far as that is known."""
+        ...
+
+    @property
     def lease_seconds(self) -> float:
         """How long a lease holds without `renew`; infinite where leases do not end."""
         ...

@@ -50,6 +50,7 @@ class SQLiteQueue:
         self._failed = asyncio.Event()
         self._file: tuple[int, int] | None = None
         self._warn = WarnOnce(_log)
+        self.left_behind = 0
 
     @property
     def works(self) -> bool:
@@ -86,6 +87,7 @@ class SQLiteQueue:
         try:
             self._spool = await asyncio.wrap_future(opening)
             self._failed.clear()
+            self.left_behind = 0
             self._file = identity_of(Path(settings.path))
         except (sqlite3.Error, OSError, ConfigurationError) as error:
             self._set_aside(error)
@@ -200,10 +202,13 @@ class SQLiteQueue:
 
     def _set_aside(self, error: Exception) -> None:
         """Use the file no more. A damaged one is renamed, so that the next start makes a new one."""
-        spool, self._spool = self._spool, None
-        self._failed.set()
+        spool = self._spool
         if spool is not None:
+            if (counts := self.counts()) is not None:
+                self.left_behind = counts.pending + counts.undelivered
             self._executor.submit(spool.close)
+        self._spool = None
+        self._failed.set()
         path = Path(self._settings.path)
         where = str(path)
         if type(error) is sqlite3.DatabaseError and _is_damaged(error) and self._is_ours(path):

@@ -48,6 +48,7 @@ class BrokerQueue:
     """
 
     durable = True
+    left_behind = 0  # a broker keeps them for any machine, and this one does not know how many
 
     def __init__(
         self, broker: Broker, *, shown: str, patience: float = _PATIENCE, max_attempts: int = _MAX_ATTEMPTS
