@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, TypedDict
+from operator import add
+from typing import Annotated, Any, TypedDict
 
 from langchain_classic.chains import (
     LLMChain,
@@ -17,6 +18,7 @@ from langchain_classic.chains import (
 )
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_classic.output_parsers.regex import RegexParser
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
@@ -252,4 +254,32 @@ def answer_under_a_name_of_its_own() -> Any:
     builder = StateGraph(News)
     builder.add_sequence([route, look, write])
     builder.add_edge(START, "route")
+    return builder.compile()
+
+
+class Talk(TypedDict, total=False):
+    """A conversation whose parts have names of their own."""
+
+    current_query: AnyMessage
+    conversation: Annotated[list[AnyMessage], add]
+    found: list[Any]
+
+
+@chain(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    given=lambda question: {"current_query": HumanMessage(question)},
+)
+def conversation_under_a_name_of_its_own() -> Any:
+    """The user's message is the state's `current_query`, and the messages are its `conversation`."""
+
+    def look(state: Talk) -> Talk:
+        return {"found": FOUND.invoke(str(state["current_query"].content))}
+
+    def talk(state: Talk) -> Talk:
+        said = [SystemMessage(f"You know this:\n{joined(state['found'])}"), state["current_query"]]
+        return {"conversation": [state["current_query"], model(otherwise=SUNDAY_ANSWER).invoke(said)]}
+
+    builder = StateGraph(Talk)
+    builder.add_sequence([look, talk])
+    builder.add_edge(START, "look")
     return builder.compile()

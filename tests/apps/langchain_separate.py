@@ -332,6 +332,28 @@ def pages_described_for_the_index(config: Any) -> str:
     return str((chain | answering(SUNDAY_ANSWER)).invoke(SUNDAY, config))
 
 
+class Links(BaseModel):
+    """What a page says of a thing."""
+
+    thing: str
+    links: list[str]
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    allowed_notes=dict.fromkeys(("openinference", "openllmetry"), ("turns",)),
+)
+def fields_taken_out_of_pages(config: Any) -> str:
+    """A graph of things is made: a form is filled in for each page, before anybody asks."""
+    form = model(otherwise=calls("Links", thing="Signe", links=["leaves from Nordhavn"]))
+    extract = prompt("What is linked with what?\n\n{input}") | form.with_structured_output(
+        Links, include_raw=True
+    )
+    extract.batch([{"input": FERRY}, {"input": FARES}], config)
+    chain = {"context": shelf(FERRY, FARES) | joined, "question": RunnablePassthrough()}
+    return str((chain | answering(SUNDAY_ANSWER)).invoke(SUNDAY, config))
+
+
 @script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), rootless=True, allowed_notes=HIDDEN)
 def streamed_to_a_page(config: Any) -> str:
     """A page streams: search, then `llm.stream(messages)`, pieces shown as they come."""

@@ -224,3 +224,17 @@ async def workflow_with_a_prompt_by_hand(config: Any) -> str:
             return StopEvent(result=made.text)
 
     return str(await Flow().run(query=PRICE, retriever=Shelf(FARES, STORM)))
+
+
+@script(Truth(question=PRICE, contexts=(FARES, STORM), answer=PRICE_ANSWER), framework="llamaindex")
+async def workflow_with_a_search_of_its_own(config: Any) -> str:
+    """A step asks a database or a service by itself, so that only the prompt holds the passages."""
+
+    class Flow(Workflow):
+        @step
+        async def answer(self, ev: StartEvent) -> StopEvent:
+            context = "\n\n".join([FARES, STORM.replace("\n\n", "\n")])
+            shown = f"Context:\n{context}\n\nQuestion: {ev.question}\nAnswer:"
+            return StopEvent(result=(await completes(otherwise=PRICE_ANSWER).acomplete(shown)).text)
+
+    return str(await Flow().run(question=PRICE))

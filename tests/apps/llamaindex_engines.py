@@ -306,6 +306,22 @@ async def engine_of_ones_own(config: Any, way: str) -> str:
 
 
 @script(
+    Truth(question=SUNDAY, contexts=(FERRY, STORM), answer=SUNDAY_ANSWER, one_text=True),
+    framework="llamaindex",
+    ways=BOTH,
+)
+async def engine_that_asks_a_database(config: Any, way: str) -> str:
+    """A `CustomQueryEngine` that looks passages up by its own means: only the prompt holds them."""
+
+    class Own(CustomQueryEngine):
+        def custom_query(self, query_str: str) -> str:
+            context = "\n\n".join([FERRY, STORM])
+            return str(SPEAKS.complete(f"Context:\n{context}\n\nQuery: {query_str}\nAnswer: "))
+
+    return await ask(Own(), way)
+
+
+@script(
     ONE,
     framework="llamaindex",
     rootless=True,

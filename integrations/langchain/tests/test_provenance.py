@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypedDict
 
 from langchain_core.messages import HumanMessage
@@ -9,6 +10,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, lcel, says, texts
 from langgraph.graph import END, START, StateGraph
+from pydantic import BaseModel
 
 from steelyard.record import Record
 from steelyard_langchain import attach, detach
@@ -100,3 +102,51 @@ def test_metadata_and_results_of_steps_count(receiver: Receiver, config: Any) ->
     chain = RunnableLambda(lambda question: question) | RunnableLambda(lambda question: {"rows": kept})
     (chain | (lambda given: QUESTION) | lcel()).invoke(QUESTION, config)
     assert 200_000 < size_of(receiver) < 220_000
+
+
+ROWS = "[('Signe', 'Sunday', '9:40', 'Nordhavn'), ('Signe', 'Monday', '7:15', 'Nordhavn')]"
+
+
+def test_rows_of_a_database_under_a_name_of_their_own_are_one_passage(
+    receiver: Receiver, config: Any
+) -> None:
+    def look_up(question: str) -> dict[str, Any]:
+        found = joined(Shelf(documents=[PARIS]).invoke(question))
+        return {
+            "sql_query": "SELECT * FROM boats",
+            "sql_result": ROWS,
+            "context": found,
+            "question": question,
+        }
+
+    ask = ChatPromptTemplate.from_template("{context}\n\nRows:\n{sql_result}\n\n{question}")
+    (RunnableLambda(look_up) | ask | says("It is Paris, on the Seine.")).invoke(QUESTION, config)
+    assert texts(receiver.record.contexts) == [PARIS.page_content, ROWS]
+    assert receiver.record.contexts_source == "in_prompt"
+
+
+class Advice(BaseModel):
+    """A form whose texts have names of their own."""
+
+    headline: str
+    details: str
+
+
+def test_a_form_without_a_known_name_is_shown_as_a_whole(receiver: Receiver, config: Any) -> None:
+    told: dict[str, Any] = {"headline": "It is Paris.", "details": "Paris lies on the Seine."}
+    form = says(calls("Advice", **told)).with_structured_output(Advice)
+    context: Any = RunnableLambda(
+        lambda question: {"context": joined(Shelf().invoke(question)), "q": question}
+    )
+    (context | ChatPromptTemplate.from_template("{context}\n{q}") | form).invoke(QUESTION, config)
+    assert json.loads(receiver.record.answer) == told
+    assert receiver.record.contexts_source == "in_prompt"
+
+
+def test_a_form_filled_in_from_a_text_alone_is_not_a_turn(receiver: Receiver, config: Any) -> None:
+    form = says(calls("Advice", headline="Paris", details="The Seine."))
+    ask = ChatPromptTemplate.from_template("Take the fields out of this:\n{input}")
+    for raw in (True, False):
+        chain = ask | form.with_structured_output(Advice, include_raw=raw)
+        chain.invoke({"input": PARIS.page_content}, config)
+    assert (len(receiver.drafts), receiver.records) == (2, [])

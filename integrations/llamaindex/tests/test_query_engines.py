@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 from dirty_equals import IsFloat, IsPositive, IsStr
+from llama_index.core import MockEmbedding
+from llama_index.core.evaluation import FaithfulnessEvaluator, RelevancyEvaluator
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import CitationQueryEngine, CustomQueryEngine, RetrieverQueryEngine
@@ -206,3 +208,16 @@ def test_engine_from_parts_called_by_hand(receiver: Receiver) -> None:
     assert (record.question, record.answer) == (QUESTION, str(response))
     assert (texts(record), record.contexts_source) == ([PARIS, FRANCE], "in_prompt")
     assert [note for note in record.notes if "record(question)" in note] == list(record.notes)
+
+
+@pytest.mark.parametrize("evaluator", [FaithfulnessEvaluator, RelevancyEvaluator])
+def test_what_an_evaluator_asks_is_not_a_turn(
+    receiver: Receiver, evaluator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llama_index.core.Settings._embed_model", MockEmbedding(embed_dim=2))
+    response = engine().query(QUESTION)
+    result = evaluator(llm=Scripted(say=lambda prompt: "YES")).evaluate_response(
+        query=QUESTION, response=response
+    )
+    assert result.passing
+    assert [record.question for record in receiver.records] == [QUESTION]

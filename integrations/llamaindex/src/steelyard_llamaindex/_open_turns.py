@@ -7,10 +7,12 @@ Record is built later, from the steps, by `steelyard_llamaindex._build`. Whateve
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from time import perf_counter
+from types import FrameType
 from typing import Any
 
 from steelyard._internal.warn_once import WarnOnce
@@ -27,6 +29,8 @@ _AFTER_RETRIEVAL = frozenset({"synthesis", "llm"})
 _MOST_STEPS = 1000
 _MOST_CALLS = 1000
 _MOST_LOOSE = 8
+_MOST_FRAMES = 60
+_EVALUATORS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset.generator")
 
 
 class OpenTurns:
@@ -77,7 +81,8 @@ class OpenTurns:
             # A call that nothing holds is a turn if it uses what was retrieved before it in the same task.
             loose = self._loose() if kind in _AFTER_RETRIEVAL else ()
             if kind in _ROOTS or kind == "retrieve" or loose:
-                self.open(id_, kind, asked=asked, name=name, tags=tags).loose = loose
+                turn = self.open(id_, kind, asked=asked, name=name, tags=tags)
+                turn.loose, turn.checks = loose, kind == "query" and _is_asked_by_evaluator()
             return
         turn, parent = place
         # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
@@ -256,7 +261,7 @@ class OpenTurns:
                 return
             turn.done = True
         self.release(turn)
-        if turn.root.kind == "retrieve":  # not a turn by itself
+        if turn.root.kind == "retrieve" or turn.checks:  # not a turn by itself
             return
         if turn.root.seconds is None or turn.streaming:
             turn.root.seconds = perf_counter() - turn.root.began
@@ -294,6 +299,21 @@ _LOOSE_STREAM = (
     "a model streamed an answer after a retrieval, but no run holds the two together, so they are not "
     "recorded; put both into a block `with steelyard_llamaindex.record(question)` (this is logged once)"
 )
+
+
+def _is_asked_by_evaluator() -> bool:
+    """Whether the caller is one of LlamaIndex's own evaluators or makers of test questions.
+
+    They run a query engine over the passages of an answer, and nothing but the caller tells it from a user's.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            return False
+        if str(frame.f_globals.get("__name__")).startswith(_EVALUATORS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_same(asked: Any, prompt: Any) -> bool:

@@ -11,6 +11,7 @@ from steelyard.recording.provenance import (
     Asked,
     ModelCall,
     Provenance,
+    cut_from_prompt,
     find_passages,
     judge_turn,
     question_in_prompt,
@@ -57,8 +58,8 @@ class Evidence:
     Attributes:
         asked: What the user asked.
         sources: What the answer is judged by.
-        is_turn: False for a workflow that retrieved nothing, and for a call that used nothing of what was
-            retrieved before it.
+        is_turn: False for a workflow that retrieved nothing and showed a model no passages, and for a
+            call that used nothing of what was retrieved before it.
     """
 
     def __init__(self, turn: Turn, hops: TurnContexts, answer: str) -> None:
@@ -66,8 +67,12 @@ class Evidence:
         self._calls = model_calls(turn)
         self.asked = self._asked()
         contexts, self._notes = hops.passages(self.asked.question)
-        self.is_turn = turn.root.kind != "workflow" or bool(hops.hops or hops.retrievals or contexts)
         self.sources = self._sources(contexts, answer)
+        found = bool(hops.hops or hops.retrievals or contexts)
+        if not found and not turn.loose:
+            self.sources = cut_from_prompt(self.sources, self._calls, question=self.asked.question)
+            found = bool(self.sources.contexts and self.asked.question)
+        self.is_turn = turn.root.kind != "workflow" or found
         if turn.loose:
             self._be_loose()
         self.sources = replace(self.sources, retrieved=self._retrieved())

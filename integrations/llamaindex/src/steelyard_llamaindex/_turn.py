@@ -91,6 +91,8 @@ class Turn:
     """Ids of its spans that have not ended."""
     loose: tuple[Step, ...] = ()
     """Of a call that no run holds, the retrievals before it in the same task."""
+    checks: bool = False
+    """Whether an evaluator asks it about an answer, or to make up questions: not a user's turn."""
     given: Mapping[str, Any] | None = None
     """Record fields that a `record` block was given; they win over what was seen."""
 

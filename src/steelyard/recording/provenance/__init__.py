@@ -5,6 +5,7 @@ Pure functions without a framework, for all recorders:
 - `find_passages`: which passages stand in a prompt, whatever the prompt did to them;
 - `passages_of`: the passages in a tool's result or a block of a prompt;
 - `context_block`: the part of a prompt that holds passages, where nothing else tells of any;
+- `cut_from_prompt`: the same as passages of a turn;
 - `speeches`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
 - `user_question`: what the user asked;
@@ -28,11 +29,21 @@ and noted. All of it takes time linear in the lengths, and none of it raises, wh
 """
 
 from steelyard.recording.provenance._blocks import MOST_BLOCK, passages_of
-from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind, is_helper_reply
+from steelyard.recording.provenance._calls import (
+    AnswerCalls,
+    ModelCall,
+    calls_behind,
+    is_helper_reply,
+    unfenced,
+)
 from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
 from steelyard.recording.provenance._prompt import context_block, speeches
-from steelyard.recording.provenance._provenance import Provenance, trace_provenance
+from steelyard.recording.provenance._provenance import (
+    Provenance,
+    cut_from_prompt,
+    trace_provenance,
+)
 from steelyard.recording.provenance._question import (
     Asked,
     has_history,
@@ -58,6 +69,7 @@ __all__ = [
     "TurnVerdict",
     "calls_behind",
     "context_block",
+    "cut_from_prompt",
     "find_passages",
     "has_history",
     "is_helper_reply",
@@ -69,5 +81,6 @@ __all__ = [
     "sentence",
     "speeches",
     "trace_provenance",
+    "unfenced",
     "user_question",
 ]

@@ -55,6 +55,12 @@ _LED_IN = re.compile(r"[^:\n]{0,120}\b(?:question|query)\b[^:\n]{0,80}:[ \t]{0,4
 _FIELDS = re.compile(r"[a-z_]\w{0,40}=(?:['\"]|None|[\d\[{])")
 _SAID = re.compile(r"(?<!\S)(?:content|text)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
 _BY_USER = re.compile(r"(?<!\S)(?:source|role)=(?:<[\w.]{1,40}: )?'(?:user|human)'")
+_OWN_NAME = re.compile(
+    r"(?:current|initial|original|user|users|customer|client|human|raw|latest|new|incoming|research|chat)_"
+    r"(?:question|query|request|message|msg|input|text)",
+    re.IGNORECASE,
+)
+"""Names that applications make for what the user said; `sql_query` and `search_query` are not among them."""
 _INVENTED_WORDS = 40
 
 
@@ -185,6 +191,9 @@ def _in_mapping(value: Mapping[Any, Any], depth: int) -> str:
     for key in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
         if key in value and (found := question_in(value[key], depth - 1)):
             return found
+    named = (item for key, item in value.items() if _OWN_NAME.fullmatch(str(key)))
+    if found := next(filter(None, (question_in(item, depth - 1) for item in named)), ""):
+        return found
     texts = [item for item in value.values() if isinstance(item, str)]
     return _text(texts[0], depth - 1) if len(value) == 1 and texts and not _is_skipped(value) else ""
 

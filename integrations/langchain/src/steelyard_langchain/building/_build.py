@@ -30,6 +30,7 @@ from steelyard_langchain.building._extract import (
     answer_of,
     documents_in,
     ends_in_tool_call,
+    filled_form,
     is_document,
     messages_in,
     pick,
@@ -117,6 +118,17 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     found = find_contexts(view, options, asked.question, sorted(replies))
     answer = _answer(view, options, replies, calls)
     status = view.status
+    if (
+        status == "ok"
+        and not answer
+        and options.answer_key is None
+        and (form := filled_form(view.outputs, calls))
+    ):
+        if not found.any:
+            return (
+                None  # fields taken out of a text, or a plan: nothing was looked up, and nobody is answered
+            )
+        answer = form
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
         status = "interrupted"
     if not _is_turn(view, found, calls, asked.question, answer, status, options):

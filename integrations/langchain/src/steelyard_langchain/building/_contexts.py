@@ -17,10 +17,9 @@ from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.provenance import (
     ModelCall,
     Provenance,
-    context_block,
+    cut_from_prompt,
     is_search,
     passages_of,
-    sentence,
     trace_provenance,
 )
 from steelyard_langchain._options import Options
@@ -35,7 +34,7 @@ from steelyard_langchain.building._extract import (
     pick,
     role_of,
 )
-from steelyard_langchain.building._made import named_passages
+from steelyard_langchain.building._made import in_text, named_passages
 
 _LEAST_WORDS = 4
 """A shorter entry of a tool's list, or of a prompt, is a value and not a passage."""
@@ -65,6 +64,11 @@ class Found:
     notes: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     """Notes on texts under names; they matter where such a text reached the answer's prompt."""
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was looked up, made or given that may be a context."""
+        return bool(self.contexts or self.made or self.doubtful or self.nearby or self.queries)
 
 
 class Seen(Protocol):
@@ -116,7 +120,11 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
 
     every = traced([*found.contexts, *found.made, *itertools.chain(*found.nearby), *found.doubtful])
     if every.contexts_source != "in_prompt":
-        return traced(found.contexts or found.made) if every.contexts else _cut_out(every, calls, question)
+        return (
+            traced(found.contexts or found.made)
+            if every.contexts
+            else cut_from_prompt(every, calls, question=question)
+        )
     # What a step made and the prompt does not hold was not retrieved: a copy, a draft, a part.
     shown = {one.text for one in every.contexts}
     used = (group for group in found.nearby if not shown.isdisjoint(one.text for one in group))
@@ -126,27 +134,6 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
         every,
         retrieved=retrieved if len(retrieved) > len(every.contexts) else (),
         notes=(*every.notes, *found.doubts),
-    )
-
-
-def _cut_out(origin: Provenance, calls: Sequence[ModelCall], question: str) -> Provenance:
-    """What the answer's own prompt tells, where nothing else has any passage."""
-    prompts = dict.fromkeys(text for at in origin.calls.made for text in calls[at].prompts)
-    blocks = (passages_of(context_block(prompt)) for prompt in prompts)
-    asked = question.strip()
-    passages = [
-        one
-        for found in blocks
-        for one in found
-        if len((one.text.replace(asked, " ") if asked else one.text).split()) >= _LEAST_WORDS
-    ]
-    if not passages:
-        return origin
-    return replace(
-        origin,
-        contexts=tuple(replace(one, seen=1.0) for one in passages),
-        contexts_source="in_prompt",
-        notes=(f"{sentence('contexts_from_prompt')}; record() and turn.contexts take the real ones",),
     )
 
 
@@ -263,12 +250,7 @@ def _telling(output: Any) -> tuple[Context, ...]:
     if getattr(output, "status", None) == "error" or not isinstance(text, (str, list)):
         return ()
     text = text if isinstance(text, str) else message_text(output)
-    if len(text.split()) < _LEAST_WORDS:
-        return ()
-    found = passages_of(text)
-    # Rows of a table rather than passages: the text as a whole tells more than its cells.
-    is_table = len(found) > 1 and not any(len(one.text.split()) >= _LEAST_WORDS for one in found)
-    return (Context(text=text.strip()),) if is_table else found
+    return in_text(text) if len(text.split()) >= _LEAST_WORDS else ()
 
 
 def _returned(output: Any) -> Any:

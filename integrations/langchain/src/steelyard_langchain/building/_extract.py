@@ -6,13 +6,21 @@ classes, and a framework's own, are read alike.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from steelyard.record import Context, text_of, to_json_value
-from steelyard.recording.provenance import Asked, is_helper_reply, question_in, user_question
+from steelyard.recording.provenance import (
+    Asked,
+    ModelCall,
+    is_helper_reply,
+    question_in,
+    unfenced,
+    user_question,
+)
 from steelyard_langchain._options import Key
 
 ANSWER_KEYS = (
@@ -30,6 +38,7 @@ ANSWER_KEYS = (
         "content",
     ),
 )
+_RAW = {"raw", "parsed", "parsing_error"}
 _FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
     "user": "human",
@@ -126,7 +135,37 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection
     messages = messages_in(outputs)
     if messages:
         return _replied(messages, replies)
-    return _only_text(state, inputs, replies) if state is not None else text_in(outputs)
+    if state is None:
+        return text_in(outputs)
+    return _only_text(state, inputs, replies) or _only_conversation(state)
+
+
+def _only_conversation(state: Mapping[str, Any]) -> str:
+    """The last reply of the one conversation in a state, whatever it is called there."""
+    lists = (value for value in state.values() if isinstance(value, list) and any(map(is_message, value)))
+    told = [reply for messages in lists if (reply := _replied(messages_in(messages)))]
+    return told[0] if len(told) == 1 else ""
+
+
+def filled_form(outputs: Any, calls: Iterable[ModelCall]) -> str:
+    """What a run returned as JSON, where that is a form which a model filled in; empty where it is none."""
+    state = state_of(outputs)
+    if state is not None and state.keys() == _RAW:  # `with_structured_output(include_raw=True)`
+        state = state_of(state["parsed"])
+    if not state:
+        return ""
+    shown = to_json_value(state)
+    said = (_mapping(text) for call in calls for text in call.replies)
+    is_form = any(form and all(shown.get(name) == value for name, value in form.items()) for form in said)
+    return json.dumps(shown, ensure_ascii=False) if is_form else ""
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(unfenced(text))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _said(value: Any) -> str:
@@ -334,10 +373,10 @@ def _other(document: Any) -> tuple[Any, Any]:
 def _score(metadata: Mapping[str, Any]) -> float | None:
     for name in _SCORES:
         value = metadata.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-        if value is not None and type(value).__module__ == "numpy":
-            return float(value)
+        known = isinstance(value, (int, float)) or type(value).__module__ == "numpy"
+        if known and not isinstance(value, bool):
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                return float(value)  # type: ignore[arg-type]  # an array of several, say, is no score
     return None
 
 

@@ -7,6 +7,7 @@ decides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,19 +16,18 @@ from steelyard.record import Context
 from steelyard.recording.provenance import find_passages, passages_of
 from steelyard_langchain.building._extract import documents_in, is_document, state_of
 
-KEYS = frozenset(
-    (
-        *("context", "contexts", "context_str", "retrieved_context", "retrieved_contexts", "knowledge"),
-        *("document", "documents", "docs", "input_documents", "retrieved_documents", "retrieved_docs"),
-        *("source_documents", "passages", "chunks", "snippets", "excerpts", "search_results", "web_results"),
-        *("results", "sources", "facts", "evidence"),
-    )
+_KEY = re.compile(
+    r"(?:\w{1,40}_)?(?:contexts?|documents?|docs?|passages|chunks|snippets|excerpts|sources|facts|evidence|knowledge"
+    r"|results?|rows|records|memories|findings)(?:_str|_text)?",
+    re.IGNORECASE,
 )
-"""Names under which applications keep passages."""
+"""Names under which applications keep passages: `context`, `retrieved_docs`, `sql_result`, `web_results`."""
 
 _DEPTH = 3
 _MOST = 200
+_MOST_KNOWN = 500
 _LEAST_WORDS = 2
+_SENTENCE = 4
 _MUCH = 12
 _CUT = "contexts: cut out of one text, which does not say where a passage ends"
 _MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
@@ -42,7 +42,7 @@ class Named:
 
 
 def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequence[str]) -> Named:
-    """Passages that stand as text or as mappings under one of `KEYS`.
+    """Passages that stand as text or as mappings under a name that says so.
 
     Args:
         values: Inputs and results of steps.
@@ -66,7 +66,7 @@ def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequenc
             if _has_more(block, known) and _is_passage(block, known, replies):
                 named.notes.append(_MORE)
             continue
-        for passage in passages_of(block):
+        for passage in in_text(block):
             found.setdefault(passage.text, passage)
             if _is_passage(passage.text, known, replies):
                 named.notes.append(_CUT)
@@ -74,8 +74,17 @@ def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequenc
     return named
 
 
+def in_text(text: str) -> tuple[Context, ...]:
+    """The passages in a text; rows of a table stay together, since they tell more than their cells."""
+    found = passages_of(text)
+    is_table = len(found) > 1 and not any(len(one.text.split()) >= _SENTENCE for one in found)
+    return (Context(text=text.strip()),) if is_table else found
+
+
 def _has_more(block: str, known: Sequence[str]) -> bool:
-    """Whether a text that holds known passages holds much else besides."""
+    """Whether a text that holds known passages holds much else besides; not asked of very many."""
+    if len(known) > _MOST_KNOWN:
+        return False
     rest = block
     for text in sorted(known, key=len, reverse=True):
         rest = rest.replace(text, "\0")
@@ -95,7 +104,7 @@ def _blocks(value: Any, depth: int) -> Iterator[Any]:
     """What stands under the names: texts, and lists of texts or mappings."""
     state = state_of(value) if depth > 0 else None
     for key, part in (state or {}).items():
-        if str(key).lower() not in KEYS:
+        if not _KEY.fullmatch(str(key)):
             if isinstance(part, Mapping):
                 yield from _blocks(part, depth - 1)
         elif isinstance(part, str) or (isinstance(part, (list, tuple)) and not documents_in(part)):
