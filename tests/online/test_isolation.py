@@ -112,6 +112,22 @@ def test_a_judge_that_cancels_everything_is_noticed_and_healed(caplog: pytest.Lo
     monitor.close()
 
 
+class CancelsEverythingSlowly(CancelsEverything, SlowJudge):
+    """Counts how many turns it judges at a time."""
+
+
+def test_after_a_restart_while_no_turn_waited_as_many_are_judged_at_a_time_as_before() -> None:
+    judge = CancelsEverythingSlowly(yes)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], concurrency=4)
+    monitor.submit(turn("alone"))
+    assert finished(monitor, turns=1).restarts == 1
+    for number in range(40):
+        monitor.submit(turn(f"{number}"))
+    finished(monitor, turns=41)
+    assert judge.peak == 4
+    monitor.close()
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_turns_in_preparation_survive_a_restart_of_the_worker(masked: bool) -> None:
     class Draft(TestDraft):
