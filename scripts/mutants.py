@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "integrations", "tests", "examples", "docs", "benchmarks", "conftest.py", "pyproject.toml")
 SECONDS = 600.0
+TOGETHER = 20
 
 _SERVER = multiprocessing.get_context("forkserver")
 """Imports what takes long once, and is forked for each run; the project itself is imported after the fork."""
@@ -109,7 +110,11 @@ def main() -> int:
     known = load(ROOT / "tests" / "mutants")
     mutants = [one for one in known if any(word in one.promise + one.file for word in options.only)]
     with copies(options.jobs) as free, ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = list(pool.map(lambda mutant: tried(mutant, free), mutants))
+        outcomes: list[Outcome] = list(pool.map(lambda mutant: tried(mutant, free), mutants))
+        killed = [mutant for mutant, outcome in zip(mutants, outcomes, strict=True) if outcome == "killed"]
+        unsound = pool.map(lambda some: unproven(some, free), batched(killed, TOGETHER))
+        for mutant in (one for some in unsound for one in some):
+            outcomes[mutants.index(mutant)] = "unsound"
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
     print(f"{len(mutants)} promises broken: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
     return int(bool({"survived", "stale", "unsound"} & set(outcomes)))
@@ -163,19 +168,26 @@ def run(mutant: Mutant, place: Path) -> tuple[Outcome, str]:
         path.write_text(whole, encoding="utf-8")
     if not noticed:
         return ("argued", mutant.survives) if mutant.survives else ("survived", "")
-    if problem := unbroken(tuple(mutant.tests), place):
-        return "unsound", problem
     return "killed", noticed
 
 
-_UNBROKEN: dict[tuple[str, ...], str] = {}
+def unproven(killed: Sequence[Mutant], free: SimpleQueue[Path]) -> list[Mutant]:
+    """Those whose tests fail on the code as it is; asked of all together, and of each where that fails."""
+    place = free.get()
+    try:
+        if not failure(sorted({test for mutant in killed for test in mutant.tests}), place):
+            return []
+        found = {mutant.promise: failure(mutant.tests, place) for mutant in killed}
+    finally:
+        free.put(place)
+    for promise in filter(found.get, found):
+        print(f"unsound         {promise}  [{found[promise]}]", flush=True)
+    return [mutant for mutant in killed if found[mutant.promise]]
 
 
-def unbroken(tests: tuple[str, ...], place: Path) -> str:
-    """What `failure` says of the code as it is, asked once for each set of tests."""
-    if tests not in _UNBROKEN:
-        _UNBROKEN[tests] = failure(list(tests), place)
-    return _UNBROKEN[tests]
+def batched(mutants: Sequence[Mutant], size: int) -> Iterator[Sequence[Mutant]]:
+    """So many at a time."""
+    return (mutants[start : start + size] for start in range(0, len(mutants), size))
 
 
 def failure(tests: list[str], place: Path) -> str:

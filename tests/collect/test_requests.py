@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from collect.parts import JSON, PROTOBUF, otlp_json, plain_spans, protobuf, turn_spans, until
-from steelyard import Monitor
+from steelyard import Context, Monitor, Record
 from steelyard.collect import Collector, Journal, app
 from steelyard.errors import ConfigurationError
 from steelyard.online import SpoolSettings
@@ -253,6 +253,30 @@ def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(
         stored = monitor.stats().spooled
         assert 0 < stored < 40
         assert len(running.journal) == 40 - stored
+    finally:
+        running.collector.close()
+        monitor.close(0)
+
+
+def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_full(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = Running(tmp_path)
+    running.monitor.close(0)
+    settings = SpoolSettings(path=tmp_path / "small", evaluate=False, max_bytes=100_000)
+    monitor = running.monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    monitor.submit(Record(question="Who?", contexts=(Context(text="Ann did."),), answer="Ann " * 23_000))
+    assert monitor.flush(30) == 0
+    running.collector = Collector(
+        journal=running.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=monitor
+    )
+    running.collector.start()
+    try:
+        with caplog.at_level(logging.WARNING, "steelyard.collect"):
+            assert running.ask(protobuf(turn_spans(question="Which one?"))).status_code == 200
+            until(lambda: "nearly full" in caplog.text or monitor.stats().spooled > 1)
+        assert monitor.stats().spooled == 1
+        assert len(running.journal) == 1
     finally:
         running.collector.close()
         monitor.close(0)

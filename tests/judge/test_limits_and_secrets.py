@@ -10,6 +10,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import openai  # noqa: F401 - under tracemalloc this would take half a minute
@@ -40,18 +41,19 @@ def ask(judge: Judge, request: Request = ASKED) -> Reply:
     return asyncio.run(main())
 
 
+@cache
+def large(packing: str) -> bytes:
+    """A reply beyond every limit; 64 KiB of a packed one, as they arrive, are 66 MB unpacked."""
+    if packing == "identity":
+        return b" " * 40_000_000
+    text = b" " * 200_000_000
+    return gzip.compress(text) if packing == "gzip" else zlib.compress(text, 9)
+
+
 @pytest.mark.parametrize("status", [200, 400, 500])
-@pytest.mark.parametrize(
-    ("body", "packing"),
-    [
-        (b" " * 40_000_000, "identity"),
-        # Packed as small as can be: one piece of the network, 64 KiB, is 66 MB unpacked.
-        (gzip.compress(b" " * 200_000_000), "gzip"),
-        (zlib.compress(b" " * 200_000_000, 9), "deflate"),
-    ],
-    ids=["plain", "gzip", "deflate"],
-)
-def test_a_reply_is_read_up_to_a_limit(body: bytes, packing: str, status: int) -> None:
+@pytest.mark.parametrize("packing", ["identity", "gzip", "deflate"])
+def test_a_reply_is_read_up_to_a_limit(packing: str, status: int) -> None:
+    body = large(packing)
     with JudgeServer() as server:
         server.faults.append(Fault(status=status, raw=body, headers={"content-encoding": packing}))
         tracemalloc.start()

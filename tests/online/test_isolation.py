@@ -112,6 +112,22 @@ def test_a_judge_that_cancels_everything_is_noticed_and_healed(caplog: pytest.Lo
     monitor.close()
 
 
+class CancelsEverythingSlowly(CancelsEverything, SlowJudge):
+    """Counts how many turns it judges at a time."""
+
+
+def test_after_a_restart_while_no_turn_waited_as_many_are_judged_at_a_time_as_before() -> None:
+    judge = CancelsEverythingSlowly(yes)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], concurrency=4)
+    monitor.submit(turn("alone"))
+    assert finished(monitor, turns=1).restarts == 1
+    for number in range(40):
+        monitor.submit(turn(f"{number}"))
+    finished(monitor, turns=41)
+    assert judge.peak == 4
+    monitor.close()
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_turns_in_preparation_survive_a_restart_of_the_worker(masked: bool) -> None:
     class Draft(TestDraft):
@@ -328,7 +344,9 @@ def test_helpers_that_hang_do_not_stop_name_resolution() -> None:
     monitor.close()
 
 
-@pytest.mark.parametrize("place", ["callback", "mask", "choose", "draft", "sink", "judge", "metric"])
+@pytest.mark.parametrize(
+    "place", ["callback", "decision", "mask", "choose", "draft", "sink", "judge", "metric"]
+)
 def test_no_log_line_holds_what_an_error_quotes(place: str, caplog: pytest.LogCaptureFixture) -> None:
     def fails(*_: Any) -> Any:
         raise ValueError(SECRET)
@@ -344,6 +362,7 @@ def test_no_log_line_holds_what_an_error_quotes(place: str, caplog: pytest.LogCa
     options: Any = {
         "mask": {"mask": fails},
         "choose": {"selection": Selection(choose=fails)},
+        "decision": {"selection": Selection(rate=0.0)},
         "sink": {"sinks": [Bad(name="bad")]},
         "judge": {"judge": ScriptedJudge(fails)},
         "metric": {"metrics": [Metric(claims="sentences")]},
@@ -352,12 +371,35 @@ def test_no_log_line_holds_what_an_error_quotes(place: str, caplog: pytest.LogCa
         monitor = Monitor(**{"metrics": FAITHFUL, "judge": kind_judge(), "sinks": [], **options})
         if place == "callback":
             monitor.on_evaluation(fails)
+        if place == "decision":
+            monitor.on_decision(fails)
         monitor.submit(TestDraft(made=ValueError(SECRET)) if place == "draft" else turn("a"))
         finished(monitor, turns=1)
         monitor.close()
     shown = "".join(logging.Formatter().format(record) for record in caplog.records)
     assert SECRET not in shown
     assert ("ValueError" in shown) == (place != "judge")  # on the Score, as judge_error
+
+
+def test_a_callback_that_raises_costs_others_nothing() -> None:
+    heard: list[str] = []
+    monitor = Monitor(metrics=[], sinks=[])
+    monitor.on_evaluation(lambda evaluation: 1 / 0)
+    monitor.on_evaluation(lambda evaluation: heard.append(evaluation.record_id))
+    for name in ("a", "b"):
+        monitor.submit(turn(name))
+    finished(monitor, turns=2)
+    monitor.close()
+    assert heard == ["a", "b"]
+
+
+def test_what_is_not_a_turn_is_skipped_also_where_only_some_turns_are_picked() -> None:
+    monitor = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.5))
+    odd: Any
+    for odd in (None, 7, "text", object()):
+        monitor.submit(odd)
+    assert monitor.stats().skipped == {"unreadable": 4}
+    monitor.close()
 
 
 def _until(condition: Callable[..., bool], seconds: float = 10) -> bool:

@@ -15,10 +15,11 @@ from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Faithfulness
 from steelyard.online import Monitor, Selection, SpoolSettings
+from steelyard.questions import YesNo
 from steelyard.record import Context, Record, TraceRef
 from steelyard.recording import unrecorded
-from steelyard.scores import Evaluation
-from steelyard.testing import MemorySink
+from steelyard.scores import Evaluation, Evidence
+from steelyard.testing import MemorySink, ScriptedJudge
 
 
 def test_a_turn_is_judged_and_delivered() -> None:
@@ -215,7 +216,9 @@ def test_a_mask_that_fails_drops_the_content(mask: Any, caplog: pytest.LogCaptur
 def test_content_need_not_be_stored() -> None:
     sink = MemorySink()
     heard: list[Evaluation] = []
-    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], store_content=False)
+    quoted = YesNo(value=True, evidence=(Evidence(context=0, start=0, end=11, text="Marie Curie"),))
+    judge = ScriptedJudge(lambda *_: quoted)
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], store_content=False)
     monitor.on_evaluation(heard.append)
     monitor.submit(turn())
     assert monitor.flush(5) == 0
