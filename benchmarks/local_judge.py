@@ -56,7 +56,9 @@ async def judge_claims(judge: LocalJudge, row: Row, claims: Sequence[str] | None
         assert isinstance(found, Texts)
         claims = found.items or [sentence.text for sentence in sentences(row["answer"])]
     questions = {str(place): Supported(claim=claim) for place, claim in enumerate(claims)}
-    reply = await judge.answer(Request(view=View(contexts=contexts), questions=questions))
+    reply = await judge.answer(
+        Request(view=View(question=row["question"] or None, contexts=contexts), questions=questions)
+    )
     answers = list(reply.answers.values())
     return [answer.probability or 0.0 for answer in answers if isinstance(answer, YesNo)]
 

@@ -3,11 +3,13 @@
 `tests/mutants/` lists the promises: each entry names a file, a piece of it that occurs exactly once, what
 to put in its place, and the tests that should fail then. An entry with `survives` argues why no test can
 tell. A test that fails on the broken code must pass on the unbroken code, or nothing is proven (`unsound`).
+Where every test of an entry is skipped, for want of a system package, the promise is `untried`.
 
-    python scripts/mutants.py [--only WORD] [--jobs 2]
+    python scripts/mutants.py [--only WORD ...] [--jobs 2]
 
-Exit status 1 if a mutant survives that should not, if an entry no longer fits the code, or if its tests fail
-without it.
+Each line tells the outcome, the seconds it took, the promise, and what noticed that it was broken. The exit
+status is 1 if a mutant survives that should not, if an entry no longer fits the code or its tests cannot be
+run, or if its tests fail without it.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -39,13 +43,37 @@ _SERVER.set_forkserver_preload(
         "hypothesis",
         "numpy",
         "pydantic",
-        "openai",
-        "opentelemetry.sdk.trace",
+        "httpx",
+        "jinja2",
         "langchain_core.runnables",
+        "openai",
+        "opentelemetry.sdk.metrics",
+        "opentelemetry.sdk.trace",
+        "psycopg",
+        "rich.console",
+        "starlette.testclient",
     ]
 )
 
-Outcome = Literal["killed", "survived", "argued", "stale", "unsound"]
+_PLUGINS = (
+    "cacheprovider",
+    "xdist",
+    "xdist.looponfail",
+    "langsmith_plugin",
+    "inline_snapshot",
+    "platformdirs",
+)
+"""Those of pytest and other libraries that take seconds to import, or write; no test needs them."""
+
+Outcome = Literal["killed", "survived", "argued", "untried", "stale", "unsound"]
+
+
+class CannotRun(Exception):
+    """Pytest ends neither well nor with a failed test; the message is what it says."""
+
+
+class AllSkipped(Exception):
+    """No test could be tried on this machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +103,11 @@ def load(folder: Path) -> list[Mutant]:
 def main() -> int:
     """Run them all and say which survive."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="only mutants whose promise or file holds this")
+    parser.add_argument("--only", nargs="+", default=[""], help="only promises or files that hold one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
     options = parser.parse_args()
-    mutants = [m for m in load(ROOT / "tests" / "mutants") if options.only in m.promise + m.file]
+    known = load(ROOT / "tests" / "mutants")
+    mutants = [one for one in known if any(word in one.promise + one.file for word in options.only)]
     with copies(options.jobs) as free, ThreadPoolExecutor(options.jobs) as pool:
         outcomes = list(pool.map(lambda mutant: tried(mutant, free), mutants))
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
@@ -97,7 +126,8 @@ def copies(number: int) -> Iterator[SimpleQueue[Path]]:
             for name in COPIED:
                 source = ROOT / name
                 if source.is_dir():
-                    shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+                    # With what is compiled already: by its time and size, Python knows what has changed.
+                    shutil.copytree(source, place / name)
                 else:
                     shutil.copy(source, place / name)
             free.put(place)
@@ -107,31 +137,35 @@ def copies(number: int) -> Iterator[SimpleQueue[Path]]:
 def tried(mutant: Mutant, free: SimpleQueue[Path]) -> Outcome:
     """Break one promise in a copy, run its tests, mend the copy."""
     place = free.get()
+    began = time.monotonic()
     try:
-        outcome = run(mutant, place)
+        outcome, why = run(mutant, place)
+    except AllSkipped:
+        outcome, why = "untried", ""
+    except CannotRun as error:
+        outcome, why = "stale", str(error)
     finally:
         free.put(place)
-    print(f"{outcome:9}{mutant.promise}", flush=True)
+    print(f"{outcome:9}{time.monotonic() - began:5.0f} s  {mutant.promise}{why and f'  [{why}]'}", flush=True)
     return outcome
 
 
-def run(mutant: Mutant, place: Path) -> Outcome:
-    """What becomes of a mutant."""
+def run(mutant: Mutant, place: Path) -> tuple[Outcome, str]:
+    """What becomes of a mutant, and why."""
     path = place / mutant.file
     whole = path.read_text(encoding="utf-8") if path.exists() else ""
     if whole.count(mutant.find) != 1:
-        return "stale"
+        return "stale", f"{mutant.file} does not hold exactly once: {mutant.find!r}"
     path.write_text(whole.replace(mutant.find, mutant.replace), encoding="utf-8")
     try:
         noticed = failure(mutant.tests, place)
     finally:
         path.write_text(whole, encoding="utf-8")
     if not noticed:
-        return "argued" if mutant.survives else "survived"
+        return ("argued", mutant.survives) if mutant.survives else ("survived", "")
     if problem := unbroken(tuple(mutant.tests), place):
-        print(problem, flush=True)
-        return "unsound"
-    return "killed"
+        return "unsound", problem
+    return "killed", noticed
 
 
 _UNBROKEN: dict[tuple[str, ...], str] = {}
@@ -145,7 +179,12 @@ def unbroken(tests: tuple[str, ...], place: Path) -> str:
 
 
 def failure(tests: list[str], place: Path) -> str:
-    """How pytest ends where it fails; a run that takes too long has noticed as well."""
+    """The test that fails and its error, or nothing; a run that takes too long has noticed as well.
+
+    Raises:
+        AllSkipped: no test was tried.
+        CannotRun: a test does not exist or cannot be imported.
+    """
     said = place / "pytest.txt"
     running = _SERVER.Process(target=_pytest, args=(tests, place, said))
     running.start()
@@ -156,8 +195,11 @@ def failure(tests: list[str], place: Path) -> str:
         return f"pytest took longer than {SECONDS:g} s"
     words = said.read_text(encoding="utf-8", errors="replace")
     if running.exitcode not in (0, 1):
-        raise RuntimeError(f"pytest could not run {tests}: {words[-2000:]}")
-    return words[-3000:] if running.exitcode else ""
+        raise CannotRun(f"pytest could not run {tests}: {words[-2000:]}")
+    if running.exitcode == 0 and not re.search(r"\d passed", words):
+        raise AllSkipped
+    summary = re.findall(r"^(?:FAILED|ERROR) \S*?::(.*)", words, re.MULTILINE) or [words[-2000:]]
+    return summary[0][:160] if running.exitcode else ""
 
 
 def _pytest(tests: list[str], place: Path, said: Path) -> None:
@@ -167,12 +209,14 @@ def _pytest(tests: list[str], place: Path, said: Path) -> None:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     sources = [str(place / "src"), *map(str, sorted(place.glob("integrations/*/src")))]
-    os.environ |= {"PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1"}
+    os.environ |= {"PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "250"}
     sys.dont_write_bytecode = True
     sys.path[:0] = sources
     import pytest
 
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options = ["-q", "-x"]
+    for plugin in _PLUGINS:
+        options += ["-p", f"no:{plugin}"]
     # Plugins that were imported before the fork are not rewritten, and need not be.
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     sys.exit(pytest.main([*options, *tests]))

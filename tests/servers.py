@@ -58,7 +58,10 @@ class NatsServer:
 
     def start(self) -> NatsServer:
         binary, stored = Path(sys.executable).with_name("nats-server"), self.folder / "jetstream"
-        command = f"{binary} -js -a 127.0.0.1 -p {self.port} -sd {stored}".split()
+        # A queue reserves what it may hold at most, and a server takes no more than is free on the disk.
+        bounds = self.folder / "nats.conf"
+        bounds.write_text("jetstream { max_file_store: 1TB }")
+        command = f"{binary} -c {bounds} -js -a 127.0.0.1 -p {self.port} -sd {stored}".split()
         with (self.folder / "nats.log").open("ab") as log:
             self.process = subprocess.Popen([*command, *self.options], stdout=log, stderr=log)
         until(lambda: listens(self.port), "nats-server", self.process)

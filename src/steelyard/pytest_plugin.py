@@ -19,6 +19,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,31 +168,33 @@ class Steelyard:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A table of what was measured, where anything was."""
     gates: list[tuple[str, list[Any]]] = []
-    scores: dict[str, list[float]] = {}
-    missed: dict[str, int] = {}
-    for report in (report for reports in terminalreporter.stats.values() for report in reports):
-        if getattr(report, "when", None) != "call":
-            continue
-        for name, text in report.user_properties:
-            if name != _PROPERTY:
-                continue
-            found = json.loads(text)
-            gates += [(report.nodeid, gate) for gate in found.get("gates", ())]
-            for metric, value in found.get("scores", {}).items():
-                scores.setdefault(metric, []).append(value)
-            for metric in found.get("asserted", ()):
-                missed[metric] = missed.get(metric, 0) + 1
-    if not (gates or scores or missed):
+    passed: dict[str, list[float]] = {}
+    failed: Counter[str] = Counter()
+    for test, found in _measured(terminalreporter):
+        gates += [(test, gate) for gate in found.get("gates", ())]
+        failed.update(found.get("asserted", ()))
+        for metric, value in found.get("scores", {}).items():
+            passed.setdefault(metric, []).append(value)
+    if not (gates or passed or failed):
         return
     terminalreporter.section("steelyard")
-    for metric in dict.fromkeys([*scores, *missed]):
-        values = scores.get(metric, [])
+    for metric in dict.fromkeys([*passed, *failed]):
+        values = passed.get(metric, [])
         mean = f"mean {sum(values) / len(values):.3f}" if values else "no mean"
-        line = f"{metric:<28} {len(values)} passed, {missed.get(metric, 0)} failed, {mean} of those passed"
+        line = f"{metric:<28} {len(values)} passed, {failed[metric]} failed, {mean} of those passed"
         terminalreporter.write_line(line)
-    for nodeid, (gate, outcome, mean, calls) in gates:
-        shown = "-" if mean is None else f"{mean:.3f}"
-        terminalreporter.write_line(f"gate {gate}: {outcome}, mean {shown}, {calls} scores  {nodeid}")
+    for test, (gate, outcome, value, calls) in gates:
+        shown = "-" if value is None else f"{value:.3f}"
+        terminalreporter.write_line(f"gate {gate}: {outcome}, mean {shown}, {calls} scores  {test}")
+
+
+def _measured(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What `_note` kept, with the id of its test."""
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        # Set-up and tear-down carry the same properties; a test would count three times.
+        if getattr(report, "when", None) == "call":
+            kept = [text for name, text in report.user_properties if name == _PROPERTY]
+            yield from ((report.nodeid, json.loads(text)) for text in kept)
 
 
 def _value(result: MetricResult) -> float:

@@ -9,7 +9,10 @@ import logging
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+import openai  # noqa: F401 - under tracemalloc this would take half a minute
 import pytest
 
 from judge_server import Fault, JudgeServer
@@ -17,19 +20,20 @@ from steelyard.errors import ConfigurationError, JudgeError, MalformedReply
 from steelyard.judge import ChatJudge, DecisionsJudge
 from steelyard.judge.chat import ModelJudge
 from steelyard.judge.embed import OpenAIEmbedder
-from steelyard.questions import Judge, Reply, Request, Supported, View, YesNo
+from steelyard.questions import Judge, Reply, Request, Supported, Unanswered, View, YesNo
 from steelyard.record import Context
 from steelyard.scores import Usage
 
 KEY = "k93f1-tell-nobody"
 ASKED = Request(view=View(contexts=(Context(text="c"),)), questions={"q1": Supported(claim="c")})
-REPLY = {"choices": [{"message": {"content": '{"q1": {"context": 1, "verdict": true}}'}}]}
+TWO = {"q1": Supported(claim="c"), "q2": Supported(claim="d")}
+REPLY: dict[str, Any] = {"choices": [{"message": {"content": '{"q1": {"context": 1, "verdict": true}}'}}]}
 
 
-def ask(judge: Judge) -> Reply:
+def ask(judge: Judge, request: Request = ASKED) -> Reply:
     async def main() -> Reply:
         try:
-            return await judge.answer(ASKED)
+            return await judge.answer(request)
         finally:
             await judge.aclose()
 
@@ -41,8 +45,9 @@ def ask(judge: Judge) -> Reply:
     ("body", "packing"),
     [
         (b" " * 40_000_000, "identity"),
-        (gzip.compress(b" " * 200_000_000, 1), "gzip"),
-        (zlib.compress(b" " * 200_000_000, 1), "deflate"),
+        # Packed as small as can be: one piece of the network, 64 KiB, is 66 MB unpacked.
+        (gzip.compress(b" " * 200_000_000), "gzip"),
+        (zlib.compress(b" " * 200_000_000, 9), "deflate"),
     ],
     ids=["plain", "gzip", "deflate"],
 )
@@ -51,7 +56,7 @@ def test_a_reply_is_read_up_to_a_limit(body: bytes, packing: str, status: int) -
         server.faults.append(Fault(status=status, raw=body, headers={"content-encoding": packing}))
         tracemalloc.start()
         try:
-            with pytest.raises(MalformedReply, match="more than 16 MB"):
+            with pytest.raises(MalformedReply, match="more than 8 MB"):
                 ask(ChatJudge("m", base_url=server.url, retries=0))
             # The server stands in this process as well, with a copy of what it sends.
             assert tracemalloc.get_traced_memory()[1] < 2 * len(body) + 80_000_000
@@ -77,6 +82,87 @@ def test_a_reply_packed_otherwise_is_refused(packing: str, said: str) -> None:
         server.faults.append(Fault(raw=b"\x1f\x8b nonsense", headers={"content-encoding": packing}))
         with pytest.raises(MalformedReply, match=said):
             ask(ChatJudge("m", base_url=server.url))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b'{"choices": [' + b"[]," * 2_500_000 + b"[]]}", b'{"answers": [' + b"{}," * 2_500_000 + b"{}]}"],
+    ids=["lists", "objects"],
+)
+def test_a_reply_of_millions_of_parts_is_not_made_into_objects(raw: bytes) -> None:
+    with JudgeServer() as server:
+        server.faults.append(Fault(raw=raw))
+        tracemalloc.start()
+        try:
+            with pytest.raises(MalformedReply, match="lists and objects"):
+                ask(ChatJudge("m", base_url=server.url, retries=0))
+            # Its objects alone would take 140 MB.
+            assert tracemalloc.get_traced_memory()[1] < 5 * len(raw)
+        finally:
+            tracemalloc.stop()
+
+
+def test_a_text_longer_than_any_reply_is_not_read() -> None:
+    text = '{"q1": {"context": 1, "verdict": true}, "reason": "' + "x" * 400_000 + '"}'
+    with JudgeServer() as server:
+        server.faults.append(Fault(raw=json.dumps({"choices": [{"message": {"content": text}}]}).encode()))
+        answer = ask(ChatJudge("m", base_url=server.url, retries=0)).answers["q1"]
+    assert isinstance(answer, Unanswered) and answer.cause == "malformed_reply"
+
+
+ODD_COUNTS = [10**400, float("inf"), -(10**400), "1", [1], True, 2**70]
+
+
+@pytest.mark.parametrize("odd", ODD_COUNTS, ids=range(len(ODD_COUNTS)))
+def test_odd_counts_of_tokens_cost_no_verdict(odd: object) -> None:
+    usage = {"prompt_tokens": odd, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": odd}}
+    with JudgeServer() as server:
+        server.faults.append(Fault(raw=json.dumps(REPLY | {"usage": usage}).encode()))
+        reply = ask(ChatJudge("m", base_url=server.url, retries=0))
+    answer = reply.answers["q1"]
+    assert isinstance(answer, YesNo) and answer.value
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (0, 7)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        {"logprob": -(10**400)},
+        {"top_logprobs": 5},
+        {"top_logprobs": ["true", None, 7]},
+        {"top_logprobs": [{"token": [], "logprob": -(10**400)}, {"logprob": "x"}]},
+        {"bytes": [300]},
+    ],
+)
+def test_odd_log_probabilities_cost_no_verdict(token: dict[str, object]) -> None:
+    text = REPLY["choices"][0]["message"]["content"]
+    tokens = [{"token": piece, "logprob": -0.1} | token for piece in (text[:-6], "true", "}}")]
+    assert "".join(str(token["token"]) for token in tokens) == text
+    choice = {"message": {"content": text}, "logprobs": {"content": tokens}}
+    with JudgeServer() as server:
+        server.faults.append(Fault(raw=json.dumps({"choices": [choice]}).encode()))
+        answer = ask(ChatJudge("m", base_url=server.url, retries=0, logprobs=True)).answers["q1"]
+    assert isinstance(answer, YesNo) and answer.value
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"name": ["q1"], "type": "predicate", "probability": 1},
+        {"name": "q2", "type": "predicate", "probability": 10**400},
+        {"name": {"a": 1}, "type": ["x" * 1000]},
+        {"name": "q2", "type": "x" * 1000},
+    ],
+    ids=range(4),
+)
+def test_an_odd_decision_takes_no_other_along(odd: dict[str, object]) -> None:
+    answers = [{"name": "q1", "type": "predicate", "probability": 0.9}, odd, {"name": "q3"}]
+    with JudgeServer() as server:
+        server.faults.append(Fault(raw=json.dumps({"answers": answers}).encode()))
+        reply = ask(DecisionsJudge("m", base_url=server.url, retries=0), replace(ASKED, questions=TWO))
+    assert reply.answers["q1"] == YesNo(value=True, probability=0.9)
+    assert all(isinstance(answer, Unanswered) for key, answer in reply.answers.items() if key != "q1")
+    assert len(repr(reply)) < 2000
 
 
 def test_vectors_are_read_up_to_a_limit() -> None:

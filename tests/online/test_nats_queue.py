@@ -58,16 +58,16 @@ def result(leased: Leased) -> Evaluation:
     return Evaluation(record_id=leased.turn.record.id, scores=())
 
 
-async def lease(queue: TurnQueue, least: int = 1) -> list[Leased | Undelivered]:
+async def lease(queue: TurnQueue, least: int = 1, *, most: int = 8) -> list[Leased | Undelivered]:
     found: list[Leased | Undelivered] = []
     async with asyncio.timeout(20):
         while len(found) < least:
-            found += await queue.lease(8)
+            found += await queue.lease(most)
     return found
 
 
-async def lease_one(queue: TurnQueue) -> Leased:
-    [one] = await lease(queue)
+async def lease_one(queue: TurnQueue, most: int = 8) -> Leased:
+    [one] = await lease(queue, most=most)
     assert isinstance(one, Leased)
     return one
 
@@ -91,6 +91,14 @@ def halt(server: NatsServer) -> None:
     assert server.process is not None
     server.process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+
+
+def restart_forgetful(server: NatsServer, name: str) -> None:
+    """Kill a server and start it again as if it had not written down what it delivered just before."""
+    server.stop(signal.SIGKILL)
+    for state in server.folder.glob(f"**/{name}-turns/obs/workers/o.dat"):
+        state.unlink()
+    server.start()
 
 
 async def on_server(url: str, do: Callable[[JetStreamContext], Awaitable[object]]) -> None:
@@ -234,7 +242,10 @@ def test_a_turn_that_ends_every_process_is_a_dead_letter_with_its_cause(nats_ser
         await queue.open()
         await queue.put([selected("a")])
         for _ in range(5):
-            await lease_one(queue)
+            dying = queue_at(url)
+            await dying.open()
+            await lease_one(dying)
+            await dying.close()
         counts = queue.counts()
         while not (counts and counts.dead):
             await queue.lease(1)
@@ -308,12 +319,95 @@ def test_a_server_that_is_restarted_loses_no_turn(own_server: NatsServer) -> Non
         assert await queue.finish(held, result(held)) is not None
         assert done is not None
         await queue.delivered([done])
-        found: list[Leased | Undelivered] = []
-        while not any(isinstance(one, Leased) for one in found):
-            found += await lease(queue)  # a result that is not acknowledged may come again
+        found = await lease(queue)  # and nothing of what it has held
         assert [one.turn for one in found if isinstance(one, Leased)] == [selected("after")]
         await starting
         await counted(queue, lambda counts: counts.accepted == 3 and counts.evaluated == 2)
+        await queue.close()
+
+    asyncio.run(test())
+
+
+def test_turns_that_are_held_come_to_nobody_else_when_the_server_was_killed(own_server: NatsServer) -> None:
+    async def test() -> None:
+        url = own_server.queue()
+        name = url.rpartition("=")[2]
+        holder, other = queue_at(url), queue_at(url)
+        await holder.open()
+        await other.open()
+        await holder.put([selected("judged"), selected("begun"), selected("elsewhere")])
+        judged, begun = await lease_one(holder, 1), await lease_one(holder, 1)
+        elsewhere = await lease_one(other)
+        done = await holder.finish(judged, result(judged))
+        assert done is not None
+        restart_forgetful(own_server, name)
+        # The server knows nothing of this delivery, and does not answer.
+        await holder.delivered([done])
+        assert await other.put([selected("after")]) == ["new"]
+        came: list[Leased | Undelivered] = []
+        notes: list[int] = []
+
+        async def count(streams: JetStreamContext) -> None:
+            notes.append((await streams.stream_info(f"{name}-notes")).state.last_seq)
+
+        async with asyncio.timeout(25):  # a turn in doubt is given back for half a minute
+            while not came or notes[-1] < 2:
+                came += await other.lease(8)
+                await on_server(url, count)
+        assert [one.turn for one in came if isinstance(one, Leased)] == [selected("after")]
+        assert len(came) == 1
+        again = await holder.finish(begun, result(begun))
+        assert again is not None
+        await holder.delivered([again])
+        assert await other.finish(elsewhere, result(elsewhere)) is not None
+        counts = await counted(other, lambda counts: counts.evaluated == 3 and counts.undelivered == 1)
+        assert (counts.accepted, counts.pending, counts.dead) == (4, 1, {})
+        await holder.close()
+        await other.close()
+
+    asyncio.run(test())
+
+
+def test_a_turn_whose_holder_died_with_the_server_comes_again_after_a_while(own_server: NatsServer) -> None:
+    async def test() -> None:
+        url = own_server.queue()
+        dying, other = queue_at(url, lease_seconds=2), queue_at(url)
+        await dying.open()
+        await other.open()
+        await dying.put([selected("lost"), selected("held")])
+        await lease_one(dying, 1)
+        held = await lease_one(other)
+        await dying.close()  # without `release`: as if it had been killed
+        restart_forgetful(own_server, url.rpartition("=")[2])
+        again = await lease_one(other)
+        assert (again.turn, again.postponed) == (selected("lost"), 0)
+        assert await other.finish(held, result(held)) is not None
+        await other.close()
+
+    asyncio.run(test())
+
+
+def test_a_turn_that_is_through_is_not_judged_again_when_the_server_forgot_it(
+    own_server: NatsServer,
+) -> None:
+    async def test() -> None:
+        url = own_server.queue()
+        queue = queue_at(url)
+        await queue.open()
+        await queue.put([selected("first"), selected("second")])
+        first, second = await lease(queue, 2)
+        assert isinstance(first, Leased)
+        done = await queue.finish(first, result(first))
+        assert done is not None
+        restart_forgetful(own_server, url.rpartition("=")[2])
+        await queue.delivered([done])
+        assert await queue.put([selected("after")]) == ["new"]
+        [after] = await lease(queue)
+        assert isinstance(after, Leased)
+        assert after.turn == selected("after")
+        counts = await counted(queue, lambda counts: counts.undelivered == 0)
+        assert (counts.accepted, counts.evaluated, counts.pending, counts.dead) == (3, 1, 2, {})
+        await queue.release([second, after])
         await queue.close()
 
     asyncio.run(test())

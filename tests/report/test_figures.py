@@ -12,8 +12,7 @@ import pytest
 
 from report.parts import NOON, results, turn
 from steelyard.errors import ConfigurationError
-from steelyard.report import report
-from steelyard.report.html import render_html
+from steelyard.report import render_html, report
 from steelyard.scores import Score
 from steelyard.stats import adjusted_rand, weighted_mean
 

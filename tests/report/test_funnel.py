@@ -12,8 +12,7 @@ from online.helpers import FAITHFUL, turn, yes
 from report.parts import results
 from report.parts import turn as scored
 from steelyard.online import Monitor
-from steelyard.report import print_figures, report
-from steelyard.report.html import render_html
+from steelyard.report import print_figures, render_html, report
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import ScriptedJudge
 

@@ -12,8 +12,7 @@ import pytest
 
 from browsing import in_a_browser
 from report.parts import NOON, results, turn
-from steelyard.report import report
-from steelyard.report.html import render_html
+from steelyard.report import render_html, report
 
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{ 7*7 }}"

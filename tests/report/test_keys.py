@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.parts import results
-from report.test_hours import HOUR, START, connect, forget_sums, judged, refresh, same
+from report.test_hours import HOUR, START, connect, forget_powers, forget_sums, judged, refresh, same
 from steelyard.report import Scope, TurnFilter, open_results, refresh_results
 from steelyard.scores import Evaluation, Provenance, Score
 from steelyard.sinks import prune
@@ -118,8 +118,13 @@ def upgrade(path: Path) -> None:
     add_more(path)
 
 
+def widen(path: Path) -> None:
+    forget_powers(path)
+    add_more(path)
+
+
 CHANGES = (add_more, judge_again, change_tags, lose_content, delete_some, delete_most, score_before_turn)
-OF_FILES = (*CHANGES, forget_all, upgrade)
+OF_FILES = (*CHANGES, forget_all, upgrade, forget_powers, widen)
 
 
 def tables(path: Path) -> dict[str, int]:

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from report.parts import NOON, results, turn
-from steelyard.report import Label, open_labels, print_figures, report
-from steelyard.report.html import render_html
+from steelyard.report import Label, open_labels, print_figures, render_html, report
 from steelyard.scores import Evaluation, Provenance
 
 

@@ -103,10 +103,17 @@ POPULATIONS: dict[str, Population] = {
 }
 
 
-def two_kinds(draw: np.random.Generator, count: int) -> Array:
-    """Most score about .9, one in seven about .2, and none 0 or 1: few turns may show only one kind."""
-    low = draw.random(count) < 1 / 7
-    return np.clip(draw.normal(np.where(low, 0.2, 0.9), 0.03), 0.001, 0.999)
+def kinds(share: float) -> Population:
+    """Most score about .9, some about .2, and none 0 or 1: few turns may show only one kind."""
+
+    def make(draw: np.random.Generator, count: int) -> Array:
+        low = draw.random(count) < share
+        return np.clip(draw.normal(np.where(low, 0.2, 0.9), 0.03), 0.001, 0.999)
+
+    return make
+
+
+two_kinds = kinds(1 / 7)
 
 
 DESIGNS: dict[str, Design] = {
@@ -150,7 +157,15 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(design: str, turns
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("turns", [5, 10, 20])
 def test_a_few_turns_leave_room_for_a_kind_of_turn_that_they_do_not_show(design: str, turns: int) -> None:
-    assert coverage(two_kinds, design, turns, 300) >= (0.93 if turns < 20 else 0.91)
+    assert coverage(two_kinds, design, turns, 300) >= 0.93
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("turns", [50, 200])
+@pytest.mark.parametrize("share", [1 / 7, 1 / 12])
+def test_a_lopsided_distribution_does_not_break_the_interval(design: str, turns: int, share: float) -> None:
+    """Before the interval allowed for the third moment, it covered .86 to .89 of these."""
+    assert coverage(kinds(share), design, turns, 300) >= 0.925
 
 
 @pytest.mark.parametrize("rate", [0.9, 0.97])
@@ -165,7 +180,7 @@ def test_five_turns_do_not_claim_more_than_they_know_of_a_rate(rate: float) -> N
 def test_intervals_cover_the_truth_in_many_rounds(design: str, turns: int) -> None:
     found = [coverage(make, design, turns, 2_000) for make in POPULATIONS.values()]
     # What is known of few turns of unequal weight is so little that no narrower interval keeps the level in
-    # every shape; probabilities over two powers of ten still cover 97.6 % at 50 turns.
+    # every shape; probabilities over two powers of ten still cover 97.8 % at 50 turns.
     most = 1.0 if turns <= 20 else 0.98 if design == "spread" else 0.975
     assert 0.93 <= float(np.mean(found)) <= most
     assert min(found) > 0.91

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
@@ -93,6 +94,20 @@ def test_on_record_sees_and_may_change(receiver: Receiver, caplog: pytest.LogCap
     (line,) = caplog.messages
     assert line.startswith("on_record raised ZeroDivisionError")
     assert QUESTION not in caplog.text
+
+
+def test_on_record_that_returns_no_record_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    wrong: Any = lambda record: record.answer  # noqa: E731
+    assert run(lcel(), QUESTION, Receiver(), on_record=wrong).question == QUESTION
+    assert "on_record returned str instead of a Record" in caplog.text
+
+
+@pytest.mark.parametrize("score", [10**400, -(10**400), np.zeros(3), np.array("x"), [0.5], True, "0.5"])
+def test_a_score_that_is_no_number_costs_no_turn(receiver: Receiver, score: Any) -> None:
+    odd = Document(id="d1", page_content=PARIS.page_content, metadata={"score": score, "x": np.zeros(3)})
+    record = run(lcel(retriever=Shelf(documents=[odd])), QUESTION, receiver)
+    assert [(context.id, context.score) for context in record.contexts] == [("d1", None)]
+    assert record.status == "ok"
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,19 @@ def redacted_url(url: str) -> str:
 def error_words(error: BaseException) -> str:
     """An error by its type and status: never by its message, which may quote keys, addresses and texts."""
     name = type(error).__name__
+    try:
+        status = _status(error)
+        return f"{name} ({status})" if isinstance(status, str | int) and len(str(status)) <= 80 else name
+    except Exception:  # noqa: BLE001 - an error of somebody's own may raise when it is looked at
+        return name
+
+
+def _status(error: BaseException) -> object:
     if isinstance(error, sqlite3.Error):
-        status: object = getattr(error, "sqlite_errorname", None)
-    elif isinstance(error, OSError) and error.errno is not None:
-        status = error.strerror if isinstance(error.strerror, str) else error.errno
-    else:
-        status = getattr(error, "status_code", None) or getattr(error, "cause", None)
-    return f"{name} ({status})" if isinstance(status, str | int) and len(str(status)) <= 80 else name
+        return getattr(error, "sqlite_errorname", None)
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.strerror if isinstance(error.strerror, str) else error.errno
+    return getattr(error, "status_code", None) or getattr(error, "cause", None)
 
 
 def error_place(error: BaseException) -> str:

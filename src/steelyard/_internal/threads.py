@@ -37,7 +37,11 @@ class ThreadHangs(RuntimeError):
 
 
 class ExitInThread(RuntimeError):
-    """A call raised SystemExit, KeyboardInterrupt or the like, which must not end the loop that awaits it."""
+    """A call raised what must not reach the loop that awaits it.
+
+    SystemExit, KeyboardInterrupt and the like would end the loop; a StopIteration no future can hold, so that
+    whoever awaits the call would wait for ever.
+    """
 
 
 class DaemonExecutor(ThreadPoolExecutor):
@@ -101,12 +105,8 @@ class DaemonExecutor(ThreadPoolExecutor):
                 return
             try:
                 future.set_result(fn(*args, **kwargs))
-            except Exception as error:  # noqa: BLE001 - belongs to whoever awaits the future
-                future.set_exception(error)
-            except BaseException as error:  # noqa: BLE001 - would end the loop of whoever awaits the future
-                problem = ExitInThread(f"a call raised {type(error).__name__}")
-                problem.__cause__ = error
-                future.set_exception(problem)
+            except BaseException as error:  # noqa: BLE001 - belongs to whoever awaits the future
+                future.set_exception(_as_exception(error))
 
         self._jobs.put(job)
         if self._elastic:
@@ -167,6 +167,15 @@ class DaemonExecutor(ThreadPoolExecutor):
         threading.Thread(target=_work, args=(self._jobs,), name=name, daemon=True).start()
 
 
+def _as_exception(error: BaseException) -> Exception:
+    """The error as a future and a loop can pass it on."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    problem = ExitInThread(f"a call raised {type(error).__name__}")
+    problem.__cause__ = error
+    return problem
+
+
 def _let_go(jobs: _Jobs, threads: int) -> None:
     for _ in range(threads):
         jobs.put(None)
@@ -184,9 +193,9 @@ class LoopThread:
     The loop is always asyncio's own selector loop, whatever policy the host has set. The host's loop, if it
     has one, is never touched, so it may be of any kind, and may close.
 
-    Nothing that code in the loop raises ends the thread: SystemExit and KeyboardInterrupt, which leave the
-    loop whatever task raises them, end that task alone, and a coroutine that is ended by anybody but `join`
-    begins again after a pause.
+    Nothing that code in the loop does ends the thread: SystemExit and KeyboardInterrupt, which leave the
+    loop whatever task raises them, end that task alone, a loop that somebody stops runs on, and a coroutine
+    that is ended by anybody but `join` begins again after a pause.
 
     Args:
         main: The coroutine function to run.
@@ -270,11 +279,13 @@ class LoopThread:
             self._loop.close()
 
     def _complete(self, task: asyncio.Task[None]) -> None:
-        """Run the loop until a task is done, also where another one's SystemExit has stopped the loop."""
+        """Run the loop until a task is done, also where another one has stopped it, or raised SystemExit."""
         while not task.done():
             try:
                 self._loop.run_until_complete(task)
-            except (SystemExit, KeyboardInterrupt) as error:
+            except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
+                if self._loop.is_closed():
+                    raise
                 self._disturbed(error)
 
     async def _supervise(self) -> None:
@@ -314,3 +325,15 @@ async def _patiently(task: asyncio.Future[None]) -> None:
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([task])
+
+
+async def leave(task: asyncio.Task[Any], seconds: float) -> None:
+    """Cancel a task of other people's code and wait so long for its end; one that goes on is left behind."""
+    task.cancel()
+    task.add_done_callback(_take_note)
+    await asyncio.wait([task], timeout=seconds)
+
+
+def _take_note(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()  # nobody asks for it any more

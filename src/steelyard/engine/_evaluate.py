@@ -66,10 +66,7 @@ async def evaluate_one(
     else:
         made = RecordScores(scores=_unjudged(record, metrics), usage=Usage())
     by_name = {score.metric: score for score in made.scores}
-    scores = tuple(
-        replace(by_name[metric.name], inclusion_probability=_probability(inclusion, metric.name))
-        for metric in metrics
-    )
+    scores = tuple(_picked(by_name[metric.name], _probability(inclusion, metric.name)) for metric in metrics)
     return Evaluation(
         record_id=record.id,
         scores=scores,
@@ -80,6 +77,12 @@ async def evaluate_one(
         duration=time.monotonic() - started,
         retry_after=made.retry_after,
     )
+
+
+def _picked(score: Score, probability: float) -> Score:
+    if score.inclusion_probability == probability:
+        return score
+    return replace(score, inclusion_probability=probability)
 
 
 async def _score(

@@ -14,7 +14,8 @@ from typing import Any
 
 from steelyard.errors import MalformedReply
 
-_MOST_BYTES = 16_000_000
+_MOST_BYTES = 8_000_000
+"""17,000 tokens with the log probabilities of five alternatives each."""
 _MOST_BYTES_OF_VECTORS = 64_000_000
 """Vectors written out as decimal numbers take some 20 bytes a number."""
 

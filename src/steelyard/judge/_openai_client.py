@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
 import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -41,7 +40,10 @@ if TYPE_CHECKING:
 
 
 _NO_KEY = "none"
+_MOST_PARTS = 250_000
+"""Lists and objects in a reply; one of 17,000 tokens with their log probabilities has fewer."""
 _IN_QUERY = "!$%&'()*+,-./:;=?@_~"
+_MOST_COUNTED = 2**53
 _FOREIGN_HEADERS = ("OpenAI-Organization", "OpenAI-Project")
 
 
@@ -326,8 +328,11 @@ def body_of(content: bytes) -> Mapping[str, Any]:
     """The JSON object of a reply.
 
     Raises:
-        MalformedReply: If it is something else.
+        MalformedReply: If it is something else, or of more parts than any reply has: one call would make
+            millions of objects, and the application's threads would wait for it.
     """
+    if content.count(b"[") + content.count(b"{") > _MOST_PARTS:
+        raise MalformedReply(f"a reply of more than {_MOST_PARTS:,} lists and objects; it was not read")
     try:
         body = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -355,5 +360,5 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _count(value: Any) -> int:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return max(0, int(value)) if known else 0
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_COUNTED
+    return int(value) if known else 0

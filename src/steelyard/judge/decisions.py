@@ -89,14 +89,21 @@ def _same(question: Same) -> str:
 
 
 def _yes_no(_: Question, body: Mapping[str, Any]) -> Answer:
-    probability = float(body["probability"])
+    probability = probability_of(body["probability"])
     return YesNo(value=probability >= 0.5, probability=probability)
 
 
 def _level(question: Rating, body: Mapping[str, Any]) -> Answer:
     by_label = {f"{value:g}": value for value, _ in question.levels}
-    weights = {by_label[w["label"]]: float(w["probability"]) for w in body["probabilities"]}
+    weights = {by_label[w["label"]]: probability_of(w["probability"]) for w in body["probabilities"]}
     return most_probable(weights)
+
+
+def probability_of(value: object) -> float:
+    """A number from 0 to 1; ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError("not a probability")
+    return float(value)
 
 
 def most_probable(weights: Mapping[float, float]) -> Level:
@@ -105,7 +112,7 @@ def most_probable(weights: Mapping[float, float]) -> Level:
 
 
 def _option(_: Choose, body: Mapping[str, Any]) -> Answer:
-    chances = {str(w["value"]): float(w["probability"]) for w in body["probabilities"]}
+    chances = {str(w["value"]): probability_of(w["probability"]) for w in body["probabilities"]}
     return ChosenOption(value=body["choice"], probabilities=chances)
 
 
@@ -347,13 +354,15 @@ def _read(questions: Mapping[str, Question], answers: list[Any]) -> dict[str, An
     for at, body in enumerate(answers):
         if not isinstance(body, dict):
             continue
-        key = body.get("name") or (keys[at] if len(answers) == len(keys) else f"unnamed {at}")
+        key = keys[at] if len(answers) == len(keys) else f"unnamed {at}"
+        if isinstance(name := body.get("name"), str) and name:
+            key = name
         if key in found:
             found[key] = Unanswered(cause="malformed_answer", detail="answered twice")
         elif key in questions:
             found[key] = _answer_of(questions[key], body)
         else:
-            found[str(key)] = NOT_ASKED
+            found[key] = NOT_ASKED
     return found
 
 
@@ -363,7 +372,7 @@ def _answer_of(question: Question, body: Mapping[str, Any]) -> Answer:
         return Unanswered(cause="refused", detail="the model refused")
     decided = KINDS[type(question)]
     if kind != decided.type:
-        detail = f"a {kind!r} answer to a {question.kind!r} question"
+        detail = f"a {str(kind)[:40]!r} answer to a {question.kind!r} question"
         return Unanswered(cause="malformed_answer", detail=detail)
     try:
         return decided.parse(question, body)

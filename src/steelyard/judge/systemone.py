@@ -16,6 +16,7 @@ from steelyard.judge.decisions import (
     instructions_of,
     material_of,
     most_probable,
+    probability_of,
 )
 from steelyard.questions import (
     Answer,
@@ -149,7 +150,7 @@ def _answer_of(question: Question, body: Any) -> Answer:
             return _level(question, body)
         if isinstance(question, Choose):
             return _option(question, body)
-        chance = _chance(body["noul"])
+        chance = probability_of(body["noul"])
         return YesNo(value=chance >= 0.5, probability=chance)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         detail = f"{type(error).__name__} in an answer to a {question.kind!r} question"
@@ -157,12 +158,12 @@ def _answer_of(question: Question, body: Any) -> Answer:
 
 
 def _level(question: Rating, body: Mapping[str, Any]) -> Level:
-    weights = {question.levels[_place(key)][0]: _chance(p) for key, p in body["probabilities"].items()}
+    weights = {question.levels[_place(key)][0]: probability_of(p) for key, p in body["probabilities"].items()}
     return most_probable(weights)
 
 
 def _option(question: Choose, body: Mapping[str, Any]) -> ChosenOption:
-    chances = {str(name): _chance(chance) for name, chance in body["probabilities"].items()}
+    chances = {str(name): probability_of(chance) for name, chance in body["probabilities"].items()}
     if body["choice"] not in question.options:
         raise ValueError("an option that was not offered")
     return ChosenOption(value=body["choice"], probabilities=chances)
@@ -173,9 +174,3 @@ def _place(key: str) -> int:
     if place < 0:
         raise ValueError("a level below the first")
     return place
-
-
-def _chance(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError("not a probability")
-    return float(value)

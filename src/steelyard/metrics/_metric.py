@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import StaticEmbedder, judge_from
-from steelyard.questions import Embedder, Fuse, Judge, MetricRun, Part, QuestionBatcher
+from steelyard.questions import Embedder, Fuse, Judge, MetricRun, MetricView, Part, QuestionBatcher
 from steelyard.record import Record, clean, text_of
 from steelyard.scores import Direction, Provenance, Score, Usage, clean_score
 
@@ -208,7 +208,7 @@ async def score_record(
     return RecordScores(
         scores=tuple(
             _finish(
-                replace(score, also_seen=view.also_seen, left_out=view.left_out),
+                _with_view(score, view),
                 metric,
                 record,
                 provenance,
@@ -219,6 +219,12 @@ async def score_record(
         usage=batcher.usage,
         retry_after=batcher.retry_after,
     )
+
+
+def _with_view(score: Score, view: MetricView) -> Score:
+    if not view.also_seen and not view.left_out and not score.also_seen and not score.left_out:
+        return score  # as nearly every one is: no copy for those
+    return replace(score, also_seen=view.also_seen, left_out=view.left_out)
 
 
 def made_by(

@@ -9,6 +9,7 @@ import threading
 import time
 
 from steelyard._internal.lifecycle import at_exit, forget
+from steelyard._internal.loop_watch import LoopWatch
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread
 from steelyard._internal.warn_once import WarnOnce
@@ -41,6 +42,7 @@ class Run:
         self.delivery = Delivery(options, notifier.tell)
         self.worker = Worker(options, inbox=self.inbox, delivery=self.delivery, feedback=feedback)
         self._notifier = notifier
+        self._watch = LoopWatch()
         self._starting = threading.RLock()
         self._half_started = False
         self._dismissed = False
@@ -106,6 +108,7 @@ class Run:
             thread.join(max(0.0, ended - time.monotonic()))
             self._restarts += thread.restarts
             self.delivery.close(max(0.0, ended - time.monotonic()))
+        self._watch.stop()
         self._notifier.close()
         return self.inbox.abandon()
 
@@ -116,10 +119,12 @@ class Run:
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
             working = group.create_task(self.worker.run())
-            while not (self._dismissed and not self.inbox.counts().pending):  # noqa: ASYNC110
+            while not (self._dismissed and not self.inbox.counts().pending):
+                self._watch.beat()
                 await asyncio.sleep(_LOOK_ABOUT)
             working.cancel()
         forget(self)
+        self._watch.stop()
         self.delivery.stop()
         self._notifier.close()
 
@@ -144,6 +149,7 @@ class Run:
                 thread = LoopThread(self._work)
                 thread.start()
                 self._thread = thread
+                self._watch.start()
             except (RuntimeError, OSError) as error:
                 self.inbox.sleep()
                 problem = error_words(error)

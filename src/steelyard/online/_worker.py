@@ -10,6 +10,7 @@ from collections import defaultdict
 from functools import partial
 
 from steelyard._internal.redact import error_place
+from steelyard._internal.threads import leave
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
@@ -29,6 +30,7 @@ from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 
 _log = logging.getLogger("steelyard.online")
+_GRACE = 5.0
 _FIRST_WAIT = 5.0
 _LONGEST_WAIT = 600.0
 _POSTPONED = 30
@@ -216,7 +218,7 @@ class Worker:
         turn = leased.turn
         if (wait := await self._budget.ask(queue, leased)) and await queue.postpone(leased, wait):
             return None
-        evaluation = await self._score(turn)
+        evaluation = await self._within_the_deadline(turn)
         await self._budget.settle(queue, leased, evaluation.usage)
         if self.canaries is not None:
             self.canaries.turn_judged()
@@ -225,6 +227,24 @@ class Worker:
             if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):
                 return None
         return await self._finish(queue, leased, evaluation)
+
+    async def _within_the_deadline(self, turn: Selected) -> Evaluation:
+        """Score a turn; one whose judge goes on although it was cancelled is left to itself.
+
+        Raises:
+            TimeoutError: If it is.
+        """
+        task = asyncio.create_task(self._score(turn))
+        try:
+            # The engine keeps the deadline; what is still there after that does not let itself be ended.
+            await asyncio.wait([task], timeout=self._options.deadline + _GRACE)
+        except asyncio.CancelledError:
+            await leave(task, _GRACE)
+            raise
+        if not task.done():
+            await leave(task, 0)
+            raise TimeoutError("a judge or metric that ignores the deadline")
+        return task.result()
 
     async def _score(self, turn: Selected) -> Evaluation:
         """Score a turn with the metrics whose own rates pick it, each with its inclusion probability."""

@@ -45,7 +45,7 @@ from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
-from steelyard.recording import Draft, is_unrecorded
+from steelyard.recording import Draft, check_function, is_unrecorded
 from steelyard.sinks import Observing, Sink
 
 __all__ = ["Monitor"]
@@ -277,7 +277,11 @@ class Monitor:
 
         Returns:
             A function that ends it.
+
+        Raises:
+            ConfigurationError: If it is not a function, or one that would have to be awaited.
         """
+        check_function("an on_evaluation callback", callback)
         return self._notifier.subscribe(callback)
 
     def on_decision(self, callback: DecisionCallback) -> Callable[[], None]:
@@ -289,7 +293,11 @@ class Monitor:
 
         Returns:
             A function that ends it.
+
+        Raises:
+            ConfigurationError: If it is not a function, or one that would have to be awaited.
         """
+        check_function("an on_decision callback", callback)
         return self._decisions.subscribe(callback)
 
     def after_fork(self) -> None:

@@ -33,7 +33,7 @@ from steelyard.questions._metric_run import MetricRun, ScoreOf, SupportsQuestion
 from steelyard.questions._packing import Fuse, Group, pack
 from steelyard.questions._protocols import Embedder, Judge, Request, View
 from steelyard.questions._question import Embed, Noncommittal, Part, Question
-from steelyard.record import Record
+from steelyard.record import Record, text_of
 from steelyard.recording import unrecorded
 from steelyard.scores import Score, Usage, clean_usage
 
@@ -229,16 +229,17 @@ class QuestionBatcher:
             questions = [
                 q for q in questions if q.extracts or (lone and (q.sample > 1 or isinstance(q, Noncommittal)))
             ]
+        there = present(record)
         packed = pack(
             questions,
             fuse=self.fuse,
             independent=able.independent,
             weigh=lambda parts: size_of(View.of(record, parts)),
-            present=present(record),
+            present=there,
         )
         for group in packed:
             shown = group.parts.union(*(question.shows for question in group.questions))
-            self._shown.update(dict.fromkeys(group.questions, shown & present(record)))
+            self._shown.update(dict.fromkeys(group.questions, shown & there))
         return [piece for group in packed for piece in split(group, View.of(record, group.parts), able)]
 
     async def _ask(self, record: Record, group: Group) -> dict[Question, Answer]:
@@ -304,9 +305,9 @@ class QuestionBatcher:
                     return await send()
         except JudgeError as error:
             self.usage += clean_usage(Usage(requests=error.requests))
-            if (wait := error.retry_after) is not None and math.isfinite(wait):
-                self.retry_after = max(float(wait), self.retry_after or 0.0)
-            return Unanswered(cause=error.cause, detail=str(error))
+            if (wait := _seconds(error.retry_after)) is not None:
+                self.retry_after = max(wait, self.retry_after or 0.0)
+            return Unanswered(cause=error.cause, detail=text_of(error))
         except BaseException as error:  # a user's judge may raise anything
             if _is_interrupt(error):
                 raise
@@ -315,6 +316,15 @@ class QuestionBatcher:
                 return late
             detail = f"the judge or embedder raised {_place_of(error)}"
             return Unanswered(cause="judge_error", detail=detail)
+
+
+def _seconds(value: object) -> float | None:
+    """A number of seconds that makes sense; a judge of somebody's own may pass a header on as it is."""
+    try:
+        seconds = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if 0 <= seconds < math.inf else None
 
 
 def _is_interrupt(error: BaseException) -> bool:

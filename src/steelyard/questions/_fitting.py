@@ -25,6 +25,7 @@ from steelyard.text import iter_sentences
 LEFT_OUT = "[... {count} characters left out ...]"
 """What stands in a context for what is gone."""
 
+_PARTS: frozenset[Part] = frozenset(get_args(Part))
 _STRETCH = 600
 """Characters from which a stretch is complete."""
 _MARK = 48
@@ -52,8 +53,14 @@ def size_of(view: View) -> int:
 
 def present(record: Record) -> frozenset[Part]:
     """The parts of a record that have something in them."""
-    parts: tuple[Part, ...] = get_args(Part)
-    return frozenset(part for part in parts if size_of(View.of(record, frozenset({part}))))
+    view = View.of(record, _PARTS)
+    return frozenset(part for part in _PARTS if _says_something(getattr(view, part)))
+
+
+def _says_something(material: str | tuple[Context, ...] | None) -> bool:
+    if isinstance(material, tuple):
+        return any(passage.text for passage in material)
+    return bool(material)
 
 
 def _share(characters: int) -> int:

@@ -97,6 +97,8 @@ class _Search:
         self._steps = 0
 
     def fewest(self, kinds: list[_ViewKind]) -> list[_ViewKind]:
+        if len(kinds) == 1:
+            return kinds
         # The most constrained kinds first: bounds bite early, and the greedy first descent is a good one.
         self._descend(sorted(kinds, key=lambda kind: -len(kind.hidden | kind.shown)), 0, [], 0)
         return self._best

@@ -68,6 +68,15 @@ class TraceRef:
     framework: str | None = None
     """Which recorder saw it: `langchain`, `llamaindex`, `opentelemetry`, or the user's word."""
 
+    def __post_init__(self) -> None:
+        # OpenTelemetry's span contexts hold integers.
+        for name, digits in (("trace_id", 32), ("span_id", 16)):
+            value = getattr(self, name)
+            if isinstance(value, int):
+                object.__setattr__(self, name, f"{value:0{digits}x}" if 0 < value < 16**digits else None)
+            elif value is not None and type(value) is not str:
+                object.__setattr__(self, name, _plain_text(value))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timings:
@@ -133,6 +142,9 @@ class Record:
     """Names of the fields that were cut to fit the limits; empty for a whole record."""
 
     def __post_init__(self) -> None:
+        if type(self.id) is not str:
+            # A database's integers, say; decisions and results are keyed by it.
+            object.__setattr__(self, "id", _plain_text(self.id) or _new_id())
         # People write lists, and plain strings for contexts; what they meant is clear.
         for name in ("contexts", "retrieved", "reference_contexts"):
             value = getattr(self, name)
@@ -182,6 +194,14 @@ class Record:
             reference_contexts=_contexts(getattr(case, "context", None)),
             tags=tuple(getattr(case, "tags", None) or ()),
         )
+
+
+def _plain_text(value: object) -> str:
+    """An object as a string of no other class; empty where there is none."""
+    try:
+        return "" if value is None else str.__str__(value if isinstance(value, str) else str(value))
+    except Exception:  # noqa: BLE001 - an object of the application's may raise anything
+        return ""
 
 
 def _as_contexts(value: object) -> tuple[Any, ...]:

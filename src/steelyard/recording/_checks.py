@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
+
 from steelyard.errors import ConfigurationError
 
 
@@ -12,9 +14,11 @@ def check_positive(name: str, value: object) -> None:
 
 
 def check_function(name: str, value: object) -> None:
-    """Raise a ConfigurationError unless a value is a function or None."""
+    """Raise a ConfigurationError unless a value is a function or None; one to be awaited would never run."""
     if value is not None and not callable(value):
         raise ConfigurationError(f"{name} must be a function, not {value!r}")
+    if iscoroutinefunction(value) or iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004
+        raise ConfigurationError(f"{name} must be a plain function, not a coroutine function: {value!r}")
 
 
 def check_names(name: str, value: object) -> None:

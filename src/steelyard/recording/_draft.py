@@ -82,16 +82,17 @@ class TurnDraft(ABC):
 
 
 def changed(record: Record, on_record: OnRecord | None) -> Record:
-    """The record as the user's function leaves it; unchanged where that returns nothing or raises."""
+    """The record as the user's function leaves it; unchanged where that raises or returns no Record."""
     if on_record is None:
         return record
     try:
-        return on_record(record) or record
+        returned = on_record(record)
+        if returned is None or isinstance(returned, Record):
+            return record if returned is None else returned
+        kind = problem = f"returned {type(returned).__name__} instead of a Record"
     except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-        kind = type(error).__name__
-        _warn_once(
-            kind,
-            "on_record raised %s; the record stays unchanged, and more errors of this type are not logged",
-            error_place(error),
-        )
-        return record
+        kind, problem = type(error).__name__, f"raised {error_place(error)}"
+    _warn_once(
+        kind, "on_record %s; the record stays unchanged, and more errors of this kind are not logged", problem
+    )
+    return record

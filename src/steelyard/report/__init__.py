@@ -10,11 +10,10 @@ HTML file, in a terminal or in a notebook.
 from steelyard.report._build import build_figures
 from steelyard.report._funnel import rest_of
 from steelyard.report._people import people_of, people_words
-from steelyard.report._reasons import reason_of
 from steelyard.report._report import Report, report
 from steelyard.report._slices import slices_of
-from steelyard.report.html import render_html
 from steelyard.report.labels import Label, LabelStore, LabelValue
+from steelyard.report.page import reason_of, render_html
 from steelyard.report.queries import MonitorRun, ResultsReader, Scope
 from steelyard.report.stores import SQLiteLabels, SQLiteResults, open_labels, open_results, refresh_results
 from steelyard.report.terminal import print_figures

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.report._build import build_figures
 from steelyard.report.figures import ReportFigures
-from steelyard.report.html import render_html
+from steelyard.report.page import render_html
 from steelyard.report.period import moment
 from steelyard.report.queries import Scope
 from steelyard.report.stores import open_labels, open_results

@@ -14,7 +14,7 @@ from steelyard._internal.text import shorten
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
-from steelyard.report.turn_view import turn_view
+from steelyard.report.page import turn_view
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 

@@ -10,11 +10,12 @@ import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from steelyard.record import text_of, to_json_value
 from steelyard.scores._scores import Direction, Evidence, Outcome, Provenance, Score, Usage, Verdict
 
+_Part = TypeVar("_Part", Score, Verdict, Evidence)
 _LARGEST = 2**63 - 1
 """The largest whole number that a database or a protocol buffer holds."""
 
@@ -27,7 +28,7 @@ def clean_score(score: Score) -> Score:
         status = "failed"
     lost = status is not score.status
     chance, calibrated = number(score.inclusion_probability), number(score.calibrated_value)
-    return replace(
+    return _changed(
         score,
         metric=text_of(score.metric),
         status=status,
@@ -35,7 +36,10 @@ def clean_score(score: Score) -> Score:
         explanation=text_of(score.explanation),
         cause="metric_error" if lost else _optional(score.cause),
         options=text_of(score.options),
-        verdicts=tuple(clean_verdict(one) for one in _items(score.verdicts) if isinstance(one, Verdict)),
+        verdicts=_same(
+            score.verdicts,
+            tuple(clean_verdict(one) for one in _items(score.verdicts) if isinstance(one, Verdict)),
+        ),
         standard_error=number(score.standard_error),
         label=_optional(score.label),
         passed=None if score.passed is None else _flag(score.passed),
@@ -45,9 +49,7 @@ def clean_score(score: Score) -> Score:
         calibrated_value=calibrated if calibrated is not None and 0 <= calibrated <= 1 else None,
         calibration=_optional(score.calibration),
         provenance=score.provenance if isinstance(score.provenance, Provenance) else None,
-        also_seen={
-            kind: tuple(map(text_of, _items(parts))) for kind, parts in _notes(score.also_seen).items()
-        },
+        also_seen=_seen(score.also_seen),
         left_out=int(number(score.left_out) or 0),
         id=text_of(score.id),
     )
@@ -55,14 +57,17 @@ def clean_score(score: Score) -> Score:
 
 def clean_verdict(verdict: Verdict) -> Verdict:
     """A Verdict of plain values."""
-    return replace(
+    return _changed(
         verdict,
         about=text_of(verdict.about),
         kind=text_of(verdict.kind),
         value=_answer(verdict.value),
         probability=number(verdict.probability),
         reason=text_of(verdict.reason),
-        evidence=tuple(clean_evidence(one) for one in _items(verdict.evidence) if isinstance(one, Evidence)),
+        evidence=_same(
+            verdict.evidence,
+            tuple(clean_evidence(one) for one in _items(verdict.evidence) if isinstance(one, Evidence)),
+        ),
         span=_span(verdict.span),
         cause=_optional(verdict.cause),
     )
@@ -70,7 +75,7 @@ def clean_verdict(verdict: Verdict) -> Verdict:
 
 def clean_evidence(evidence: Evidence) -> Evidence:
     """Evidence of plain values."""
-    return replace(
+    return _changed(
         evidence,
         context=_whole(evidence.context),
         start=_whole(evidence.start),
@@ -143,6 +148,26 @@ def _optional(value: object) -> str | None:
     return None if value is None else text_of(value)
 
 
+def _changed(one: _Part, /, **changes: Any) -> _Part:
+    """A copy with these fields; the very object where they are the same, as they mostly are."""
+    if all(new is getattr(one, name) for name, new in changes.items()):
+        return one
+    return replace(one, **changes)
+
+
+def _same(given: object, made: tuple[_Part, ...]) -> tuple[_Part, ...]:
+    """What was made; the very tuple that was given where nothing in it has changed."""
+    if isinstance(given, tuple) and len(given) == len(made) and all(map(operator.is_, given, made)):
+        return given
+    return made
+
+
+def _seen(value: Any) -> Mapping[str, tuple[str, ...]]:
+    if type(value) is dict and not value:
+        return value
+    return {kind: tuple(map(text_of, _items(parts))) for kind, parts in _notes(value).items()}
+
+
 def _items(value: object) -> Iterable[object]:
     return value if isinstance(value, tuple | list) else ()
 
@@ -151,9 +176,13 @@ def _span(value: object) -> tuple[int, int] | None:
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None
     start, end = _whole(value[0]), _whole(value[1])
+    if type(value) is tuple and start is value[0] and end is value[1] and start < end:
+        return value
     return None if start is None or end is None or start >= end else (start, end)
 
 
 def _notes(value: object) -> dict[str, Any]:
+    if type(value) is dict and not value:
+        return value
     plain = to_json_value(value) if isinstance(value, Mapping) and len(value) else {}
     return plain if isinstance(plain, dict) else {}

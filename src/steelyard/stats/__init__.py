@@ -18,7 +18,8 @@ from steelyard.stats._flips import ChangeAlarm, FlipAlarm
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
 from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
-from steelyard.stats._mean import FEW, Estimate, Moments, pass_rate, turns_needed, weighted_mean
+from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
+from steelyard.stats._moments import FEW, Estimate, Moments
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer

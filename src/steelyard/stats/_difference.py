@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from steelyard.stats._mean import FEW, Estimate, Moments, moments
+from steelyard.stats._mean import moments
+from steelyard.stats._moments import FEW, Estimate, Moments
 
 _PRIOR = 0.25
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.stats._difference import Difference, difference_of
-from steelyard.stats._mean import Moments, moments
+from steelyard.stats._mean import moments
+from steelyard.stats._moments import Moments
 from steelyard.stats._quantiles import two_sided_p
 
 _Array = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Openings that make a statement less sure without being part of it, and what is left without them."""
+"""Openings of a statement that are not part of it: hedges, replies, connectives; and what is left."""
 
 from __future__ import annotations
 
@@ -27,6 +27,25 @@ _HEDGE = re.compile(
     r")[,:]?\s+",
     re.IGNORECASE,
 )
+_REPLY = re.compile(
+    r"\A\W{0,3}(?:"
+    # "Yes Bank is a bank" begins with a name.
+    r"(?:yes|yeah|yep|yea|yup|oh|wow|ok|okay|ja|oui|sí|sim)"
+    r"(?:\s*[,!.;:–-]+\s+(?:(?:and|but)\s+)?|\s+(?-i:(?=[a-zà-ÿ])))"
+    r"|(?:well|sure|right|true|great|hi|hello|hey|thanks|thank you|sorry|(?:good|great|nice) question"
+    r"|no|nope|nein|non"
+    r"|of course|certainly|absolutely|definitely|indeed|exactly|actually|in fact|in short|in summary|overall"
+    r"|to sum up|in addition|additionally|furthermore|moreover|besides|also|finally|however|therefore|thus"
+    r"|consequently|as a result|similarly|likewise|for example|for instance|interestingly|notably|importantly"
+    r"|generally|basically|essentially|specifically|in other words|that said|außerdem|zudem|ferner|übrigens"
+    r"|de plus|en outre|ademas|además)\s*[,!:]\s+"
+    r"|(?:please )?note that\s+"
+    r"|(?:it is|it's|it 's) (?:also )?(?:interesting|funny|important|worth|notable|true|clear|amazing|crazy"
+    r"|fascinating)(?: (?:to (?:note|know|say|mention|add)|noting|mentioning|knowing))? that\s+"
+    r"|i(?:'ve| have) (?:also )?(?:heard|read) (?:that )?"
+    r")",
+    re.IGNORECASE,
+)
 _INTRODUCTION = re.compile(r"\A([^:.!?\n]{12,240}):\s+(?=\S+\s+\S+\s+\S)")
 _ABOUT_SAYING = re.compile(
     r"\b(?:say|says|said|saying|answer|text|passages?|contexts?|documents?|sources?|summary|words|briefly|full)\b",
@@ -36,13 +55,14 @@ _CONTENT = re.compile(r"\d|\s[A-Z]\w")
 
 
 def unhedged(sentence: str) -> str:
-    """A sentence without the opening that hedges or introduces it; the sentence itself where it has none.
+    """A sentence without the opening that hedges, replies or leads over; the sentence itself without one.
 
-    Openings are told in English, German, French and Spanish. What goes before a colon is taken for one only
-    if it speaks of saying something and holds no name or number.
+    "Yes, ...", "In addition, ..." and "It is worth noting that ..." say nothing of what follows. Openings are
+    told in English, German, French and Spanish. What goes before a colon is taken for one only if it speaks
+    of saying something and holds no name or number.
     """
     for _ in range(3):
-        match = _HEDGE.match(sentence) or _introduction(sentence)
+        match = _HEDGE.match(sentence) or _REPLY.match(sentence) or _introduction(sentence)
         if match is None or len(sentence) - match.end() < 3:
             return sentence
         sentence = sentence[match.end() :]

@@ -27,10 +27,10 @@ from steelyard.report import (
 from steelyard.report.figures import PeopleFigure, SliceFigure
 
 STATIC: Final = {
-    "uPlot.iife.min.js": ("steelyard.report", "text/javascript"),
-    "report.js": ("steelyard.report", "text/javascript"),
-    "uPlot.min.css": ("steelyard.report", "text/css"),
-    "report.css": ("steelyard.report", "text/css"),
+    "uPlot.iife.min.js": ("steelyard.report.page", "text/javascript"),
+    "report.js": ("steelyard.report.page", "text/javascript"),
+    "uPlot.min.css": ("steelyard.report.page", "text/css"),
+    "report.css": ("steelyard.report.page", "text/css"),
     "view.js": ("steelyard.view", "text/javascript"),
     "view.css": ("steelyard.view", "text/css"),
 }

@@ -30,7 +30,7 @@ from steelyard.report import (
     open_results,
     rest_of,
 )
-from steelyard.report.html import chart_of
+from steelyard.report.page import chart_of
 from steelyard.report.period import moment
 from steelyard.report.turns import STATUSES
 from steelyard.scores import Evaluation

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.report import Label
-from steelyard.report.turn_view import Claim, Passage, claim, in_answer, in_context, passage
+from steelyard.report.page import Claim, Passage, claim, in_answer, in_context, passage
 from steelyard.scores import Evaluation, Score
 
 _ANSWER = 20_000

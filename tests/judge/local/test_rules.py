@@ -234,3 +234,22 @@ def test_probabilities_do_not_depend_on_the_order_of_sets() -> None:
         for seed in ("1", "2")
     ]
     assert runs[0] == runs[1] != b""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "left"),
+    [
+        ("Yes, the depot was opened in 1931.", "the depot was opened in 1931."),
+        ("Yes Bank is a bank in Mumbai.", "Yes Bank is a bank in Mumbai."),
+        ("In addition, the gate was painted.", "the gate was painted."),
+        ("Right whales live long.", "Right whales live long."),
+        ("It is worth noting that the gate was painted.", "the gate was painted."),
+    ],
+)
+def test_an_opening_that_replies_or_leads_over_is_not_part_of_a_claim(sentence: str, left: str) -> None:
+    assert unhedged(sentence) == left
+
+
+def test_an_answer_that_opens_with_a_reply_is_as_sure_as_one_that_does_not() -> None:
+    plain = ask("the depot at Harrow stores 40 kg of copper.", DEPOT).probability
+    assert ask("Yes, the depot at Harrow stores 40 kg of copper.", DEPOT).probability == plain

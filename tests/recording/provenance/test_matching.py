@@ -222,10 +222,11 @@ def test_ten_thousand_passages_and_texts_beyond_the_bounds_end() -> None:
     assert found([KILN], "b " * (MOST_PROMPT // 2) + KILN) == [False]
 
 
-def test_time_grows_with_the_length_not_with_its_square() -> None:
+@pytest.mark.parametrize(("words", "sizes"), [(300, (25, 100)), (2, (500, 2000))])
+def test_time_grows_with_the_length_not_with_its_square(words: int, sizes: tuple[int, int]) -> None:
     def seconds(size: int) -> float:
         rng = random.Random(size)
-        texts = [" ".join(str(rng.randrange(9000)) for _ in range(300)) for _ in range(size)]
+        texts = [" ".join(str(rng.randrange(9000)) for _ in range(words)) for _ in range(size)]
         prompt = repr(texts[::2]) * 4
         taken = []
         for _ in range(3):
@@ -234,8 +235,18 @@ def test_time_grows_with_the_length_not_with_its_square() -> None:
             taken.append(time.thread_time() - start)
         return min(taken)
 
-    one, four = seconds(25), seconds(100)
+    one, four = map(seconds, sizes)
     assert four < 10 * one + 0.02
+
+
+def test_short_passages_of_a_long_prompt_stand_in_its_order() -> None:
+    texts = [f"Item {number}" for number in range(1000)]
+    prompt = "\n".join(f"- {text}" for text in texts)
+    sightings = find_passages(texts[::-1], [prompt])
+    assert all(sighting.found for sighting in sightings)
+    places = [sighting.position or 0 for sighting in sightings]
+    assert places == sorted(places, reverse=True) and len(set(places)) == 1000
+    assert max(places) == pytest.approx(1998, abs=5)
 
 
 ABSENT = "The keeper's house was sold to a sailor from the mainland, who painted its door green in spring."

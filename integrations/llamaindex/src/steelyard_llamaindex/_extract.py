@@ -197,4 +197,7 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _number_or_none(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    try:
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    except OverflowError:
+        return None

@@ -44,22 +44,23 @@ def production_mean(
     if (db is None) != (metric is None):
         raise ConfigurationError("production_mean needs db and metric together")
     said = labels if labels is not None else labels_of(golden)
-    cases = [case for case in golden if case.id in said and case.inclusion_probability is not None]
-    if len(cases) < 2:
+    drawn = {case.id: case.inclusion_probability for case in golden if case.id in said}
+    chances = {name: chance for name, chance in drawn.items() if chance is not None}
+    if len(chances) < 2:
         raise ConfigurationError("production_mean needs the labels of at least two cases that were drawn")
-    most = max(case.inclusion_probability or 1.0 for case in cases)
-    inclusion = [(case.inclusion_probability or 1.0) / most for case in cases]
-    values = [float(said[case.id]) for case in cases]
+    # A weighted mean depends on the ratios of the chances only; the share of all turns drawn cancels out.
+    inclusion = [chance / max(chances.values()) for chance in chances.values()]
+    values = [float(said[name]) for name in chances]
     if db is None or metric is None:
         found = weighted_mean(values, inclusion, level=level)
         assert found is not None
         return found
     turns = {turn.record_id: turn for turn in read_turns(db, metric=metric, since=since).turns}
-    if gone := [case.id for case in cases if case.id not in turns]:
+    if gone := chances.keys() - turns.keys():
         raise ConfigurationError(f"{len(gone)} labelled cases have no score of {metric!r} in {str(db)!r}")
     return corrected_mean(
         [_GRADES[turn.stratum] for turn in turns.values()],
-        [_GRADES[turns[case.id].stratum] for case in cases],
+        [_GRADES[turns[name].stratum] for name in chances],
         values,
         judged_inclusion=[turn.inclusion for turn in turns.values()],
         labelled_inclusion=inclusion,

@@ -23,6 +23,7 @@ from steelyard.questions import Answer, Level, Rating, Request, YesNo
 # Within a JSON string every quotation mark is escaped, so this matches a field and never a quoted one.
 _FIELD = re.compile(r'"(?:verdict|level)"\s*:\s*')
 _ENOUGH = 0.5
+_LEAST = -700.0
 _WORDS = {True: ("true", "yes"), False: ("false", "no")}
 
 
@@ -108,11 +109,14 @@ class _Tokens:
         token = self._tokens[number]
         before = _bytes(token)[: at - self._starts[number]].decode("utf-8", "replace")
         masses: dict[str, float] = {}
-        for option in [token, *(token.get("top_logprobs") or [])]:
+        others = token.get("top_logprobs")
+        for option in [token, *(others if isinstance(others, list) else [])]:
+            if not isinstance(option, dict):
+                continue
             name, value = str(option.get("token", "")), option.get("logprob")
             word = name.removeprefix(before).strip().strip('"').lower()
             if name.startswith(before) and word and isinstance(value, int | float) and value <= 0:
-                masses[word] = max(masses.get(word, 0.0), math.exp(value))
+                masses[word] = max(masses.get(word, 0.0), math.exp(max(value, _LEAST)))
         return masses
 
 

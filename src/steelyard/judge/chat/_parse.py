@@ -33,6 +33,8 @@ _REST = re.compile(
 )
 _SPACE = " \t\r\n"
 _ATTEMPTS = 200
+_MOST_TEXT = 400_000
+"""Characters of a reply with the model's thoughts: 100,000 tokens. Other threads wait while one is read."""
 _QUOTES = str.maketrans("“”„‟«»", '""""""', "\\")
 
 
@@ -78,7 +80,7 @@ def answers_in(text: object, request: Request) -> tuple[dict[str, Answer], Parse
 
     Without any JSON that answers something, there is no ParsedReply, and every answer is `malformed_reply`.
     """
-    found = find(text, request) if isinstance(text, str) else None
+    found = find(text, request) if isinstance(text, str) and len(text) <= _MOST_TEXT else None
     if found is None:
         nonsense = Unanswered(cause="malformed_reply", detail="the reply has no JSON with answers in it")
         return dict.fromkeys(request.questions, nonsense), None

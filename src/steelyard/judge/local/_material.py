@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -122,8 +122,8 @@ class Text:
     text: str
     lines: tuple[Line, ...]
     stems: frozenset[str]
-    raw: frozenset[str]
-    """Digits of its quantities, whatever their units."""
+    raw: Set[str]
+    """Digits of its quantities, whatever their units, and the places of the items of its lists."""
 
 
 CLAUSES = re.compile(
@@ -153,8 +153,19 @@ def prepare(text: str, vectors: Vectors) -> Steps:
         elif not header:
             header = cells(piece.text, vectors.proper)
         yield
-    raw = frozenset(word.raw for line in lines for word in line.words if word.raw)
-    return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)), raw)
+    raw = {word.raw for line in lines for word in line.words if word.raw}
+    return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)), raw | _counts(lines))
+
+
+def _counts(lines: Sequence[Line]) -> frozenset[str]:
+    """How many items each list has, and their places: "six steps" and "step four" stand nowhere in digits."""
+    found: set[str] = set()
+    run = 0
+    for line in lines:
+        run = run + 1 if line.item else 0
+        if run:
+            found.add(str(run))
+    return frozenset(found)
 
 
 def pieces(text: str) -> Iterator[Sentence]:

@@ -17,6 +17,7 @@ from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._selection import Selection
 from steelyard.questions import Embedder, Judge
+from steelyard.recording import check_function
 from steelyard.sinks import Sink
 
 
@@ -52,8 +53,7 @@ class MonitorOptions(PlainOptions):
             ConfigurationError: Naming the option.
         """
         super().__post_init__()
-        if self.mask is not None and not callable(self.mask):
-            raise ConfigurationError(f"mask must be a function of a Record, not {self.mask!r}")
+        check_function("mask", self.mask)
         self._check_kinds()
         self._check_limits()
         check_names(self.metrics)

@@ -87,5 +87,12 @@ class SinkLedger:
             lost=total,
             waiting=max(0, self.handed - self.written - total),
             lost_by=lost,
-            scores=sink.counts if isinstance(sink, CountsScores) else None,
+            scores=_scores_of(sink),
         )
+
+
+def _scores_of(sink: object) -> ScoreStates | None:
+    try:
+        return sink.counts if isinstance(sink, CountsScores) else None
+    except Exception:  # noqa: BLE001 - a sink of somebody's own may raise anything
+        return None

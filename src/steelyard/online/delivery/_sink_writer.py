@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from steelyard._internal.redact import error_words
-from steelyard._internal.threads import LoopThread
+from steelyard._internal.threads import LoopThread, leave
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import SinkError
 from steelyard.online.delivery._sink_counts import SinkCounts, SinkLedger
@@ -230,8 +230,8 @@ class _Turn:
             self._batches.append(batch)
             try:
                 cause = await self._write([handed.evaluation for handed in batch])
-            except asyncio.CancelledError:
-                self._settle("closed" if self.thread.stopped else "CancelledError")
+            except BaseException as error:
+                self._settle("closed" if self.thread.stopped else type(error).__name__)
                 raise
             self._settle(cause)
 
@@ -276,24 +276,18 @@ class _Turn:
         try:
             await asyncio.wait([task], timeout=self._timeout)
             if not task.done():
-                await _cancel(task)
+                await leave(task, _GRACE)
                 return TimeoutError()
             return asyncio.CancelledError() if task.cancelled() else task.exception()
         except asyncio.CancelledError:
-            await _cancel(task)
+            await leave(task, _GRACE)
             raise
         finally:
             self.began = None
 
 
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task], timeout=_GRACE)
-    if task.done() and not task.cancelled():
-        task.exception()  # nobody asks for it any more
-
-
 def _cause(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "timeout"
-    return error.cause if isinstance(error, SinkError) else type(error).__name__
+    cause = error.cause if isinstance(error, SinkError) else None
+    return cause if isinstance(cause, str) else type(error).__name__  # any class may say it is a SinkError

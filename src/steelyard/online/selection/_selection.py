@@ -20,6 +20,7 @@ from steelyard.online.selection._rules import Rule
 from steelyard.online.selection._sampling import checked_rate
 from steelyard.online.selection._suspicion import Suspicion
 from steelyard.record import Record
+from steelyard.recording import check_function
 
 RateChooser = Callable[[Record], "float | Literal['force', 'never'] | None"]
 """A user's own rule: a rate, `"force"`, `"never"`, or None to leave the decision to the rest."""
@@ -84,6 +85,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         checked_rate(self.rate, "rate")
+        check_function("choose", self.choose)
         for name, rate in self.metric_rates.items():
             checked_rate(rate, f"metric_rates[{name!r}]")
 

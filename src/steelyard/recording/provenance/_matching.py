@@ -13,6 +13,8 @@ left of an absent passage then is chance.
 from __future__ import annotations
 
 import itertools
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +34,7 @@ _RUN = 6
 _SHORT = 8
 _OCCURRENCES = 64
 _HEAD = 60
+_PIECE = re.compile(r"(?s).{1000}\S{0,200}+")
 _BEFORE = frozenset("\n\r\"'`>:.)]-*|{[(,;\N{BULLET}")
 _AFTER = frozenset("\n\r\"'`<,;|]}).")
 
@@ -159,6 +162,8 @@ class _Prompt:
         self.explained = np.zeros(len(self.row), dtype=np.bool_)
         """Whether a shingle is accounted for, where it first stands."""
         self._plain: str | None = None
+        self._pieces: list[tuple[int, int]] | None = None
+        """Where pieces of `plain` begin, with the number of words before each."""
 
     @property
     def row(self) -> Hashes:
@@ -179,6 +184,15 @@ class _Prompt:
         if self._plain is None:
             self._plain = "\n".join(map(unescaped, self.texts)).casefold()
         return self._plain
+
+    def words_before(self, at: int) -> int:
+        """How many words stand before a place of `plain`; one may be split where a piece ends."""
+        if self._pieces is None:
+            self._pieces = [(0, 0)]
+            for piece in _PIECE.finditer(self.plain):
+                self._pieces.append((piece.end(), self._pieces[-1][1] + len(words(piece.group()))))
+        start, count = self._pieces[bisect_right(self._pieces, (at, len(self.plain))) - 1]
+        return count + len(words(self.plain[start:at]))
 
 
 class _Passage:
@@ -299,8 +313,7 @@ def _decide_short(passage: _Passage, prompt: _Prompt) -> None:
         if at < 0:
             break
         if _is_marked_off(prompt.plain, at, at + len(text)):
-            share = Sighting(found=True, seen=1.0, position=len(words(prompt.plain[:at])))
-            passage.sighting = share
+            passage.sighting = Sighting(found=True, seen=1.0, position=prompt.words_before(at))
             return
         at = prompt.plain.find(text, at + 1)
     passage.sighting = Sighting(found=False, seen=0.0)

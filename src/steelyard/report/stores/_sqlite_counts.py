@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from steelyard.report.queries import Missing, Scope, Totals
 from steelyard.report.stores._sqlite_hours import Hours, count_missing, count_scores, hours_of
-from steelyard.sinks.sqlite.sums import has_keys
+from steelyard.sinks.sqlite.sums import has_keys, has_sums
 
 _LATEST: Final = 1_000
 _OF_TAG: Final = """FROM turn_keys k WHERE k.kind = 'tag' AND k.value = :tag
@@ -36,7 +36,7 @@ def _extent(connection: sqlite3.Connection, scope: Scope, turns: str, scores: st
     """How many turns, when the first and when the last; from the narrowest index that tells."""
     what = "count(*), min({0}.evaluated_at), max({0}.evaluated_at)"
     query = f"SELECT {what.format('e')} FROM evaluations e WHERE {turns}"
-    if scope.tag is not None and has_keys(connection):
+    if scope.tag is not None and has_keys(connection) and (scope.metric is None or has_sums(connection)):
         if scope.metric is not None:
             return _extent_of_tag(connection, scope)
         query = f"SELECT {what.format('k')} {_OF_TAG}"

@@ -207,20 +207,23 @@ def _moments(sums: dict[str, float]) -> tuple[Moments, Moments]:
     values = Moments(
         n=round(sums["n"]),
         ends=round(sums["ends"]),
-        **{name: sums[name] for name in _MOMENTS},
-        square_value_value=sums["square_value_value"],
+        **{name: sums[name] for name in (*_MOMENTS, *_POWERS)},
     )
     count = round(sums["passes_n"])
     passes = Moments(
         n=count,
         ends=count,
         **{name: sums[f"passes_{name}"] for name in _MOMENTS},
-        square_value_value=sums["passes_square_value"],  # of zeros and ones the square is the value
+        # Of zeros and ones every power is the value.
+        value_value=sums["passes_value"],
+        value_value_value=sums["passes_value"],
+        square_value_value=sums["passes_square_value"],
     )
     return values, passes
 
 
 _MOMENTS: Final = ("weight", "value", "square", "square_value", "fourth", "least")
+_POWERS: Final = ("value_value", "value_value_value", "square_value_value")
 
 
 def refresh_sqlite(path: str) -> None:

@@ -6,6 +6,7 @@ classes, and a framework's own, are read alike.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -372,10 +373,10 @@ def _other(document: Any) -> tuple[Any, Any]:
 def _score(metadata: Mapping[str, Any]) -> float | None:
     for name in _SCORES:
         value = metadata.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-        if value is not None and type(value).__module__ == "numpy":
-            return float(value)
+        known = isinstance(value, (int, float)) or type(value).__module__ == "numpy"
+        if known and not isinstance(value, bool):
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                return float(value)  # type: ignore[arg-type]  # an array of several, say, is no score
     return None
 
 

@@ -25,6 +25,7 @@ _KEY = re.compile(
 
 _DEPTH = 3
 _MOST = 200
+_MOST_KNOWN = 500
 _LEAST_WORDS = 2
 _SENTENCE = 4
 _MUCH = 12
@@ -81,7 +82,9 @@ def in_text(text: str) -> tuple[Context, ...]:
 
 
 def _has_more(block: str, known: Sequence[str]) -> bool:
-    """Whether a text that holds known passages holds much else besides."""
+    """Whether a text that holds known passages holds much else besides; not asked of very many."""
+    if len(known) > _MOST_KNOWN:
+        return False
     rest = block
     for text in sorted(known, key=len, reverse=True):
         rest = rest.replace(text, "\0")

@@ -139,7 +139,7 @@ def _reranked(attributes: Mapping[str, Any]) -> tuple[Context, ...]:
         index = entry.get("index") if isinstance(entry, Mapping) else None
         if isinstance(index, int) and 0 <= index < len(texts):
             score = entry.get("relevanceScore")
-            number = float(score) if isinstance(score, (int, float)) else None
+            number = float(score) if isinstance(score, (int, float)) and abs(score) < 2**63 else None
             found.append(Context(text=texts[index], score=number))
     return tuple(found)
 

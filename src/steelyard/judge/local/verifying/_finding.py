@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-from steelyard.judge.local.verifying._turn import Turn
+from steelyard.judge.local.verifying.turns._turn import Turn
 
 ENOUGH = 0.64
 """Score from which a claim is supported. Sentences of people's judgements (the development sets of
 docs/judges.md) are supported more often than not from about here."""
 OVERLAP = 0.5
 """Share of a claim that a text must say before a difference counts as saying the opposite."""
+_RANKED = 0.7
+"""Least probability of a claim whose row a table has at the place it says: few of its words are cells."""
 _FORBIDDEN = 0.45
 """Least probability of a claim whose words are there while something forbids a yes."""
 
@@ -86,6 +88,10 @@ class Finding:
 
     rival_number: bool = False
     """Whether the nearest sentence has another number where the claim's is missing."""
+    tabular: bool = False
+    """Whether it stands in the row of a table that the claim names, where words have no order."""
+    ranked: bool = False
+    """Whether a table has the order that the claim speaks of."""
     turns: tuple[Turn, ...] = ()
     """What else turns the claim round."""
 
@@ -97,12 +103,13 @@ class Finding:
     @property
     def probability(self) -> float:
         """The score on a scale where a yes begins at one half; below that where something forbids it."""
-        found = _on_scale(self.score)
+        found = self.loosely if self.tabular else _on_scale(self.score)
+        found = max(found, _RANKED) if self.ranked else found
         return found if self.holds else min(found, _FORBIDDEN + (0.499 - _FORBIDDEN) * self.score)
 
     @property
     def loosely(self) -> float:
-        """As `probability`, for a claim whose words stand in another order by nature: a question's."""
+        """As `probability`, for words that stand in another order by nature: a question's, a table's."""
         found = self.signals
         return _on_scale((found.window + found.everywhere + found.soft) / 3)
 

@@ -1,28 +1,17 @@
-"""Words that turn a sentence round: negations, and pairs of opposites."""
+"""Pairs of words that say the opposite of one another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
-from steelyard.judge.local.words import Word, stem
+from steelyard.judge.local.words import stem
 
-_NOT_ONLY = frozenset({"only", "just", "merely", "simply"})
+_GROUPS = """
+red green blue yellow black white grey gray brown orange purple pink|spring summer autumn winter
+"""
+"""Words of which one excludes the others."""
 TELLING = 3.5
 """Weight from which a word can be what is negated; articles, pronouns and auxiliaries are below it."""
-
-_NEGATIONS = (
-    "not no never none nobody nothing neither nor without cannot hardly fail failed fails deny denied denies"
-    " refuse refused lack lacks lacked unable except"
-    # German, Dutch, French, Spanish, Italian, Portuguese, Swedish, Danish and Norwegian, Polish, Russian.
-    " nicht kein keine keinen keinem keiner keines nie niemals niemand nichts ohne weder"
-    " niet geen nooit niemand niets zonder|pas jamais rien personne aucun aucune sans"
-    " nunca jamás nada nadie ningún ninguna ninguno sin tampoco|non mai nessuno nessuna niente senza"
-    " não ninguém nenhum nenhuma sem|inte ingen inget inga aldrig utan ikke aldri aldrig ingen uten uden"
-    " nie żaden żadna nikt nic bez|не нет никогда никто ничего без"
-    # Arabic, and the characters of Chinese and Japanese.
-    " لا لم لن ليس ليست غير بدون|不 没 沒 未 无 無 非 勿"
-).replace("|", " ")
 _PAIRS = """
 increase decrease|rise fall|more less|more fewer|most least|high low|higher lower|highest lowest
 large small|larger smaller|largest smallest|big little|major minor|maximum minimum|early late
@@ -45,24 +34,21 @@ wide narrow|deep shallow|thick thin|same different|similar different
 """
 
 
-def negates(words: Sequence[Word]) -> bool:
-    """Whether some words hold a negation. "Not only" is not one."""
-    for place, word in enumerate(words):
-        if word.stem in _negations():
-            after = words[place + 1 : place + 2]
-            if not (after and after[0].surface.casefold() in _NOT_ONLY):
-                return True
-    return False
-
-
 def opposites(stemmed: str) -> frozenset[str]:
     """The stems of the opposites of a stem; empty for most words."""
     return _table().get(stemmed, frozenset())
 
 
+def excludes(stemmed: str) -> frozenset[str]:
+    """The stems of what cannot be where a word is: other colours, other seasons."""
+    return _groups().get(stemmed, frozenset())
+
+
 @cache
-def _negations() -> frozenset[str]:
-    return frozenset(map(stem, _NEGATIONS.split()))
+def _groups() -> dict[str, frozenset[str]]:
+    groups = [frozenset(map(stem, group.split())) for group in _GROUPS.strip().split("|")]
+    same = {stem("grey"), stem("gray")}
+    return {word: group - (same if word in same else {word}) for group in groups for word in group}
 
 
 @cache

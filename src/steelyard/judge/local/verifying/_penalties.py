@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from steelyard.judge.local._material import Line, Text
-from steelyard.judge.local.verifying._amounts import written_apart
 from steelyard.judge.local.verifying._finding import Penalties
-from steelyard.judge.local.verifying._opposites import TELLING, negates, opposites
+from steelyard.judge.local.verifying._negations import denies, first_negation, prefixes
+from steelyard.judge.local.verifying._opposites import TELLING, excludes, opposites
 from steelyard.judge.local.verifying._signals import share
+from steelyard.judge.local.verifying.turns._amounts import written_apart
 from steelyard.judge.local.words import Word, stem
 
 _CLOSE = 0.6
@@ -35,7 +36,7 @@ def penalties(
         known: The stems of the texts.
     """
     stems = frozenset[str]().union(*(line.stems for line in lines))
-    negated, against = _negation_flip(claim, lines, weights), _antonym_flip(claim, lines, stems)
+    negated, against = _negation_flip(claim, lines, weights), _antonym_flip(claim, lines, stems, known)
     # "Not open" is "closed": turned round twice it says the same.
     twice = negated and against is not None
     return Penalties(
@@ -61,7 +62,8 @@ def _missing_numbers(claim: Line, texts: Sequence[Text], known: frozenset[str]) 
             for word in claim.words
             if word.kind == "number"
             and word.stem not in known
-            and not (word.raw in known if word.raw else word.stem in raw)
+            and word.raw not in known
+            and word.stem not in raw
             and not written_apart(word.surface, texts)
         )
     )
@@ -99,16 +101,24 @@ def _negation_flip(claim: Line, lines: Sequence[Line], weights: Mapping[str, flo
     """
     close = [line for line in lines if line.row is None and share(weights, line.stems) >= _CLOSE]
     there = frozenset[str]().union(*(line.stems for line in close))
-    parts = [_polar(part, claim.stems) for line in close for part in line.clauses]
+    parts = [_polar(part, claim.stems) for line in close for clause in line.clauses for part in _cut(clause)]
     denied = set[str]().union(*(part.words for part in parts if part.negated))
     stated = set[str]().union(*(part.words for part in parts if not part.negated))
-    for said in (_polar(clause, there) for clause in claim.clauses):
+    for said in (_polar(part, there) for clause in claim.clauses for part in _cut(clause)):
         if said.negated:
             if said.words & stated and not said.words & denied:
                 return True
         elif (against := said.words & (denied - stated)) and not _said_elsewhere(said.words, against, parts):
             return True
     return False
+
+
+def _cut(clause: Sequence[Word]) -> list[Sequence[Word]]:
+    """A clause, and a word of it that is negated by itself."""
+    at = first_negation(clause)
+    if at is None or not prefixes(clause, at):
+        return [clause]
+    return [clause[at : at + 2], [*clause[:at], *clause[at + 2 :]]]
 
 
 class _Part(NamedTuple):
@@ -121,10 +131,10 @@ class _Part(NamedTuple):
 
 def _polar(clause: Sequence[Word], there: frozenset[str]) -> _Part:
     """A clause, with "unknown" as "not known" where the other side says "known"."""
-    place = next((index for index, word in enumerate(clause) if negates([word])), len(clause))
-    negated = negates(clause)
+    at = first_negation(clause)
+    negated, place = at is not None, len(clause) if at is None else at
     meant = clause[place:] if negated and clause[place].surface.lower() in _OF_THINGS else clause
-    words = {w.stem for w in meant if w.weight >= TELLING and not negates([w])}
+    words = {w.stem for w in meant if w.weight >= TELLING and not denies(w)}
     for word in meant:
         bare = _without_un(word.stem)
         if bare in there and word.stem not in there:
@@ -150,15 +160,18 @@ def _without_un(word: str) -> str:
     )
 
 
-def _antonym_flip(claim: Line, lines: Sequence[Line], stems: frozenset[str]) -> tuple[str, str] | None:
+def _antonym_flip(
+    claim: Line, lines: Sequence[Line], stems: frozenset[str], known: frozenset[str]
+) -> tuple[str, str] | None:
     """A word of the claim, and its opposite that the window or the most similar clause has instead."""
     for clause in claim.clauses:
         others = {word.stem for word in clause if word.weight >= TELLING}
         for word in clause:
-            against = opposites(word.stem)
+            absent = word.stem not in stems
+            against = opposites(word.stem) | (frozenset() if word.stem in known else excludes(word.stem))
             if not against:
                 continue
-            there = stems - claim.stems if word.stem not in stems else _like(others - {word.stem}, lines)
+            there = stems - claim.stems if absent else _like(others - {word.stem}, lines)
             if word.stem not in there and against & there:
                 return (word.surface, min(against & there))
     return None

@@ -13,10 +13,11 @@ from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local.verifying._finding import Finding
 from steelyard.judge.local.verifying._penalties import penalties
 from steelyard.judge.local.verifying._signals import measure
-from steelyard.judge.local.verifying._turns import turns
 from steelyard.judge.local.verifying._windows import find, lines_of, rows_of, trim
+from steelyard.judge.local.verifying.turns._ranks import agrees
+from steelyard.judge.local.verifying.turns._turns import turns
 
-VERSION = "3"
+VERSION = "4"
 """Goes up when the same texts would get another score."""
 
 
@@ -46,11 +47,14 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
         word.kind == "number" and word.stem not in claim.stems for line in lines for word in line.words
     )
     shown = trim(window, claim, texts)
+    rows = rows_of(window, texts)
     yield
     return Finding(
         signals=signals,
         penalties=missed,
         window=shown,
         rival_number=rival,
-        turns=tuple(turns(claim, lines, rows_of(window, texts), known)),
+        tabular=any(line.row and line.row <= claim.stems for line in lines),
+        ranked=agrees(claim, rows) is True,
+        turns=tuple(turns(claim, lines, rows, known)),
     )

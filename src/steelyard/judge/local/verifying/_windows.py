@@ -75,7 +75,16 @@ def lines_of(window: Window, claim: Line, texts: Sequence[Text]) -> list[Line]:
             last += 1
     found = list(text[first:last])
     named = [line for line in found if line.row is None or line.row <= claim.stems]
-    return named if any(line.row for line in named) else found
+    if not any(line.row for line in named):
+        return found
+    return [*_caption(text, first), *named]
+
+
+def _caption(text: Sequence[Line], first: int) -> Sequence[Line]:
+    """The sentence before the table that a window begins in, which says what its cells are."""
+    while first and text[first].row is not None and text[first - 1].row is not None:
+        first -= 1
+    return text[first - 1 : first] if first and text[first].row is not None else ()
 
 
 def rows_of(window: Window, texts: Sequence[Text]) -> list[Line]:

@@ -1,14 +1,15 @@
-"""Numbers as values: with their units in one measure, spelled out or in digits, dates as day and month.
+"""Numbers as values: with their units in one measure, spelled out or in digits.
 
-A quantity is compared by what it measures ("6,200 cm" is "62 m", and is not "6,200 m"), a date by its month
-and day in whatever order they are written. Factors are those of the International System of Units and of the
-yard and pound agreement of 1959.
+A quantity is compared by what it measures ("6,200 cm" is "62 m", and is not "6,200 m"). Factors are those
+of the International System of Units and of the yard and pound agreement of 1959.
 """
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
+
+from steelyard.judge.local.words._folding import fold
 
 _UNITS = """
 m 1 m metre metres meter meters mètre mètres metro metros meter metern
@@ -40,7 +41,28 @@ mon 120 decade decades
 mon 1200 century centuries
 c 1 °c celsius
 f 1 °f fahrenheit
-% 1 % percent prozent
+% 1 % percent percents prozent procent
+pp 1 prozentpunkt prozentpunkte prozentpunkten
+m2 1 m² m2 sqm
+m2 1000000 km² km2
+m2 0.0001 cm² cm2
+m2 10000 ha hectare hectares hektar hectárea hectáreas
+m2 4046.8564224 acre acres
+m3 1 m³ m3
+km/h 1 km/h kmh kph
+km/h 3.6 m/s
+km/h 1.609344 mph
+usd 1 $ dollar dollars usd us$
+eur 1 € euro euros eur
+gbp 1 £ gbp
+inr 1 ₹ rupee rupees rs inr रुपये रुपए
+jpy 1 yen jpy 円
+cny 1 yuan rmb cny 元
+chf 1 franc francs franken chf
+try 1 ₺ lira liras tl
+krw 1 ₩ krw
+sek 1 kronor sek
+nok 1 kroner nok
 b 1 byte bytes
 b 1000 kb kilobyte kilobytes
 b 1000000 mb megabyte megabytes
@@ -57,21 +79,31 @@ UNITS: dict[str, tuple[str, Decimal]] = {
 }
 """Names of units to their dimension and how many of its base unit they are."""
 
-_MONTHS = """
-january jan januar janvier enero gennaio janeiro januari|february feb februar février fevrier febrero febbraio
-march mar märz marz mars marzo março maart|april apr avril abril aprile|may mai mayo maggio maio mei
-june jun juni juin junio giugno junho|july jul juli juillet julio luglio julho
-august aug août aout agosto augustus|september sept sep septembre septiembre settembre setembro
-october oct oktober octobre octubre ottobre outubro|november nov novembre noviembre novembro
-december dec dezember décembre decembre diciembre dicembre dezembro
-"""
-MONTHS: dict[str, int] = {
-    name: number
-    for number, names in enumerate(_MONTHS.strip().replace("\n", "|").split("|"), start=1)
-    for name in names.split()
-}
-"""Names of months to their number, in the larger languages of Europe."""
+CURRENCIES = frozenset(
+    {"usd", "us$", "eur", "gbp", "inr", "rs", "jpy", "rmb", "cny", "chf", "krw", "sek", "nok"}
+)
+"""Names of currencies that may stand before an amount."""
+SYMBOLS = frozenset("$€£₹₺₩")
+"""Signs of currencies that are of one currency."""
 
+_SCALES = """
+100 hundr hundert|1000 thousand k tausend tsd|12 dozen|10000 万 萬|100000 lakh lac लाख|10000000 cror करोड़
+1000000 million m millionen millon millones mio milion milioni milyon miljoen milhao milhoes
+100000000 亿 億|1000000000 billion bn milliard milliarden mrd miliardi milyar miljard
+1000000000000 trillion billionen
+"""
+SCALES: dict[str, int] = {
+    fold(name): int(factor)
+    for line in _SCALES.strip().replace("\n", "|").split("|")
+    for factor, *names in [line.split()]
+    for name in names
+}
+"""What multiplies the number before it, by its stem."""
+ONES = frozenset({"hundred", "thousand", "million", "billion", "trillion", "dozen", "lakh", "crore"})
+"""What is a number behind "a"."""
+
+POWERS = {"square": 2, "sq": 2, "cubic": 3}
+"""What stands before a length that is an area or a volume."""
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -82,14 +114,16 @@ def measure(value: str, unit: str) -> str | None:
         value: Digits, as words are compared by.
         unit: The word after it, folded.
     """
-    known = UNITS.get(unit)
+    power, _, name = unit.rpartition(" ")
+    known = UNITS.get(name)
     if known is None or not _PLAIN.fullmatch(value):
         return None
+    (dimension, factor), exponent = known, POWERS.get(power, 1)
     try:
-        amount = Decimal(value) * known[1]
+        amount = Decimal(value) * factor**exponent
     except InvalidOperation:
         return None
-    return f"{plain(amount)} {known[0]}"
+    return f"{plain(amount)} {dimension}{exponent if exponent > 1 else ''}"
 
 
 def plain(amount: Decimal) -> str:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
+from steelyard.judge.local.words._calendar import MONTHS
 from steelyard.judge.local.words._forms import NUMBERS
-from steelyard.judge.local.words._numbers import MONTHS, UNITS, measure
+from steelyard.judge.local.words._numbers import (
+    CURRENCIES,
+    POWERS,
+    SYMBOLS,
+    UNITS,
+    measure,
+    plain,
+)
 from steelyard.judge.local.words._stems import NUMBER
 from steelyard.judge.local.words._word import Located, Word
 
 
 def begins(folded: str, stem: str) -> bool:
     """Whether a quantity, a fraction or a date may begin with a word: most are passed over by this."""
-    return stem.lstrip("-")[:1].isdigit() or folded in _PARTS or folded in MONTHS
+    return stem.lstrip("-")[:1].isdigit() or folded in _OPENING or folded in MONTHS
 
 
 def in_measures(text: str, found: list[Located]) -> list[Located]:
@@ -32,7 +41,7 @@ def in_measures(text: str, found: list[Located]) -> list[Located]:
 
 def _joined_at(text: str, found: list[Located], at: int) -> tuple[int, list[Located]]:
     """What begins at a word, and how many words it takes."""
-    for reading in (_iso_date, _day_of_month, _fraction):
+    for reading in (_written_date, _day_of_month, _fraction, _below_zero, _clock, _and_a_half, _money):
         if (read := reading(text, found, at)) is not None:
             return read
     word, start, end = found[at]
@@ -44,28 +53,53 @@ def _joined_at(text: str, found: list[Located], at: int) -> tuple[int, list[Loca
     if step > 1:
         end = found[at + step - 1][2]
         word = Word(value, text[start:end], NUMBER, "number")
-    unit = _unit(text, found, at + step, end)
+    unit = _unit(text, found, at + step, end) or _symbol(text, start, end, at + step)
     if unit is None:
         return step, [(word, start, end)]
-    dimension, last = unit
-    amount = measure(word.stem, dimension)
+    name, last = unit
     end = found[last][2]
-    quantity = Word(amount or word.stem, text[start:end], NUMBER, "number", word.stem)
-    return last + 1 - at, [(quantity, start, end)]
+    return last + 1 - at, [(_quantity(text, start, end, word.stem, name), start, end)]
+
+
+def _quantity(text: str, start: int, end: int, value: str, unit: str) -> Word:
+    """An amount of something; pounds weigh, but where the sentence speaks of paying."""
+    raw = value
+    if unit in ("pound", "pounds"):
+        money, mass = measure(value, "gbp") or value, measure(value, "lb") or value
+        made, raw = (money, mass) if _PAYING.search(text) else (mass, money)
+    else:
+        made = measure(value, unit) or value
+    return Word(made, text[start:end], NUMBER, "number", raw)
+
+
+_PAYING = re.compile(
+    r"\b(?:cost|pric|fee|paid|pay|budget|charg|salar|rent|wage|fine|tax|loan|grant|earn|revenue|profit|sold|worth"
+    r"|sell|bought|spen[dt]|sterling|raised|donat|invest)|£",
+    re.IGNORECASE,
+)
 
 
 _SMALL = frozenset({"0", "1", "2"})
 _PARTS = {"half": "2", "third": "3", "quarter": "4", "fifth": "5", "tenth": "10", "halves": "2"}
 _PARTS |= {f"{name}s": number for name, number in _PARTS.items()}
+_OPENING = frozenset({*_PARTS, *CURRENCIES, "minus", "moins"})
 _DAY = re.compile(r"[-\s.]{0,4}(?:st|nd|rd|th)?[\s.,]{0,4}(?:of |de |the )?")
 
 
-def _iso_date(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
-    """`1998-06-03`, which is read as a year and two numbers below zero, and `3.6.1998`, one number."""
+def _written_date(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
+    """`1998-06-03`, read as a year and two numbers below zero, `3.6.1998`, `25/12/1998`, `1998/12/25`.
+
+    With slashes only where it is sure which is the day: 3/6/1998 is two days.
+    """
     word, start, end = found[at]
-    if word.stem.count(".") == 2 and word.stem.replace(".", "").isdigit():
-        day, month, year = word.stem.split(".")
-        step, last = 1, end
+    parts = re.split(r"[./]", word.stem)
+    step, last = 1, end
+    if len(parts) == 3 and all(part.isdigit() for part in parts):
+        day, month, year = reversed(parts) if len(parts[0]) == 4 else parts
+        if "/" in word.stem and len(parts[0]) != 4:
+            if int(day) <= 12 and int(month) <= 12 and int(day) != int(month):
+                return None
+            day, month = (month, day) if int(month) > 12 else (day, month)
     elif at + 2 < len(found) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text[start : found[at + 2][2]]):
         year, month, day = text[start : found[at + 2][2]].split("-")
         step, last = 3, found[at + 2][2]
@@ -123,18 +157,87 @@ def _fraction(text: str, found: list[Located], at: int) -> tuple[int, list[Locat
         amount = measure("0.5", following[1]) or "1/2"
         return 3, [(Word(amount, text[start:last], NUMBER, "number"), start, last)]
     if name == "half":
-        return 1, [(Word("1/2", word.surface, NUMBER, "number"), start, end)]
+        return 1, [(Word("1/2", word.surface, NUMBER, "number", "50 %"), start, end)]
     after_a = at > 0 and found[at - 1][0].surface in ("a", "A")
     if name in _PARTS and after_a and following[:1] == ["of"]:
-        return 1, [(Word(f"1/{_PARTS[name]}", word.surface, NUMBER, "number"), start, end)]
+        return 1, [(_share(1, int(_PARTS[name]), word.surface), start, end)]
     if following and following[0] in _PARTS and following[0] not in ("half", "second"):
         count = "1" if name == "one" else word.stem
         partitive = following[0].endswith("s") or (len(following) > 1 and following[1] == "of")
         if count.isdigit() and partitive:
             last = found[at + 1][2]
-            made = Word(f"{count}/{_PARTS[following[0]]}", text[start:last], NUMBER, "number")
-            return 2, [(made, start, last)]
+            return 2, [(_share(int(count), int(_PARTS[following[0]]), text[start:last]), start, last)]
     return None
+
+
+def _share(count: int, parts: int, surface: str) -> Word:
+    """A fraction, which a text may have in percent."""
+    raw = "" if 100 * count % parts else f"{100 * count // parts} %"
+    return Word(f"{count}/{parts}", surface, NUMBER, "number", raw)
+
+
+def _below_zero(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
+    """`minus 5 °C`."""
+    minus, start, end = found[at]
+    if minus.surface.casefold() not in ("minus", "moins") or at + 1 == len(found):
+        return None
+    number, first, last = found[at + 1]
+    if number.kind != "number" or not number.stem[0].isdigit() or first - end != 1:
+        return None
+    if at and found[at - 1][0].kind == "number":
+        return None
+    below = (number._replace(stem=f"-{number.stem}", surface=text[start:last]), start, last)
+    step, joined = _joined_at(text, [*found[:at], below, *found[at + 2 :]], at)
+    return step + 1, joined
+
+
+def _clock(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
+    """`3 p.m.`, `3:30 pm` and `15 Uhr` as the time on a clock of 24 hours."""
+    word, start, end = found[at]
+    if at + 1 == len(found) or found[at + 1][1] - end > 1:
+        return None
+    half = found[at + 1][0].surface.casefold().replace(".", "")
+    hour, _, minutes = word.stem.partition(":")
+    if half not in ("am", "pm", "uhr") or not hour.isdigit() or int(hour) > (24 if half == "uhr" else 12):
+        return None
+    turned = int(hour) % 12 + 12 * (half == "pm") if half != "uhr" else int(hour)
+    last = found[at + 1][2]
+    time = Word(f"{turned}:{minutes or '00'}", text[start:last], NUMBER, "number", word.stem)
+    return 2, [(time, start, last)]
+
+
+def _and_a_half(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
+    """`two and a half hours`, `two hours and a half`."""
+    word, start, _ = found[at]
+    folded = [other.surface.casefold() for other, *_ in found[at + 1 : at + 5]]
+    if not word.stem.isdigit() or "half" not in folded:
+        return None
+    if folded[:3] == ["and", "a", "half"]:
+        unit, last = (folded[3], at + 4) if len(folded) > 3 and folded[3] in UNITS else ("", at + 3)
+    elif folded[1:4] == ["and", "a", "half"] and folded[0] in UNITS:
+        unit, last = folded[0], at + 4
+    else:
+        return None
+    value, end = plain(Decimal(word.stem) + Decimal("0.5")), found[last][2]
+    return last + 1 - at, [(_quantity(text, start, end, value, unit), start, end)]
+
+
+def _money(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
+    """`EUR 35`, `Rs. 500`: the currency before the amount."""
+    name, start, end = found[at]
+    if name.surface.casefold() not in CURRENCIES or at + 1 == len(found):
+        return None
+    number, first, last = found[at + 1]
+    if number.kind != "number" or not number.stem[0].isdigit() or text[end:first].strip(". \u00a0"):
+        return None
+    return 2, [(_quantity(text, start, last, number.stem, name.surface.casefold()), start, last)]
+
+
+def _symbol(text: str, start: int, end: int, following: int) -> tuple[str, int] | None:
+    """The sign of a currency on either side of a number."""
+    before, behind = text[start - 1 : start] if start else "", text[end : end + 2].strip()[:1]
+    sign = before if before in SYMBOLS else behind if behind in SYMBOLS else ""
+    return (sign, following - 1) if sign else None
 
 
 def _compound(text: str, found: list[Located], at: int) -> tuple[str, int]:
@@ -163,17 +266,40 @@ def _compound(text: str, found: list[Located], at: int) -> tuple[str, int]:
 
 
 def _unit(text: str, found: list[Located], at: int, end: int) -> tuple[str, int] | None:
-    """The unit behind a number that ends at `end`, and its place; "degrees Celsius" counts as one."""
-    if at < len(found) and found[at][0].surface.casefold() in ("degree", "degrees", "grad"):
-        name = found[at + 1][0].surface.casefold() if at + 1 < len(found) else ""
-        return (name, at + 1) if name in ("celsius", "fahrenheit") else None
-    if at >= len(found):
-        return ("%", at - 1) if text[end : end + 2].strip()[:1] == "%" else None
-    gap, name = text[end : found[at][1]], found[at][0].surface.casefold()
-    if gap.lstrip().startswith("%"):
+    """The unit behind a number that ends at `end`, and the place of its last word."""
+    if text[end : end + 2].strip()[:1] in ("%", "٪", "％"):
         return "%", at - 1
+    if at >= len(found):
+        return None
+    gap, name = text[end : found[at][1]], found[at][0].surface.casefold()
+    after = found[at + 1][0].surface.casefold() if at + 1 < len(found) else ""
+    if name in ("degree", "degrees", "grad"):
+        return (after, at + 1) if after in ("celsius", "fahrenheit") else None
     if gap.strip() == "°":
         name = f"°{name}"
     elif gap.strip(" -\u00a0\u202f") or len(gap) > 1:
         return None
-    return (name, at) if name in UNITS else None
+    if (name, after) == ("per", "cent"):
+        return "%", at + 1
+    if name == "percentage":
+        return ("prozentpunkt", at + 1) if after in ("point", "points") else None
+    if name in POWERS:
+        length = UNITS.get(after, ("", 0))[0] == "m"
+        return (f"{name} {after}", at + 1) if length else None
+    return _composed(text, found, at, name, after) if name in UNITS else None
+
+
+def _composed(text: str, found: list[Located], at: int, name: str, after: str) -> tuple[str, int]:
+    """A unit with what belongs to it: `km/h`, `miles per hour`, `m2`."""
+    between = text[found[at][2] : found[at + 1][1]] if after else ""
+    speed = f"{name}/{after}"
+    if between == "/" and speed in UNITS:
+        return speed, at + 1
+    if after == "per" and at + 2 < len(found) and found[at + 2][0].surface == "hour" and name in _LONG:
+        return _LONG[name], at + 2
+    if not between and after in ("2", "3") and UNITS[name][0] == "m" and at + 1 < len(found):
+        return f"{'square' if after == '2' else 'cubic'} {name}", at + 1
+    return name, at
+
+
+_LONG = {"miles": "mph", "kilometres": "km/h", "kilometers": "km/h", "km": "km/h"}

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
+from steelyard.judge.local.words._calendar import MONTHS, weekday
+from steelyard.judge.local.words._chinese import CHARACTERS, COUNTED, chinese_number
+from steelyard.judge.local.words._common import COMMON, LITTLE, PARTICLES
+from steelyard.judge.local.words._figures import GROUPED, GROUPED_BY_SPACES, figure, has_decimal_comma
+from steelyard.judge.local.words._folding import INVISIBLE, MARKS, fold, visible
 from steelyard.judge.local.words._forms import COUNTS
+from steelyard.judge.local.words._numbers import ONES, SCALES, plain
 from steelyard.judge.local.words._quantities import begins, in_measures
 from steelyard.judge.local.words._stems import NUMBER, RARE, TELLING, stem, weight
 from steelyard.judge.local.words._word import Kind, Located, Word
 
-# Zero-width and bidirectional controls and the soft hyphen: invisible, so they must not tell words apart.
-_INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-# Scripts without spaces between words are compared character by character.
+# Scripts without spaces between words are compared character by character, but for what a character alone
+# does not say: numbers, days of the week, and negations.
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-# The first alternative is a shortcut for plain words; the last would match them too.
-_WORD = re.compile(
-    rf"[A-Za-z]++(?![\w'’.{_INVISIBLE}])|"
-    rf"[{_SPACELESS}]"
-    rf"|(?:(?<![\w)\]-])[-−](?=\d))?\d[\d{_INVISIBLE}]*(?:[.,:/]\d+)*"
-    r"|(?<!\w)[^\W\d_](?:\.[^\W\d_](?!\w))+"
-    rf"|[^\W\d_{_SPACELESS}][^\W\d_{_SPACELESS}{_INVISIBLE}]*(?:[{_INVISIBLE}]+[^\W\d_]+|['’][^\W\d_]+)*"
+_SPELLED = (
+    "(?:星期|礼拜|禮拜|周|週)[一二三四五六日天]|[月火水木金土日]曜日?|ませんでした|ません|(?<![少危汚切])(?:なかった|ない)"
+    "|ไม่|没有|沒有|不仅|不僅|不但|非常|未来|未來"
 )
-_VANISH = re.compile(f"[{_INVISIBLE}]")
-_CLITIC = re.compile(r"['’](?:s|d|m|ll|re|ve)?$")
+_LETTER = rf"[^\W\d_{_SPACELESS}]"
+# The first alternative is a shortcut for plain words; the last would match them too.
+_PATTERN = (
+    rf"[A-Za-z]++(?![\w'’.{INVISIBLE}{MARKS}])"
+    rf"|(?P<chinese>[{CHARACTERS}]+(?=\s?[{COUNTED}]))|{_SPELLED}|[{_SPACELESS}]"
+    rf"|(?:(?<![\w)\]-])[-−](?=\d))?(?:GROUPS|\d[\d{INVISIBLE}]*(?:[.,:/٫٬]\d+)*)"
+    r"|(?<!\w)[^\W\d_](?:\.[^\W\d_](?!\w))+"
+    rf"|{_LETTER}+(?:(?:[{MARKS}]|[{INVISIBLE}]++(?=[^\W\d_])|['’](?=[^\W\d_])){_LETTER}*)*"
+)
+_WORD = re.compile(_PATTERN.replace("GROUPS", GROUPED))
+_WORD_DECIMAL_COMMA = re.compile(_PATTERN.replace("GROUPS", f"{GROUPED}|{GROUPED_BY_SPACES}"))
 
 _CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall", "ain't": "is"}
-_SCALES = {"hundr": 2, "thousand": 3, "k": 3, "million": 6, "m": 6, "billion": 9, "bn": 9, "trillion": 12}
 _MONEY = frozenset("$€£¥")
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "s"})
+_VERSIONED = frozenset({"version", "versions", "release", "v", "section", "chapter"})
+"""What stands before a number in which 2.10 is not 2.1."""
 
 
 def words(text: str, *, proper: Callable[[str], bool] = lambda word: False) -> list[Word]:
@@ -51,17 +61,21 @@ def located(
     """
     found: list[Located] = []
     counted = False
-    for match in _WORD.finditer(text, _after_marker(text)):
+    comma = has_decimal_comma(text)
+    pattern = _WORD_DECIMAL_COMMA if comma else _WORD
+    for match in pattern.finditer(text, _after_marker(text)):
         raw = match[0]
-        read = _read(raw if raw.isascii() else _VANISH.sub("", raw))
+        read = _chinese(raw) if match.lastgroup else _read(raw if raw.isascii() else visible(raw), comma)
         if not read:
             continue
         start, end = match.span()
         word = read[0]
         if not found:
             word = _opening(word, proper) if word.kind == "name" else word
-        elif found[-1][0].opens and _completes(found, text, word, start, end):
+        elif (found[-1][0].opens or raw in ONES) and _completes(found, text, word, start, end):
             continue
+        elif word.kind == "number" and "." in raw and found[-1][0].surface.casefold() in _VERSIONED:
+            word = word._replace(stem=raw)
         counted = counted or word.opens
         found.append((word, start, end))
         found.extend([(more, start, end) for more in read[1:]])
@@ -74,47 +88,65 @@ _MARKER = re.compile(r"\s*\(?\d{1,2}[.)]\s+(?=\S)")
 def _after_marker(text: str) -> int:
     """Where a sentence begins behind the number of an item in a list."""
     match = _MARKER.match(text)
-    return match.end() if match else 0
+    if match is None or text[match.end() :].partition(" ")[0].casefold() in MONTHS:  # "3. Mai"
+        return 0
+    return match.end()
 
 
 def _opening(word: Word, proper: Callable[[str], bool]) -> Word:
     """The first word of a sentence, which is a name only if it is rare or never written otherwise."""
-    return word if word.weight >= RARE or proper(word.surface) else word._replace(kind="word")
+    named = word.weight >= RARE or proper(word.surface)
+    return word if named and not _ADVERB.search(word.surface) else word._replace(kind="word")
+
+
+_ADVERB = re.compile(r"[a-z]{4}(?:ally|[ai]bly|edly|ingly|ously|[ae]ntly|[ai]tely|ively|fully|arly)$")
 
 
 def _completes(found: list[Located], text: str, word: Word, start: int, end: int) -> bool:
     """Whether a word belongs to the number before it: `3rd`; `2.5 million`, which becomes 2500000."""
     number, first, last = found[-1]
-    if not number.stem.lstrip("-")[:1].isdigit():
+    digits = "1" if number.surface in ("a", "A") else number.stem
+    if not digits.lstrip("-")[:1].isdigit():
         return False
     if start == last and word.stem in _ORDINALS:
         return True
-    if word.stem not in _SCALES or start - last > 1:
+    if start - last > 1 or word.stem not in SCALES:
         return False
     # 5 m are metres, $5m are millions.
     if word.surface == "m" and text[first - 1 : first] not in _MONEY:
         return False
     try:
-        value = Decimal(number.stem).scaleb(_SCALES[word.stem])
+        value = Decimal(digits) * SCALES[word.stem]
     except InvalidOperation:
         return False
-    stemmed = f"{value:f}".removesuffix(".0")
-    found[-1] = (number._replace(stem=stemmed, surface=text[first:end]), first, end)
+    made = Word(plain(value), text[first:end], NUMBER, "number", opens=True)
+    found[-1] = (made, first, end)
     return True
 
 
+@lru_cache(maxsize=4096)
+def _chinese(surface: str) -> tuple[Word, ...]:
+    """A number in Chinese characters; one and two are often said of what is merely named."""
+    value = chinese_number(surface)
+    if value is None:
+        return (Word(surface, surface, NUMBER, "word"),)
+    return (Word(str(value), surface, NUMBER, "number" if value > 2 else "word", opens=True),)
+
+
 @lru_cache(maxsize=32_768)
-def _read(surface: str) -> tuple[Word, ...]:
+def _read(surface: str, comma: bool) -> tuple[Word, ...]:
     """A written word as what it is compared by: none where nothing is left of it, two for `didn't`."""
     if surface[0].isdigit():
-        return (Word(_number(surface), surface, NUMBER, "number", opens=True),)
+        return (Word(figure(surface, comma=comma), surface, NUMBER, "number", opens=True),)
     if surface[0] in "-−":
-        return (Word(f"-{_number(surface[1:])}", surface, NUMBER, "number", opens=True),)
+        return (Word(f"-{figure(surface[1:], comma=comma)}", surface, NUMBER, "number", opens=True),)
     if surface.replace(".", "") in _AMERICA:
         return (Word("america", surface, weight("america"), "name"),)
-    folded = _fold(surface)
+    folded = fold(surface)
     if not folded:
         return ()
+    if (day := weekday(folded)) is not None:
+        return (Word(f"weekday{day}", surface, NUMBER, "name"),)
     if folded.endswith("n't") and len(folded) > 3:
         verb = _CONTRACTED.get(folded, folded[:-3])
         return (
@@ -123,31 +155,20 @@ def _read(surface: str) -> tuple[Word, ...]:
         )
     stemmed = stem(folded)
     opens = begins(surface.casefold(), stemmed)
-    return (Word(stemmed, surface, weight(folded), _kind(surface, folded), opens=opens),)
+    tells = LITTLE if folded in COMMON and not _is_named(surface, folded) else weight(folded)
+    return (Word(stemmed, surface, tells, _kind(surface, folded, tells), opens=opens),)
 
 
-def _kind(surface: str, folded: str) -> Kind:
+def _is_named(surface: str, folded: str) -> bool:
+    """Whether a little word of another language is an acronym or part of a name: "MIT", "Los Angeles"."""
+    return surface.isupper() or (folded in PARTICLES and surface[0].isupper())
+
+
+def _kind(surface: str, folded: str, tells: float) -> Kind:
     if folded in COUNTS:
         return "number"
-    return "name" if len(surface) > 1 and surface[0].isupper() and weight(folded) >= TELLING else "word"
+    return "name" if len(surface) > 1 and surface[0].isupper() and tells >= TELLING else "word"
 
 
 _AMERICA = frozenset({"US", "USA"})
 """The one acronym that is a pronoun in small letters."""
-
-
-def _fold(surface: str) -> str:
-    """Case, width, accents, possessives and the stops of `U.S.` do not tell words apart."""
-    text = unicodedata.normalize("NFKC", surface).casefold()
-    if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
-    return _CLITIC.sub("", text.replace("’", "'").replace(".", ""))
-
-
-def _number(surface: str) -> str:
-    """1,000 is 1000, 2.50 is 2.5, and Arabic digits are the same in every script."""
-    digits = "".join(str(unicodedata.digit(c)) if c.isdigit() else c for c in surface)
-    digits = re.sub(r",(?=\d{3}(?:\D|$))", "", digits)
-    if re.fullmatch(r"\d+\.\d+", digits):
-        digits = digits.rstrip("0").rstrip(".")
-    return re.sub(r"^0+(?=\d)", "", digits)

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections import deque
+from collections.abc import Sequence
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -72,6 +73,10 @@ class Puller:
             problem, self._problem = self._problem, None
             raise problem
         return [self._came.popleft() for _ in range(min(most, len(self._came)))]
+
+    def put_back(self, came: Sequence[Msg]) -> None:
+        """Turns that were taken and could not be looked at: the next call takes them first."""
+        self._came.extendleft(reversed(came))
 
     async def stop(self) -> list[Msg]:
         """Ask for no more; returns everything that has come and was not taken."""

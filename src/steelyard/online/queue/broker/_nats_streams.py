@@ -38,6 +38,16 @@ _AT_ONCE = 65_536
 
 
 @dataclass(frozen=True, slots=True)
+class Present:
+    """What was there when a process connected."""
+
+    lease_seconds: float
+    """How long a lease holds."""
+    last_turn: int
+    """Number of the latest turn that was put in; 0 where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Streams:
     """Names of streams, and what they are created with."""
 
@@ -70,27 +80,27 @@ class Streams:
         """The stream of dead letters; its subjects are `NAME.dead.CAUSE`."""
         return f"{self.name}-dead"
 
-    async def ensure(self, jetstream: JetStreamContext) -> float:
+    async def ensure(self, jetstream: JetStreamContext) -> Present:
         """Create what is missing; leave what is there as it is, unless it cannot work.
 
         Limits of present streams are the operator's: a process with other options does not change them.
-
-        Returns:
-            The seconds that a lease holds.
 
         Raises:
             Refused: If a stream or the consumer was set up in a way that loses or doubles turns.
             Error: What the client raises.
         """
+        last = 0
         for config in self._configs():
             assert config.name is not None
             try:
-                found = (await jetstream.stream_info(config.name)).config
+                found = await jetstream.stream_info(config.name)
             except NotFoundError:
                 await jetstream.add_stream(config)
             else:
-                _check(found, config)
-        return await self._ensure_consumer(jetstream)
+                _check(found.config, config)
+                if config.name == self.turns:
+                    last = found.state.last_seq
+        return Present(await self._ensure_consumer(jetstream), last)
 
     async def _ensure_consumer(self, jetstream: JetStreamContext) -> float:
         try:

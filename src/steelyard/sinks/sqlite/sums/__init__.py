@@ -38,8 +38,10 @@ def prepare_sums(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:  # another process may have been first
-        if not has_sums(connection):
+        if _hours.columns_missing(connection, "score_sums") == list(SUM_COLUMNS):
             _hours.create(connection)
+        elif not has_sums(connection):
+            _widen(connection)
         if not _tags.has_tags(connection):
             _hours.make_triggers(connection)
             _keys.create(connection)
@@ -49,6 +51,18 @@ def prepare_sums(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _widen(connection: sqlite3.Connection) -> None:
+    """Add the sums that an earlier version did not keep, and have all of them added up."""
+    tables = ("score_sums", "tag_sums") if _tags.has_tags(connection) else ("score_sums",)
+    for table in tables:
+        for name in _hours.columns_missing(connection, table):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} REAL NOT NULL DEFAULT 0")
+    _hours.make_all_stale(connection)
+    _hours.make_triggers(connection)
+    if len(tables) > 1:
+        _tags.make_trigger(connection)
 
 
 def refresh_sums(connection: sqlite3.Connection) -> bool:

@@ -11,6 +11,8 @@ ADDED: Final = {
     "ends": "({s}value <= 0 OR {s}value >= 1)",
     "weight": "1 / {p}",
     "value": "{s}value / {p}",
+    "value_value": "{s}value * {s}value / {p}",
+    "value_value_value": "{s}value * {s}value * {s}value / {p}",
     "square": "1 / ({p} * {p})",
     "square_value": "{s}value / ({p} * {p})",
     "square_value_value": "{s}value * {s}value / ({p} * {p})",

@@ -42,9 +42,14 @@ def create(connection: sqlite3.Connection) -> None:
         """CREATE TABLE score_bars (metric TEXT NOT NULL, hour INTEGER NOT NULL, bar INTEGER NOT NULL,
             weight REAL NOT NULL, PRIMARY KEY (metric, hour, bar)) WITHOUT ROWID""",
         "CREATE TABLE stale_hours (hour INTEGER PRIMARY KEY)",
-        f"INSERT OR IGNORE INTO stale_hours SELECT DISTINCT {of(HOUR, '')} FROM scores",
     ):
         connection.execute(statement)
+    make_all_stale(connection)
+
+
+def make_all_stale(connection: sqlite3.Connection) -> None:
+    """Have every hour added up again."""
+    connection.execute(f"INSERT OR IGNORE INTO stale_hours SELECT DISTINCT {of(HOUR, '')} FROM scores")
 
 
 def make_triggers(connection: sqlite3.Connection) -> None:
@@ -71,9 +76,14 @@ def make_triggers(connection: sqlite3.Connection) -> None:
 
 
 def has_sums(connection: sqlite3.Connection) -> bool:
-    """Whether a results file has sums, as one has that this version wrote to."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'score_sums'").fetchone()
-    return found is not None
+    """Whether a results file has all sums, as one has that this version wrote to."""
+    return not columns_missing(connection, "score_sums")
+
+
+def columns_missing(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Which sums a table does not have; all of them where it is not there."""
+    found = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+    return [name for name in SUM_COLUMNS if name not in found]
 
 
 def add_up(connection: sqlite3.Connection, hour: int) -> None:

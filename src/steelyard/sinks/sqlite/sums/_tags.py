@@ -35,15 +35,16 @@ _HOURS: Final = 6
 _FAR: Final = 2**40
 """An hour that will not come: nothing is added up yet."""
 _TABLES: Final = ("tag_sums", "tag_bars", "tag_missing")
+_OF_NEW: Final = f"""FROM evaluations e CROSS JOIN {TAGS.format(e="e")} k CROSS JOIN tags t
+    WHERE e.record_id = new.record_id AND k.type = 'text'
+    AND t.tag = k.value AND t.since_hour <= {of(HOUR, "new.")}"""
+"""The tags of a new score that have sums of its hour."""
 _ANY: Final = "EXISTS (SELECT 1 FROM tags WHERE since_hour IS NOT NULL)"
 
 
 def create(connection: sqlite3.Connection) -> None:
     """Make the tables and triggers; before the first turn key is written."""
     hour = of(HOUR, "new.")
-    tags = f"""FROM evaluations e CROSS JOIN {TAGS.format(e="e")} k CROSS JOIN tags t
-        WHERE e.record_id = new.record_id AND k.type = 'text'
-        AND t.tag = k.value AND t.since_hour <= {hour}"""
     of_turn = f"SELECT DISTINCT {of(HOUR, '')} FROM scores WHERE record_id = new.record_id"
     cleared = "; ".join(f"DELETE FROM {table} WHERE tag = old.tag" for table in _TABLES)
     for statement in (
@@ -67,19 +68,10 @@ def create(connection: sqlite3.Connection) -> None:
             UPDATE tags SET turns = turns - 1 WHERE tag = old.value;
             DELETE FROM tags WHERE tag = old.value AND turns <= 0; END""",
         f"CREATE TRIGGER tags_are_forgotten AFTER DELETE ON tags BEGIN {cleared}; END",
-        f"""CREATE TRIGGER scores_are_added_by_tag AFTER INSERT ON scores
-            WHEN {of(SCORED, "new.")} AND {_ANY} BEGIN
-            INSERT INTO tag_sums (tag, metric, hour, threshold, direction, {", ".join(SUM_COLUMNS)})
-            SELECT t.tag, new.metric, {hour}, new.threshold, new.direction, {of_one("new.")} {tags}
-            ON CONFLICT (tag, metric, hour) DO UPDATE
-            SET threshold = excluded.threshold, direction = excluded.direction, {UPDATED};
-            INSERT INTO tag_bars
-            SELECT t.tag, new.metric, {hour}, {of(BAR, "new.")}, 1 / new.inclusion_probability {tags}
-            ON CONFLICT (tag, metric, hour, bar) DO UPDATE SET weight = weight + excluded.weight; END""",
         f"""CREATE TRIGGER missing_are_added_by_tag AFTER INSERT ON scores
             WHEN new.status != 'scored' AND {_ANY} BEGIN
             INSERT INTO tag_missing
-            SELECT t.tag, new.metric, {hour}, new.status, coalesce(new.cause, 'unknown'), 1 {tags}
+            SELECT t.tag, new.metric, {hour}, new.status, coalesce(new.cause, 'unknown'), 1 {_OF_NEW}
             ON CONFLICT (tag, metric, hour, status, cause) DO UPDATE SET n = n + 1; END""",
         # A score finds its tags if its turn is there before it; where it was not, the hour is added up again.
         f"""CREATE TRIGGER turns_after_scores AFTER INSERT ON evaluations WHEN {_ANY} BEGIN
@@ -88,6 +80,24 @@ def create(connection: sqlite3.Connection) -> None:
             WHEN old.tags IS NOT new.tags AND {_ANY} BEGIN {STALE.format(of_turn)}; END""",
     ):
         connection.execute(statement)
+    make_trigger(connection)
+
+
+def make_trigger(connection: sqlite3.Connection) -> None:
+    """Make what adds a new score to the sums of its tags, in place of an earlier version's."""
+    hour = of(HOUR, "new.")
+    connection.execute("DROP TRIGGER IF EXISTS scores_are_added_by_tag")
+    connection.execute(
+        f"""CREATE TRIGGER scores_are_added_by_tag AFTER INSERT ON scores
+            WHEN {of(SCORED, "new.")} AND {_ANY} BEGIN
+            INSERT INTO tag_sums (tag, metric, hour, threshold, direction, {", ".join(SUM_COLUMNS)})
+            SELECT t.tag, new.metric, {hour}, new.threshold, new.direction, {of_one("new.")} {_OF_NEW}
+            ON CONFLICT (tag, metric, hour) DO UPDATE
+            SET threshold = excluded.threshold, direction = excluded.direction, {UPDATED};
+            INSERT INTO tag_bars
+            SELECT t.tag, new.metric, {hour}, {of(BAR, "new.")}, 1 / new.inclusion_probability {_OF_NEW}
+            ON CONFLICT (tag, metric, hour, bar) DO UPDATE SET weight = weight + excluded.weight; END"""
+    )
 
 
 def has_tags(connection: sqlite3.Connection) -> bool:

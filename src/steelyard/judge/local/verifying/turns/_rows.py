@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.judge.local._material import Line
-from steelyard.judge.local.verifying._turn import TELLING, Turn
+from steelyard.judge.local.verifying.turns._turn import TELLING, Turn
 
 
 def other_row(claim: Line, rows: Sequence[Line]) -> Turn | None:

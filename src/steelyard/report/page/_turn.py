@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from steelyard._internal.text import shorten, visible
-from steelyard.report._reasons import reason_of
+from steelyard.report.page._reasons import reason_of
 from steelyard.scores import Evaluation, Score, Verdict
 
 _ANSWER = 8_000

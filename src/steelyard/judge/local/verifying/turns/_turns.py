@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.judge.local._material import Line
-from steelyard.judge.local.verifying._additions import added, inserted
-from steelyard.judge.local.verifying._amounts import other_amount
-from steelyard.judge.local.verifying._causes import other_cause
-from steelyard.judge.local.verifying._comparisons import other_comparison
-from steelyard.judge.local.verifying._order import other_order
-from steelyard.judge.local.verifying._quantifiers import other_quantity
-from steelyard.judge.local.verifying._rows import other_column, other_row
-from steelyard.judge.local.verifying._swaps import crossed, other_side
-from steelyard.judge.local.verifying._turn import Turn, closest, telling
+from steelyard.judge.local.verifying.turns._additions import added, inserted
+from steelyard.judge.local.verifying.turns._amounts import other_amount
+from steelyard.judge.local.verifying.turns._causes import other_cause
+from steelyard.judge.local.verifying.turns._comparisons import other_comparison
+from steelyard.judge.local.verifying.turns._items import other_item
+from steelyard.judge.local.verifying.turns._order import other_order
+from steelyard.judge.local.verifying.turns._quantifiers import other_quantity
+from steelyard.judge.local.verifying.turns._ranks import agrees, other_rank
+from steelyard.judge.local.verifying.turns._rows import other_column, other_row
+from steelyard.judge.local.verifying.turns._swaps import crossed, other_side
+from steelyard.judge.local.verifying.turns._turn import Turn, closest, telling
 from steelyard.judge.local.words import Word
 
 
@@ -35,6 +37,8 @@ def turns(claim: Line, lines: Sequence[Line], rows: Sequence[Line], known: froze
         _other_owner(claim, lines),
         other_row(claim, rows),
         other_column(claim, rows),
+        other_item(claim, lines),
+        other_rank(agrees(claim, rows)),
         other_order(claim, lines),
         other_cause(claim, lines),
         other_quantity(claim, lines),

@@ -14,7 +14,7 @@ from steelyard.errors import MissingDependency
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, ReportFigures
-from steelyard.report.turn_view import TurnView, turn_view
+from steelyard.report.page._turn import TurnView, turn_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -79,7 +79,7 @@ def chart_of(metric: MetricFigure) -> dict[str, Any]:
 
 @cache
 def _static(name: str) -> str:
-    return (files("steelyard.report") / "static" / name).read_text(encoding="utf-8").strip()
+    return (files("steelyard.report.page") / "static" / name).read_text(encoding="utf-8").strip()
 
 
 def _hash(text: str) -> str:
@@ -93,7 +93,7 @@ def _environment() -> Environment:
     except ImportError:
         raise MissingDependency("jinja2", extra="report") from None
     environment = Environment(
-        loader=PackageLoader("steelyard.report", "templates"),
+        loader=PackageLoader("steelyard.report.page", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from steelyard.judge.local._material import Line
 from steelyard.judge.local.verifying._opposites import opposites
-from steelyard.judge.local.verifying._turn import Turn
+from steelyard.judge.local.verifying.turns._turn import Turn
 from steelyard.judge.local.words import Word
 
 _THAN = frozenset({"than", "als"})

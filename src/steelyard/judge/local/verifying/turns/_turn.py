@@ -14,6 +14,9 @@ TELLING = 4.0
 _SAME = 0.6
 """Share of a clause's telling words that a clause about the same thing has."""
 
+_PLACES = frozenset({"step", "item", "entry", "point", "stage", "rule", "schritt", "punkt", "étape", "paso"})
+"""What a number says the place of, beside it."""
+
 
 class Turn(NamedTuple):
     """A difference that forbids a yes."""
@@ -63,3 +66,9 @@ def closest(clause: Sequence[Word], lines: Sequence[Line], kind: str) -> list[tu
     ]
     best = max((score for score, _, _ in scored), default=0.0)
     return [(line, part) for score, line, part in scored if score >= max(_SAME, best - 0.01)]
+
+
+def is_place(words: Sequence[Word], at: int) -> bool:
+    """Whether a number says which item: "step 4", "the third step"."""
+    beside = [words[place].surface.casefold() for place in (at - 1, at + 1) if 0 <= place < len(words)]
+    return not _PLACES.isdisjoint(beside)

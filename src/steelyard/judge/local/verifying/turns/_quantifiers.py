@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.judge.local._material import Line
-from steelyard.judge.local.verifying._turn import Turn, telling
+from steelyard.judge.local.verifying.turns._turn import Turn, telling
 from steelyard.judge.local.words import Word
 
 _ALL = frozenset(

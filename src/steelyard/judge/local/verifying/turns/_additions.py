@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 from steelyard.judge.local._material import Line
 from steelyard.judge.local._vectors import nearest
-from steelyard.judge.local.verifying._turn import Turn, telling
+from steelyard.judge.local.verifying.turns._turn import Turn, telling
 from steelyard.judge.local.words import Word
 
 _COPIED = 0.8

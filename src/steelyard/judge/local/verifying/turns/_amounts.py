@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 
 from steelyard.judge.local._material import Line, Text
-from steelyard.judge.local.verifying._turn import Turn, closest, is_year
+from steelyard.judge.local.verifying.turns._turn import Turn, closest, is_place, is_year
 from steelyard.judge.local.words import Word
 
 
 def other_amount(claim: Line, lines: Sequence[Line]) -> Turn | None:
     """A clause about the same thing has another number of the same sort, and none has the claim's."""
     for clause in claim.clauses:
-        numbers = [word for word in clause if word.kind == "number"]
+        numbers = [w for at, w in enumerate(clause) if w.kind == "number" and not is_place(clause, at)]
         near = [part for _, part in closest(clause, lines, "number")] if numbers else []
         for number in numbers:
-            same = [w for part in near for w in part if w.kind == "number" and _sort(w) == _sort(number)]
+            same = [w for part in near for w in part if w.kind == "number" and sort(w) == sort(number)]
             if not same or number.stem in {word.stem for word in same}:
                 continue
             if not _anchored(number, clause, near, lines) and not written_apart(number.surface, lines):
@@ -45,7 +45,7 @@ def _anchored(
     return any(number.stem in part and anchors & part for part in parts)
 
 
-def _sort(word: Word) -> str:
+def sort(word: Word) -> str:
     """What kind of number it is: numbers of different sorts do not exclude each other."""
     if " " in word.stem:
         return word.stem.rpartition(" ")[2]
@@ -53,6 +53,8 @@ def _sort(word: Word) -> str:
         return "month"
     if "-" in word.stem[1:]:
         return "day"
+    if ":" in word.stem:
+        return "time"
     if "/" in word.stem:
         return "fraction"
     return "year" if is_year(word) else "number"

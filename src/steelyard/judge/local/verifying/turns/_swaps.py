@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from steelyard.judge.local._material import Line
-from steelyard.judge.local.verifying._turn import TELLING, Turn, around
+from steelyard.judge.local.verifying.turns._turn import TELLING, Turn, around
 from steelyard.judge.local.words import Word
 
 _MOST = 8

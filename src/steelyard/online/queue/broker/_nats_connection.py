@@ -1,0 +1,212 @@
+"""A connection to a NATS server: made anew as a whole, and its errors told as the queue's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import AuthorizationError, Error, MaxPayloadError, NoRespondersError
+from nats.js import JetStreamContext
+from nats.js.api import Header, PubAck
+from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableError
+
+from steelyard._internal.redact import error_words
+from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._broker import Refused, Unreachable
+from steelyard.online.queue.broker._nats_answers import answer_of, refuse, words
+from steelyard.online.queue.broker._nats_requests import Requests
+
+ANSWER = 5.0
+"""Seconds that an answer of the server may take."""
+_FORBIDDEN = frozenset({"authorization", "authentication", "permission", "user", "credential", "nkey"})
+
+
+class NatsConnection:
+    """A connection that is made anew where it breaks; nothing of an earlier one is used again.
+
+    Args:
+        address: Where the server is.
+    """
+
+    def __init__(self, address: BrokerAddress) -> None:
+        self._address = address
+        self._client: Client | None = None
+        self._jetstream: JetStreamContext | None = None
+        self._requests: Requests | None = None
+        self._problem: Exception | None = None
+        self.server = ""
+
+    async def connect(self) -> None:
+        """Connect, or connect anew.
+
+        `server` then names the process at the other end: another one where the server was restarted.
+
+        Raises:
+            Error: What the client raises; to be called within `translated`.
+        """
+        await self.disconnect()
+        self._problem = None
+        async with asyncio.timeout(ANSWER):
+            self._client = client = Client()
+            await client.connect(
+                servers=list(self._address.servers),
+                name="steelyard",
+                allow_reconnect=False,
+                connect_timeout=int(ANSWER),
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                error_cb=self._note,
+                closed_cb=self._ended,
+                user_credentials=self._address.options.get("credentials"),
+            )
+        for name in ("_flusher_task", "_reading_task"):
+            if isinstance(task := getattr(client, name, None), asyncio.Task):
+                task.add_done_callback(_look_at)
+        self._jetstream = client.jetstream(timeout=ANSWER)
+        requests = Requests(client, seconds=ANSWER)
+        await requests.start()
+        self._requests = requests
+        described: Mapping[str, Any] = getattr(client, "_server_info", {})
+        self.server = str(described.get("server_id", ""))
+
+    async def disconnect(self) -> None:
+        """End the connection. Never raises."""
+        client, self._client, self._jetstream = self._client, None, None
+        requests, self._requests = self._requests, None
+        if client is not None:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(1):
+                    await client.close()
+            # A server that hangs takes what is still to be sent from nobody, and the client waits for that.
+            if (transport := getattr(client, "_transport", None)) is not None:
+                with contextlib.suppress(Exception):
+                    transport.close()
+        if requests is not None:
+            requests.close()
+
+    @property
+    def client(self) -> Client:
+        """The client.
+
+        Raises:
+            Unreachable: If there is no connection; likewise the other two.
+        """
+        self.check()
+        assert self._client is not None
+        return self._client
+
+    @property
+    def jetstream(self) -> JetStreamContext:
+        """The client's own interface to the streams."""
+        self.check()
+        assert self._jetstream is not None
+        return self._jetstream
+
+    @property
+    def requests(self) -> Requests:
+        """Requests whose answers cost little."""
+        self.check()
+        assert self._requests is not None
+        return self._requests
+
+    def check(self) -> None:
+        """See that there is a connection.
+
+        Raises:
+            Unreachable: If there is none.
+        """
+        if self._client is None or self._jetstream is None or self._requests is None:
+            raise Unreachable("there is no connection")
+        if self._client.is_closed:
+            raise Unreachable("the connection has ended")
+
+    async def publish_all(
+        self, messages: Sequence[tuple[str, bytes, dict[str, str]]], *, stream: str
+    ) -> list[PubAck | Exception | None]:
+        """Publish side by side; the server's answer to each, None where none has come in time.
+
+        Raises:
+            Unreachable: If the connection ends, or the stream is not there.
+        """
+        sent = [
+            await self.send(subject, body, {**headers, Header.EXPECTED_STREAM: stream})
+            for subject, body, headers in messages
+        ]
+        answers = await asyncio.gather(*sent, return_exceptions=True)
+        known: list[PubAck | Exception | None] = []
+        for answer in answers:
+            if isinstance(answer, NoRespondersError):
+                raise Unreachable("JetStream is not there, or the stream was deleted")
+            if isinstance(answer, MaxPayloadError):
+                known.append(answer)
+            elif isinstance(answer, BaseException):
+                self.check()
+                known.append(None)
+            else:
+                known.append(answer_of(answer))
+        return known
+
+    async def send(
+        self, subject: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> asyncio.Future[Msg]:
+        """A request on its way; where it could not be sent, the error comes as its answer."""
+        requests = self.requests
+        try:
+            return await requests.send(subject, body, headers)
+        except (Error, OSError) as error:
+            failed: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+            failed.set_exception(error)
+            return failed
+
+    async def send_in_order(self, requests: Sequence[tuple[str, bytes]]) -> None:
+        """Send requests, and wait for the answer to the last: the server works them off in order.
+
+        Raises:
+            Error: What the client raises.
+        """
+        if not requests:
+            return
+        *before, (subject, body) = requests
+        for earlier in before:
+            await self.client.publish(*earlier)
+        await self.requests.ask(subject, body)
+
+    @asynccontextmanager
+    async def translated(self) -> AsyncIterator[None]:
+        """The client's errors as ours, by their type: their texts may quote addresses."""
+        try:
+            yield
+        except (Unreachable, Refused):
+            raise
+        except AuthorizationError:
+            raise Refused("it refuses the credentials") from None
+        except (TimeoutError, OSError, Error, NoRespondersError) as error:
+            problem = self._problem or error
+            if any(word in str(problem).lower() for word in _FORBIDDEN):
+                raise Refused("it refuses the credentials") from None
+            if isinstance(error, APIError) and not isinstance(
+                error, ServiceUnavailableError | NoStreamResponseError
+            ):
+                refuse(error)
+            raise Unreachable(f"it cannot be reached ({words(problem)})") from None
+        except Exception as error:  # noqa: BLE001 - whatever else a client raises, on a broken answer say
+            raise Unreachable(f"it cannot be used ({error_words(error)})") from None
+
+    async def _ended(self) -> None:
+        """The client has given its connection up; nobody waits for answers any longer."""
+        if self._requests is not None:
+            self._requests.close()
+
+    async def _note(self, error: Exception) -> None:
+        self._problem = error
+
+
+def _look_at(task: asyncio.Task[None]) -> None:
+    """A task of the client's that ends with the connection: nobody else asks it why."""
+    if not task.cancelled():
+        task.exception()

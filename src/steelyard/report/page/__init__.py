@@ -1,0 +1,30 @@
+"""The report as one HTML file, and a turn cut into what its claims rest on; the live view shows the same."""
+
+from steelyard.report.page._html import chart_of, render_html
+from steelyard.report.page._reasons import reason_of
+from steelyard.report.page._turn import (
+    Claim,
+    Passage,
+    Piece,
+    TurnView,
+    claim,
+    in_answer,
+    in_context,
+    passage,
+    turn_view,
+)
+
+__all__ = [
+    "Claim",
+    "Passage",
+    "Piece",
+    "TurnView",
+    "chart_of",
+    "claim",
+    "in_answer",
+    "in_context",
+    "passage",
+    "reason_of",
+    "render_html",
+    "turn_view",
+]

@@ -1,0 +1,106 @@
+"""Other languages and scripts, and words that look like negations and are none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from steelyard.judge import LocalJudge
+from steelyard.questions import Request, Supported, View, YesNo
+from steelyard.record import Context
+
+
+def follows(claim: str, text: str) -> bool:
+    asked = Request(view=View(contexts=(Context(text=text),)), questions={"s1": Supported(claim=claim)})
+    answer = asyncio.run(LocalJudge().answer(asked)).answers["s1"]
+    assert isinstance(answer, YesNo)
+    return answer.value
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "text"),
+    [
+        ("Işık Kütüphanesi İzmir'dedir.", "Işık Kütüphanesi Bursa'dadır.", "IŞIK Kütüphanesi İzmir'dedir."),
+        ("KÜTÜPHANE IRMAK KENARINDADIR.", "KÜTÜPHANE DENİZ KENARINDADIR.", "Kütüphane ırmak kenarındadır."),
+        ("दुकान रविवार को बंद नहीं रहती।", "दुकान रविवार को बंद रहती है।", "दुकान रविवार को बंद नहीं रहती।"),
+        ("كتب محمد الرسالة.", "كتب خالد الرسالة.", "كَتَبَ مُحَمَّدٌ الرِّسالَةَ."),
+        ("面包店有9名员工。", "面包店有6名员工。", "面包店有九名员工。"),
+        ("面包店每天烤320个面包。", "面包店每天烤230个面包。", "面包店每天烤三百二十个面包。"),
+        ("公司有12万名用户。", "公司有21万名用户。", "公司有120000名用户。"),
+        ("会议在5月12日举行。", "会议在5月21日举行。", "会议在五月十二日举行。"),
+        ("星期一休息。", "星期三休息。", "店铺星期一休息。"),
+        ("店は水曜日に休む。", "店は木曜日に休む。", "店は毎週水曜日に休む。"),
+        (
+            "タオルの貸し出しは行っていない。",
+            "タオルの貸し出しは行っている。",
+            "タオルの貸し出しは行っていない。",
+        ),
+        ("入場料は八百円です。", "入場料は六百円です。", "入場料は800円です。"),
+        ("駅まで歩けません。", "駅まで歩けます。", "駅まで歩けません。"),
+        ("카페는 월요일에 쉽니다.", "카페는 화요일에 쉽니다.", "카페는 월요일에 쉽니다."),
+        ("카페는 일요일에 열지 않습니다.", "카페는 일요일에 엽니다.", "카페는 일요일에 열지 않습니다."),
+        ("A loja não abre aos domingos.", "A loja abre aos domingos.", "A loja não abre aos domingos."),
+        (
+            "Das Museum ist montags geschlossen.",
+            "Das Museum ist dienstags geschlossen.",
+            "Montags ist das Museum geschlossen.",
+        ),
+        (
+            "Η βιβλιοθήκη δεν ανοίγει την Κυριακή.",
+            "Η βιβλιοθήκη ανοίγει την Κυριακή.",
+            "Η βιβλιοθήκη δεν ανοίγει την Κυριακή.",
+        ),
+        ("הספרייה לא פתוחה בשבת.", "הספרייה פתוחה בשבת.", "הספרייה לא פתוחה בשבת."),
+        ("ร้านไม่เปิดวันจันทร์", "ร้านเปิดวันจันทร์", "ร้านไม่เปิดวันจันทร์"),
+        (
+            "Cửa hàng không mở cửa vào thứ Hai.",
+            "Cửa hàng mở cửa vào thứ Hai.",
+            "Cửa hàng không mở cửa vào thứ Hai.",
+        ),
+    ],
+)
+def test_other_languages_and_scripts(true: str, false: str, text: str) -> None:
+    assert follows(true, text)
+    assert not follows(false, text)
+
+
+@pytest.mark.parametrize(
+    ("true", "false", "text"),
+    [
+        ("Sia wrote the song.", "Sia covered the song.", '"Never Give Up" is a song that Sia wrote.'),
+        (
+            "A note was found in the drawer.",
+            "No note was found in the drawer.",
+            "A note was found in the drawer, and the drawer was locked.",
+        ),
+        (
+            "The song Never Shout is from Joplin.",
+            "The song Never Shout is not from Joplin.",
+            "The song Never Shout is from Joplin.",
+        ),
+        ("The gel is non-toxic.", "The gel is toxic.", "The gel is non-toxic."),
+        ("The soup was nice and hot.", "The soup was nice and cold.", "The soup was nice and hot."),
+        ("Yeah it weighs 40 kg.", "Yeah it weighs 44 kg.", "It weighs 40 kg."),
+        (
+            "Additionally, the gate was painted green.",
+            "Additionally, the gate was painted red.",
+            "The gate was painted green.",
+        ),
+        (
+            "It is important to note that the gate was painted green.",
+            "It is important to note that the gate was painted red.",
+            "The gate was painted green.",
+        ),
+        ("Oak is a band.", "Oak is not a band.", "Oak is a hard rock band from Harrow."),
+        ("The room no. 12 is closed.", "The room no. 21 is closed.", "The room no. 12 is closed."),
+        (
+            "The paper is on a failed attempt to rescue the crew.",
+            "The crew was not rescued in an attempt.",
+            "The paper is on a failed attempt to rescue the crew.",
+        ),
+    ],
+)
+def test_what_negates_and_what_only_looks_like_it(true: str, false: str, text: str) -> None:
+    assert follows(true, text)
+    assert not follows(false, text)
