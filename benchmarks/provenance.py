@@ -123,22 +123,38 @@ def accuracy(texts: Texts, rounds: int) -> None:
         print(f"{name:26} {hits / (hits + misses):7.4f} {hits / max(1, hits + false):9.4f} {unknown:9d}")
 
 
+def mixed(texts: Texts, rest: str, rng: random.Random) -> str:
+    """JSON, JSON in a Python repr, halves, other orders and repetitions in one prompt; five stay out."""
+    escaped = json.dumps([{"text": text} for text in texts[:5]]) + repr([json.dumps(texts[3])])
+    cut = "\n".join(halves(text, True) for text in texts[5:9])
+    turned = "\n".join(shuffled(text, rng) for text in texts[9:13])
+    return "\n".join([rest, escaped, cut, turned, texts[13], texts[13], texts[14], rest])
+
+
 def speed() -> None:
-    """Print milliseconds for 20 passages of 300 words against a prompt of 8,000 words."""
+    """Print milliseconds for 20 passages of 300 words against a prompt of about 8,000 words."""
     rng = random.Random(2)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 9))) for _ in range(5000)]
     texts = [" ".join(rng.choices(words, k=300)) for _ in range(20)]
     rest = " ".join(rng.choices(words, k=2000))
-    for name, prompt in {
-        "as text": "\n\n".join([rest, *texts]),
-        "as repr": rest + documents(texts),
-        "half of them": rest + rest + rest + "\n\n".join(texts[:5]) + rest,
-        "1 MB": " ".join([rest] * 80) + repr(texts),
-    }.items():
+    quoted = [
+        text.replace("a", "\N{LATIN SMALL LETTER A WITH ACUTE}").replace(" b", '.\n"b') for text in texts
+    ]
+    signs = [chr(code) for code in range(0x4E00, 0x5600)]
+    chinese = ["".join(rng.choices(signs, k=300)) for _ in range(20)]
+    filling = "".join(rng.choices(signs, k=5000))
+    for name, passages, prompt in (
+        ("as text", texts, "\n\n".join([rest, *texts])),
+        ("as repr", texts, rest + documents(texts)),
+        ("5 of them", texts, rest + rest + rest + "\n\n".join(texts[:5]) + rest),
+        ("mixed", quoted, mixed(quoted, rest, rng)),
+        ("half, Chinese", chinese, filling + "\n".join(chinese[:10])),
+        ("1 MB", texts, " ".join([rest] * 80) + repr(texts)),
+    ):
         taken = []
         for _ in range(40):
             start = time.thread_time()
-            find_passages(texts, [prompt])
+            find_passages(passages, [prompt])
             taken.append(1000 * (time.thread_time() - start))
         taken.sort()
         print(

@@ -322,3 +322,30 @@ def test_positions_go_on_from_one_prompt_to_the_next() -> None:
     texts = ["five six seven eight", "one two three four"]
     found = find_passages(texts, ["zero one two three four", "x y five six seven eight z"])
     assert [one.position for one in found] == [7, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shares_are_those_of_a_plain_count(seed: int) -> None:
+    """A word counts where it is in any four words in a row that the prompt holds too, often or once."""
+    rng = random.Random(seed)
+    known = [f"word{number}" for number in range(25)]
+    prompt = rng.choices(known, k=rng.choice([10, 400, 3000]))
+    at = rng.randrange(len(prompt) - 8)
+    passages = [prompt[at : at + 8], *(rng.choices(known, k=rng.randint(8, 60)) for _ in range(6))]
+    fours = set(zip(prompt, prompt[1:], prompt[2:], prompt[3:], strict=False))
+    sightings = find_passages(list(map(" ".join, passages)), [" ".join(prompt)])
+    for row, sighting in zip(passages, sightings, strict=True):
+        seen = {n + k for n in range(len(row) - 3) if tuple(row[n : n + 4]) in fours for k in range(4)}
+        assert sighting.seen == pytest.approx(len(seen) / len(row))
+        if sighting.found:
+            begin = sighting.position or 0
+            assert tuple(prompt[begin : begin + 4]) in fours
+
+
+@pytest.mark.parametrize("mark", ["\\\\n", "\\\\\\\\n", "\\\\u00e9", '\\\\\\\\\\\\"', "\\\\x2d", "\\\\"])
+def test_few_and_many_kinds_of_escapes_are_read_alike(mark: str) -> None:
+    text = f"one{mark}two{mark} three four {mark}five six"
+    many = "".join(f" \\\\u{code:04x}" for code in range(0x2190, 0x21F0))
+    for tail in ("", many):
+        (there,) = find_passages([text], [f"Pages: {text} .{tail}"])
+        assert (there.found, there.seen) == (True, 1.0)

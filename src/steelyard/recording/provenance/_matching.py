@@ -1,7 +1,8 @@
 """Which passages stand in a prompt, whatever the prompt did to them.
 
-Passages and prompts are compared by shingles of four words (see `_words`). One pass over the prompt indexes
-its shingles; each passage then looks its own up, so the time is linear in the lengths.
+Passages and prompts are compared by shingles of four words (see `_words`), hashed as arrays. One pass over
+the prompt indexes its shingles; those of all passages are then looked up at once, so the time is linear in
+the lengths.
 
 Sharing text with the prompt is not enough to have been there: passages of a store overlap, share headers, and
 repeat the question. So passages explain the prompt in order, wholly seen ones first, then by how much was
@@ -17,10 +18,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from steelyard.recording.provenance._shingles import SHINGLE, Hashes, Index, Places, shingles
 from steelyard.recording.provenance._words import is_spaceless, unescaped, words
 
-SHINGLE = 4
-"""Words in a shingle."""
 MOST_PROMPT = 4_000_000
 """Characters of all prompts together that are read."""
 MOST_PASSAGES = 4_000_000
@@ -31,6 +33,7 @@ _SHARE = 0.4
 _RUN = 6
 _SHORT = 8
 _OCCURRENCES = 64
+_HEAD = 60
 _PIECE = re.compile(r"(?s).{1000}\S{0,200}+")
 _BEFORE = frozenset("\n\r\"'`>:.)]-*|{[(,;\N{BULLET}")
 _AFTER = frozenset("\n\r\"'`<,;|]}).")
@@ -75,20 +78,14 @@ def find_passages(
     split: dict[str, list[str]] = {}
     if (whole := _whole(passages, read, question, split)) is not None:
         return whole
-    prompt = _Prompt(read)
-    known: dict[str, _Passage] = {}
     left = MOST_PASSAGES
+    known: dict[str, list[str]] = {}
     for text in passages:
         if text not in known and left >= len(text):
             left -= len(text)
-            known[text] = _Passage(text, split.get(text) or words(text), prompt)
-    _decide(list(known.values()), prompt, question)
-    return tuple(known[text].sighting if text in known else _UNDECIDED for text in passages)
-
-
-def shingles(text_words: Sequence[str]) -> list[int]:
-    """Hashes of each four words in a row. Python salts them per process, so no text is made to collide."""
-    return list(map(hash, zip(text_words, text_words[1:], text_words[2:], text_words[3:], strict=False)))
+            known[text] = split.get(text) or words(text)
+    sightings = _decide(known, _Prompt(read), question)
+    return tuple(sightings.get(text, _UNDECIDED) for text in passages)
 
 
 def _read(prompts: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -122,7 +119,7 @@ def _whole(
     for text in unique:
         own = split[text] = words(text)
         looked_for = f" {' '.join(own)} "
-        at = row.find(looked_for) if len(own) >= least else -1
+        at = _find(row, looked_for) if len(own) >= least else -1
         if at < 0:
             return None
         found[text] = at
@@ -130,41 +127,56 @@ def _whole(
     taken.sort()
     if any(start < end for (_, end), (start, _) in itertools.pairwise(taken)):
         return None
-    return tuple(_stands_at(row, found[text]) for text in passages)
+    positions = _word_numbers(row, [at for at, _ in taken])
+    return tuple(Sighting(found=True, seen=1.0, position=positions[found[text]]) for text in passages)
 
 
-def _stands_at(row: str, at: int) -> Sighting:
-    return Sighting(found=True, seen=1.0, position=row.count(" ", 0, at) - row.count("\0", 0, at))
+def _word_numbers(row: str, places: Sequence[int]) -> dict[int, int]:
+    """How many words stand before each of these places, which go up; marks part the prompts."""
+    numbers: dict[int, int] = {}
+    before = counted = 0
+    for at in places:
+        counted += row.count(" ", before, at) - row.count("\0", before, at)
+        numbers[at] = counted
+        before = at
+    return numbers
+
+
+def _find(row: str, looked_for: str) -> int:
+    """Like `row.find`: a short needle is found without the preparations that a long one takes."""
+    head = looked_for[:_HEAD]
+    at = row.find(head)
+    for _ in range(_OCCURRENCES):
+        if at < 0 or row.startswith(looked_for, at):
+            return at
+        at = row.find(head, at + 1)
+    return row.find(looked_for, at) if at >= 0 else at
 
 
 class _Prompt:
-    """The prompts as one row of shingles, with where each shingle first stands."""
+    """The prompts as one row of shingles."""
 
     def __init__(self, prompts: Sequence[tuple[str, list[str]]]) -> None:
         self.texts = [text for text, _ in prompts]
-        self.row: list[int] = []
-        for _, text_words in prompts:
-            self.row += shingles(text_words)
-        self.first = dict(zip(reversed(self.row), range(len(self.row) - 1, -1, -1), strict=True))
-        self.explained = bytearray(len(self.row))
-        """One where a shingle first stands that is accounted for."""
+        self.index = Index(np.concatenate([shingles(()), *(shingles(row) for _, row in prompts)]))
+        self.explained = np.zeros(len(self.row), dtype=np.bool_)
+        """Whether a shingle is accounted for, where it first stands."""
         self._plain: str | None = None
         self._pieces: list[tuple[int, int]] | None = None
         """Where pieces of `plain` begin, with the number of words before each."""
 
-    def explain(self, places: Sequence[int | None], *, is_one_piece: bool = False) -> None:
+    @property
+    def row(self) -> Hashes:
+        """The shingles, prompt by prompt."""
+        return self.index.row
+
+    def explain(self, places: Places) -> None:
         """Account for the shingles at these places."""
-        if is_one_piece:
-            start = places[0] or 0
-            self.explained[start : start + len(places)] = b"\x01" * len(places)
-            return
-        for place in places:
-            if place is not None:
-                self.explained[place] = 1
+        self.explained[places[places >= 0]] = True
 
     def is_explained(self, shingle: int) -> bool:
         """Whether the shingle at a place of the row is accounted for."""
-        return bool(self.explained[self.first[self.row[shingle]]])
+        return bool(self.explained[self.index.places(self.row[shingle : shingle + 1])[0]])
 
     @property
     def plain(self) -> str:
@@ -186,14 +198,14 @@ class _Prompt:
 class _Passage:
     """One candidate while it is judged."""
 
-    def __init__(self, text: str, text_words: list[str], prompt: _Prompt) -> None:
+    def __init__(self, text: str, text_words: list[str], row: Hashes, places: Places) -> None:
         self.text = text
         self.words = text_words
-        self.row = shingles(self.words)
-        self.places = list(map(prompt.first.get, self.row))
-        self.is_one_piece = _in_a_row(self.places)
-        self.matched = len(self.row) if self.is_one_piece else len(self.row) - self.places.count(None)
-        self.share = self.matched / len(self.row) if self.row else 0.0
+        self.row = row
+        self.places = places
+        self.there = places >= 0
+        self.matched = int(np.count_nonzero(self.there))
+        self.share = self.matched / len(row) if len(row) else 0.0
         self.sighting = _UNDECIDED
 
     @property
@@ -201,62 +213,64 @@ class _Passage:
         return self.share >= _WHOLE, self.matched, self.share
 
     def settle(self, found: bool | None) -> None:
-        position = next((place for place in self.places if place is not None), None) if found else None
+        position = int(self.places[self.there][0]) if found else None
         self.sighting = Sighting(found=found, seen=self._seen(), position=position)
 
     def _seen(self) -> float:
         """The share of words that stand in some matched shingle."""
         if self.matched == len(self.row):
-            return 1.0 if self.row else 0.0
-        there = int.from_bytes(bytes(place is not None for place in self.places), "little")
-        # A byte for each word: a word is covered by the shingle that begins at it or up to three before it.
-        covered = there | there << 8 | there << 16 | there << 24
-        return covered.bit_count() / len(self.words)
+            return 1.0
+        covered = np.zeros(len(self.words), dtype=np.bool_)
+        for at in range(SHINGLE):
+            covered[at : at + len(self.there)] |= self.there
+        return int(np.count_nonzero(covered)) / len(self.words)
 
 
-def _in_a_row(places: list[int | None]) -> bool:
-    """Whether all shingles stand in the prompt, one after the other, as those of most passages do."""
-    start, end = (places[0], places[-1]) if places else (None, None)
-    if start is None or end is None or end - start != len(places) - 1:
-        return False
-    return places == list(range(start, end + 1))
-
-
-def _decide(passages: list[_Passage], prompt: _Prompt, question: str) -> None:
-    asked = list(map(prompt.first.get, shingles(words(question))))
+def _decide(passages: dict[str, list[str]], prompt: _Prompt, question: str) -> dict[str, Sighting]:
+    asked = prompt.index.places(shingles(words(question)))
     prompt.explain(asked)
-    for passage in sorted(passages, key=lambda passage: passage.order, reverse=True):
-        if not passage.row:
+    judged = _candidates(passages, prompt)
+    for passage in sorted(judged, key=lambda passage: passage.order, reverse=True):
+        if not len(passage.row):
             _decide_short(passage, prompt)
             continue
         found = _is_there(passage, prompt, asked)
         passage.settle(found)
         if found:
-            prompt.explain(passage.places, is_one_piece=passage.is_one_piece)
+            prompt.explain(passage.places)
+    return {passage.text: passage.sighting for passage in judged}
 
 
-def _is_there(passage: _Passage, prompt: _Prompt, asked: list[int | None]) -> bool | None:
+def _candidates(passages: dict[str, list[str]], prompt: _Prompt) -> list[_Passage]:
+    """The passages with their places in the prompt, which are looked up in one go."""
+    row = shingles(list(itertools.chain.from_iterable(passages.values())))
+    places = prompt.index.places(row)
+    found: list[_Passage] = []
+    start = 0
+    for text, text_words in passages.items():
+        own = slice(start, start + max(0, len(text_words) - SHINGLE + 1))
+        found.append(_Passage(text, text_words, row[own], places[own]))
+        start += len(text_words)
+    return found
+
+
+def _is_there(passage: _Passage, prompt: _Prompt, asked: Places) -> bool | None:
     if not passage.matched:
         return False
-    places, explained = passage.places, prompt.explained
-    if passage.is_one_piece:
-        start = places[0] or 0
-        known = explained.count(1, start, start + len(places))
-        fresh = places if not known else [place for place in places if not explained[place or 0]]
-    else:
-        fresh = [place for place in places if place is None or not explained[place]]
-    if not fresh:
-        return None if set(asked).issuperset(places) else _stands_alone(passage, prompt)
+    places = passage.places
+    fresh = places[~(passage.there & prompt.explained[places])]
+    if not len(fresh):
+        return None if np.isin(places, asked).all() else _stands_alone(passage, prompt)
     return _is_evidence(fresh, passage)
 
 
-def _is_evidence(fresh: list[int | None], passage: _Passage) -> bool:
+def _is_evidence(fresh: Places, passage: _Passage) -> bool:
     """Whether the shingles that only this passage accounts for show that it was there.
 
     A short passage must be there whole. A longer one by most of what is its own, or by one run of words in
     a row that is too long for chance: a sentence that was taken out of it. Characters count half a word.
     """
-    matched = passage.matched if fresh is passage.places else len(fresh) - fresh.count(None)
+    matched = int(np.count_nonzero(fresh >= 0))
     size = 2 if is_spaceless(passage.words[len(passage.words) // 2]) else 1
     if matched == len(fresh):
         return len(passage.row) - matched < _SHORT or passage.share >= _WHOLE
@@ -268,37 +282,24 @@ def _is_evidence(fresh: list[int | None], passage: _Passage) -> bool:
     return matched >= _RUN * size and _longest_run(fresh) >= _RUN * size
 
 
-def _longest_run(places: list[int | None]) -> int:
-    """How many shingles in a row are in a row in the prompt too."""
-    longest = run = 0
-    before: int | None = None
-    for place in places:
-        if place is None:
-            run = 0
-        else:
-            run = run + 1 if before is not None and place == before + 1 else 1
-            longest = max(longest, run)
-        before = place
-    return longest
+def _longest_run(places: Places) -> int:
+    """How many shingles in a row are in a row in the prompt too, where there are any."""
+    goes_on = (places[1:] == places[:-1] + 1) & (places[:-1] >= 0)
+    breaks = np.flatnonzero(~goes_on)
+    return int(np.diff(breaks, prepend=-1, append=len(goes_on)).max())
 
 
 def _stands_alone(passage: _Passage, prompt: _Prompt) -> bool:
     """Whether a passage that is part of others stands somewhere without the text around it in those."""
-    row, size, at = prompt.row, len(passage.row), passage.places[0]
-    for _ in range(_OCCURRENCES):
-        if at is None:
-            break
+    row, size = prompt.row, len(passage.row)
+    for at in map(int, np.flatnonzero(row == passage.row[0])[:_OCCURRENCES]):
         end = at + size
-        if row[at:end] == passage.row:
+        if np.array_equal(row[at:end], passage.row):
             goes_on = (at > 0 and prompt.is_explained(at - 1)) or (
                 end < len(row) and prompt.is_explained(end)
             )
             if not goes_on:
                 return True
-        try:
-            at = row.index(passage.row[0], at + 1)
-        except ValueError:
-            break
     return False
 
 

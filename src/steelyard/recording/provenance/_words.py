@@ -15,7 +15,8 @@ import html
 import re
 from unicodedata import is_normalized, normalize
 
-_ESCAPE = re.compile(r"""\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|[nrtbfv'"/])?""")
+_ESCAPE = re.compile(r"""\\+(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[nrtbfv'"/])?""")
+_FEW_KINDS = 40
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ENTITY_LEVELS = 3
 _TAG = re.compile(r"<[A-Za-z/!?][^<>]{0,200}>")
@@ -26,12 +27,17 @@ _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_WORD = re.compile(f"[{_SPACELESS}]|[^\\W_{_SPACELESS}]+")
-_AT_ONCE = 10_000
-"""Characters whose words are found in one call."""
 _IS_SPACELESS = re.compile(f"[{_SPACELESS}]")
-_MOST_BETWEEN = 64
+_OTHERS = re.compile(f"([^{_SPACELESS}]+)")
+_RUNS = re.compile(f"([{_SPACELESS}]{{1,1000}})|[^{_SPACELESS}]+")
+_AT_ONCE = 100_000
+"""Characters that one call looks at: the application's threads get their turn between two calls."""
+_MOST_BETWEEN = 200
+_FOREIGN_BETWEEN = re.compile(f"[^\\w{_SPACELESS}]")
+_BETWEEN = re.compile(f"(?:[^\\w{_SPACELESS}]|_)+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+_ASCII_BYTES = bytes(range(128))
+_ASCII_BETWEEN = [chr(code) for code in range(128) if not chr(code).isalnum() and code != 32]
 
 
 def words(text: str) -> list[str]:
@@ -47,18 +53,34 @@ def words(text: str) -> list[str]:
 def _split(text: str) -> list[str]:
     """The words of a text beyond ASCII: what separates is replaced, one character at a time.
 
-    Texts in one language use few such characters, and replacing each is twice as fast as looking for words.
+    Texts in one language use few such characters, and replacing each is faster than looking for words.
     """
-    letters = set(text)
-    between = [one for one in letters if not one.isalnum() and one != " "]
-    if len(between) > _MOST_BETWEEN or _IS_SPACELESS.search("".join(letters)):
-        if len(text) <= _AT_ONCE:
-            return _WORD.findall(text)
-        # The application's threads get their turn between two steps of a loop, not within a call.
-        return [found.group() for found in _WORD.finditer(text)]
-    for one in between:
-        text = text.replace(one, " ")
-    return text.split()
+    foreign = "".join(_beyond_ascii(text))
+    between = _FOREIGN_BETWEEN.findall(foreign)
+    if len(between) > _MOST_BETWEEN:
+        text = _BETWEEN.sub(" ", text)
+    else:
+        for one in (*_ASCII_BETWEEN, *between):
+            text = text.replace(one, " ")
+    if not _IS_SPACELESS.search(foreign):
+        return text.split()
+    found: list[str] = []
+    if len(text) <= _AT_ONCE:
+        for at, piece in enumerate(_OTHERS.split(text)):
+            found += piece.split() if at % 2 else piece
+    else:
+        for run in _RUNS.finditer(text):
+            found += run[0] if run[1] else run[0].split()
+    return found
+
+
+def _beyond_ascii(text: str) -> set[str]:
+    """The characters of a text that are not ASCII; bytes are sifted many times faster than characters."""
+    found: set[str] = set()
+    for at in range(0, len(text), _AT_ONCE):
+        foreign = text[at : at + _AT_ONCE].encode("utf-8", "surrogatepass").translate(None, _ASCII_BYTES)
+        found.update(foreign.decode("utf-8", "surrogatepass"))
+    return found
 
 
 def unescaped(text: str) -> str:
@@ -68,18 +90,28 @@ def unescaped(text: str) -> str:
     '[Document(page_content="one\ntwo <3")]'
     """
     if "\\" in text:
-        text = _ESCAPE.sub(_character, text)
+        text = _without_escapes(text)
     for _ in range(_ENTITY_LEVELS):
         if "&" not in text or (plainer := _ENTITY.sub(_entity, text)) == text:
             break
         text = plainer
-    # Piece by piece: a codec would hold the interpreter until the whole text is done.
-    return text if text.isascii() else _SURROGATE.sub(_paired, text)
+    return _SURROGATE.sub(_paired, text) if _has_surrogates(text) else text
 
 
 def is_spaceless(word: str) -> bool:
     """Whether a word of `words` is a character of a script without spaces."""
     return len(word) == 1 and not word.isascii() and _IS_SPACELESS.match(word) is not None
+
+
+def _has_surrogates(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        for at in range(0, len(text), _AT_ONCE):
+            text[at : at + _AT_ONCE].encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _paired(match: re.Match[str]) -> str:
@@ -89,15 +121,37 @@ def _paired(match: re.Match[str]) -> str:
     return chr(0x10000 + ((ord(match[1]) - 0xD800) << 10) + (ord(match[2]) - 0xDC00))
 
 
+_SHORTEST_CODE = 3
 _NAMED = {"n": "\n", "r": "\r", "t": "\t", "'": "'", '"': '"', "/": "/"}
 
 
-def _character(match: re.Match[str]) -> str:
-    digits = match[1] or match[2] or match[3]
-    if digits is None:
-        last = match[0][-1]
-        return " " if last == "\\" else _NAMED.get(last, " ")
-    code = int(digits, 16)
+def _without_escapes(text: str) -> str:
+    """Each escape replaced; where there are few kinds, one kind after the other, which is faster.
+
+    The longest go first, since a short one may be the end of a longer one.
+    """
+    known = _Characters()
+    kinds = set(_ESCAPE.findall(text)) if len(text) <= _AT_ONCE else None
+    if kinds is None or len(kinds) > _FEW_KINDS:
+        return _ESCAPE.sub(lambda match: known[match[0]], text)
+    for escape in sorted(kinds, key=len, reverse=True):
+        text = text.replace(escape, known[escape])
+    return text
+
+
+class _Characters(dict[str, str]):
+    """What each escape stands for; a text has many, of few kinds."""
+
+    def __missing__(self, escape: str) -> str:
+        self[escape] = found = _character(escape)
+        return found
+
+
+def _character(escape: str) -> str:
+    body = escape.lstrip("\\")
+    if len(body) < _SHORTEST_CODE:
+        return _NAMED.get(body, " ")
+    code = int(body[1:], 16)
     return chr(code) if code <= 0x10FFFF else "\N{REPLACEMENT CHARACTER}"
 
 
