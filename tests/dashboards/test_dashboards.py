@@ -135,6 +135,7 @@ def test_every_metric_that_is_asked_for_exists(tmp_path: Path) -> None:
 
 
 @needs_promtool
+@pytest.mark.timeout(180)
 def test_the_alerts_fire_on_what_happens_and_not_before(tmp_path: Path) -> None:
     subprocess.run(["promtool", "check", "rules", RULES], check=True, capture_output=True)
     test = (ROOT / "tests" / "dashboards" / "rules_test.yaml").read_text()
