@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import stat
@@ -350,7 +351,7 @@ def test_a_kill_loses_nothing_and_does_nothing_twice(
 
 
 @pytest.mark.faults
-def test_a_death_at_any_statement_leaves_a_turn_with_its_result_or_none_of_both(tmp_path: Path) -> None:
+def test_a_kill_before_any_statement_leaves_no_turn_ended_without_its_result(tmp_path: Path) -> None:
     """Before each statement the files are copied: what they hold then is what a killed process leaves."""
     spool = opened(tmp_path / "spool.db")
     copies: list[Path] = []
@@ -373,7 +374,7 @@ def test_a_death_at_any_statement_leaves_a_turn_with_its_result_or_none_of_both(
     for folder in copies:
         left = check(opened(folder / "spool.db"))
         states.append((left.pending, left.evaluated, left.undelivered))
-    assert list(dict.fromkeys(states)) == [(0, 0, 0), (1, 0, 0), (0, 1, 1)]
+    assert [state for state, _ in itertools.groupby(states)] == [(0, 0, 0), (1, 0, 0), (0, 1, 1)]
 
 
 class SpoolMachine(RuleBasedStateMachine):
