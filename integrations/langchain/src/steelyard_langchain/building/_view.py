@@ -46,6 +46,7 @@ class View:
         self.tools = [t for t in turn.tools.values() if whole or self._below(t.key)]
         self.results = turn.results if whole else [self.outputs]
         self.nearby = turn.nearby if whole else ()
+        self.predecessors = turn.predecessors if whole else ()
         self.models = [
             model
             for model in turn.models.values()
