@@ -11,7 +11,6 @@ the answers to parts of one. Nothing joins such runs, but their Records say so.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -69,16 +68,10 @@ class LooseRuns:
 def _is_small(prompt: Any) -> bool:
     """Whether a prompt is text alone, and little enough of it to be kept for as long as a thread lives."""
     size = 0
-    for content in _contents(prompt):
-        if not isinstance(content, str):
-            return False
-        size += len(content)
-    return size <= _MOST_PROMPT
-
-
-def _contents(prompt: Any) -> Iterator[Any]:
     for batch in prompt or ():
-        if isinstance(batch, (list, tuple)):
-            yield from (getattr(message, "content", None) for message in batch)
-        else:
-            yield batch
+        for message in (batch,) if isinstance(batch, str) else batch:
+            content = message if isinstance(message, str) else getattr(message, "content", None)
+            if not isinstance(content, str):
+                return False
+            size += len(content)
+    return size <= _MOST_PROMPT

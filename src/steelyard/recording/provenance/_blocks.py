@@ -118,19 +118,21 @@ def _passages(block: object, count: int | None, levels: int) -> tuple[Context, .
         return ()
     if levels > 0 and (found := _structured(text, within)):
         return found
+    return tuple(Context(text=part) for part in _parts(text, count))
+
+
+def _parts(text: str, count: int | None) -> Sequence[str]:
+    """The parts of a text by the first way of splitting that fits; the whole text where none does."""
     if count == 1:
-        return (Context(text=_without_label(text)),)
+        return (_without_label(text),)
     for way in _WAYS:
         parts = way(text)
-        if (
-            len(parts) == count
-            or (count is None and len(parts) > 1)
-            or (count is None and way is _by_label and parts)
-        ):
-            return tuple(Context(text=part) for part in parts)
+        least = 1 if way is _by_label else 2
+        if len(parts) == count or (count is None and len(parts) >= least):
+            return parts
     if count is not None and len(parts := _lines(text)) == count:
-        return tuple(Context(text=part) for part in parts)
-    return (Context(text=text),)
+        return parts
+    return (text,)
 
 
 def _structured(text: str, within: Callable[[str], tuple[Context, ...]]) -> tuple[Context, ...]:

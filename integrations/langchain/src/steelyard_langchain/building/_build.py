@@ -200,26 +200,30 @@ def _is_turn(
     if status in _UNFINISHED:
         return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
-        return not any(chain.outputs is not None for chain in view.turn.chains.values())
+        return all(chain.outputs is None for chain in view.turn.chains.values())
     if not answer and isinstance(view.outputs, list) and documents_in(view.outputs):
         return False  # the searching half of a chain: HyDE, several queries
-    if view.models:
-        retrieved = bool(view.retrievals or view.tools)
-        if not retrieved and _is_step(view, question, answer):
-            return False
-        return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
-    # No model was seen. One may have been called past the framework; a formatter only repeats the documents.
-    candidates = found.contexts or found.made
-    if not answer or not candidates:
+    if not view.models:
+        return _is_answered_unseen(found, answer)
+    retrieved = bool(view.retrievals or view.tools)
+    if _is_step(view, question, answer, retrieved=retrieved):
         return False
-    return not all(context.text in answer for context in candidates)
+    return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
 
 
-def _is_step(view: View, question: str, answer: str) -> bool:
+def _is_answered_unseen(found: Found, answer: str) -> bool:
+    """Whether a model may have been called past the framework; a formatter only repeats the documents."""
+    candidates = found.contexts or found.made
+    return bool(answer and candidates) and not all(context.text in answer for context in candidates)
+
+
+def _is_step(view: View, question: str, answer: str, *, retrieved: bool) -> bool:
     """Whether a run that looked nothing up is a step of something else, by what it was given and returned.
 
     A document instead of a question is being indexed: summarised, or described by questions that it answers.
     """
+    if retrieved:
+        return False
     if not question and is_document(view.inputs):
         return True
     outputs = view.outputs

@@ -167,29 +167,33 @@ def _from_runs(
     """Outermost retriever runs and tools, in the order in which they started; each is a hop."""
     hop = 1 + max((context.hop for context in found.contexts), default=-1)
     outer = [retrieval for retrieval in retrievals if outermost(turn, retrieval.key)]
-    retrieving = {run for retrieval in outer for run in above(turn, retrieval.key)} if tools else set()
-    asking: list[Retrieval | Tool] = [*outer, *(tool for tool in tools if tool.key not in retrieving)]
-    for run in sorted(asking, key=lambda run: run.started) if len(asking) > 1 else asking:
-        contexts = (
-            _from_tool(found, turn, run, options, hop)
-            if isinstance(run, Tool)
-            else _from_retriever(found, run, asked, hop)
-        )
-        if contexts and isinstance(run, Tool) and not outer:
-            found.source = "tool"
+    runs: list[Retrieval | Tool] = [*outer, *_searching_alone(turn, tools, outer)]
+    for run in sorted(runs, key=lambda run: run.started):
+        if isinstance(run, Tool):
+            contexts = _from_tool(found, turn, run, options, hop)
+            found.source = "tool" if contexts and not outer else found.source
+        else:
+            contexts = _from_retriever(found, run, asked, hop)
         found.contexts += contexts
-        found.queries += [one for one in (_query_of(run),) if one]
+        if query := _query_of(run):
+            found.queries.append(query)
         hop += bool(contexts)
-    if len(outer) == len(retrievals):
-        return
-    found.stages += tuple(
-        Stage(
-            name=text_of(retrieval.name or "retriever"),
-            query=text_of(retrieval.query),
-            contexts=tuple(contexts_of(retrieval.documents or (), query=None, hop=0)),
-        )
-        for retrieval in retrievals
-        if not outermost(turn, retrieval.key)
+    if len(outer) < len(retrievals):
+        found.stages += tuple(_stage(one) for one in retrievals if not outermost(turn, one.key))
+
+
+def _searching_alone(turn: Turn | Earlier, tools: list[Tool], outer: list[Retrieval]) -> list[Tool]:
+    """The tools that ran no retriever."""
+    retrieving = {run for retrieval in outer for run in above(turn, retrieval.key)} if tools else set()
+    return [tool for tool in tools if tool.key not in retrieving]
+
+
+def _stage(run: Retrieval) -> Stage:
+    """A retriever run inside of another."""
+    return Stage(
+        name=text_of(run.name or "retriever"),
+        query=text_of(run.query),
+        contexts=tuple(contexts_of(run.documents or (), query=None, hop=0)),
     )
 
 

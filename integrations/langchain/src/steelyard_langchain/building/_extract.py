@@ -290,14 +290,19 @@ def messages_in(value: Any) -> list[Any]:
     if is_message(value):
         return [value]
     if isinstance(value, list):
-        return value if value and all(is_message(item) or isinstance(item, str) for item in value) else []
+        return value if all(map(_is_spoken, value)) else []
     state = state_of(value)
     inner = state.get("messages") if state is not None else getattr(value, "messages", None)
-    if is_message(inner) or isinstance(inner, str):
+    if _is_spoken(inner):
         return [inner]
     if isinstance(inner, (list, tuple)) and any(map(is_message, inner)):
-        return [item for item in inner if is_message(item) or isinstance(item, str)]
+        return list(filter(_is_spoken, inner))
     return []
+
+
+def _is_spoken(value: object) -> bool:
+    """Whether this is a message, or the text of one."""
+    return isinstance(value, str) or is_message(value)
 
 
 def prompt_texts(prompt: Any) -> Iterator[str]:
