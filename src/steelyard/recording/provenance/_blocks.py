@@ -181,19 +181,22 @@ def _elements(text: str, tags: Sequence[re.Match[str]], name: str) -> Iterator[C
         if tag[2] == name and not tag[1]:
             opened, inner, starts = tag, {}, {}
         elif tag[2] == name and opened is not None:
-            start, end = next((inner[key] for key in _CONTENTS if key in inner), (opened.end(), tag.start()))
-            content = _ENTITY.sub(lambda match: html.unescape(match[0]), text[start:end]).strip()
-            if content:
-                identity = _ATTRIBUTE_ID.search(opened[3])
-                named = inner.get("id")
-                own = identity[1] if identity else text[slice(*named)].strip() if named else None
-                yield Context(text=text_of(content), id=own or None)
+            whole = (opened.end(), tag.start())
+            start, end = next((inner[key] for key in _CONTENTS if key in inner), whole)
+            if content := _ENTITY.sub(lambda match: html.unescape(match[0]), text[start:end]).strip():
+                yield Context(text=text_of(content), id=_id_of(opened, text[slice(*inner.get("id", (0, 0)))]))
             opened = None
         elif tag[1]:
             if tag[2] in starts:
                 inner.setdefault(tag[2], (starts[tag[2]], tag.start()))
         else:
             starts.setdefault(tag[2], tag.end())
+
+
+def _id_of(opened: re.Match[str], inner: str) -> str | None:
+    """An element's id: its attribute, or what stands in an element of that name inside of it."""
+    identity = _ATTRIBUTE_ID.search(opened[3])
+    return (identity[1] if identity else inner.strip()) or None
 
 
 def _by_label(text: str) -> list[str]:

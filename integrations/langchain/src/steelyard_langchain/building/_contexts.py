@@ -56,12 +56,15 @@ class Found:
     unnamed: list[str] = field(default_factory=list)
     """Notes on what ran there and returned plain text."""
     source: ContextsSource = "retrieved"
+    """How what was returned came: by a retriever, or by tools alone."""
     explicit: bool = False
     """Whether the user said where they stand; then nothing is decided by the prompt."""
     queries: list[str] = field(default_factory=list)
     """What retrievers and tools were asked."""
     stages: tuple[Stage, ...] = ()
+    """Retriever runs inside of others."""
     notes: list[str] = field(default_factory=list)
+    """What is lost or doubtful whatever the prompt holds."""
     doubts: list[str] = field(default_factory=list)
     """Notes on texts under names; they matter where such a text reached the answer's prompt."""
 
@@ -290,7 +293,10 @@ def _query_of(run: Retrieval | Tool) -> str | None:
 
 
 def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
-    """Documents and named texts among what steps returned, in the input, and in the output."""
+    """Documents and named texts among what steps returned, in the input, and in the output.
+
+    Documents in the output may be an earlier turn's where a thread keeps its state.
+    """
     hop = 1 + max((context.hop for context in found.contexts), default=-1)
     known = {context.text for context in found.contexts}
     for value in (*view.results, view.inputs):
@@ -302,6 +308,11 @@ def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
         found.made += left
     if not found.contexts and not found.made:
         _from_messages(found, view)
+    _from_names(found, view, replies, known)
+
+
+def _from_names(found: Found, view: Seen, replies: Sequence[str], known: Iterable[str]) -> None:
+    """Texts under names; those in the input are taken on trust where nothing else is there."""
     texts = [*known, *(context.text for context in itertools.chain(*found.nearby))]
     given = named_passages([view.inputs], texts, replies)
     if not found.contexts and not found.made:

@@ -38,7 +38,9 @@ class Named:
     """What stands under the names."""
 
     passages: list[Context] = field(default_factory=list)
+    """The passages, in the order of the values."""
     notes: list[str] = field(default_factory=list)
+    """What is doubtful about them."""
 
 
 def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequence[str]) -> Named:
