@@ -37,7 +37,6 @@ from steelyard.recording.provenance._calls import (
     leaves,
     unfenced,
 )
-from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
 from steelyard.recording.provenance._prompt import context_block, speeches
 from steelyard.recording.provenance._provenance import (
@@ -54,6 +53,7 @@ from steelyard.recording.provenance._question import (
 )
 from steelyard.recording.provenance._tools import is_search
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
+from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 
 __all__ = [
     "MOST_BLOCK",

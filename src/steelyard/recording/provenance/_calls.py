@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from steelyard.recording.provenance._matching import find_passages
 from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._words import words
+from steelyard.recording.provenance.matching import find_passages
 
 _LABEL_WORDS = 3
 _TELLING = 4
