@@ -34,6 +34,7 @@ from steelyard.recording.provenance._calls import (
     ModelCall,
     calls_behind,
     is_helper_reply,
+    leaves,
     unfenced,
 )
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
@@ -75,6 +76,7 @@ __all__ = [
     "is_helper_reply",
     "is_search",
     "judge_turn",
+    "leaves",
     "passages_of",
     "question_in",
     "question_in_prompt",
