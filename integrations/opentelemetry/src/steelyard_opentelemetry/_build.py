@@ -233,6 +233,8 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
     if found.note:
         yield found.note
     yield from (sentence(note) for note in turn.asked.notes)
+    doubts = (p.doubt for _, p in turn.seen("llm") if turn.question in p.variables.values())
+    yield from dict.fromkeys(filter(None, doubts))
     if turn.is_call_assumed:
         yield sentence("answer_call_assumed")
     if turn.joined:
