@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steelyard.recording.provenance import context_block, question_in_prompt
 from steelyard_opentelemetry.dialects._dialect import Dialect
-from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._messages import Message, Role
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 
@@ -47,7 +47,7 @@ class LangChain4j(Dialect):
             return None
         asked, is_certain = _question(sent)
         # Who said what is not told; only a single line is surely the user's.
-        role = "system" if "\n" in sent else "user"
+        role: Role = "system" if "\n" in sent else "user"
         return ParsedSpan(
             dialect=self.name,
             kind="llm",
