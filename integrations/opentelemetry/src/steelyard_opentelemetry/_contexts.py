@@ -20,7 +20,12 @@ from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in
 from steelyard_opentelemetry.spans._results import is_long, listed, telling
-from steelyard_opentelemetry.spans._rows import lists_under_names, rows_under_names, texts_under_names
+from steelyard_opentelemetry.spans._rows import (
+    lists_under_names,
+    passages_in_text,
+    rows_under_names,
+    texts_under_names,
+)
 from steelyard_opentelemetry.spans._tree import Node
 
 _VARIABLE = re.compile(
@@ -91,16 +96,18 @@ def _beside(turn: Turn, found: Sequence[Context], told: Sequence[Context]) -> tu
     """Everything that steps and tools brought, whatever was found elsewhere."""
     steps = (document for _, lists in _lists_of_steps(turn) for document in lists)
     tools = (*_artifacts(turn, told).contexts, *_results(turn, told, beside=True).contexts)
-    return unique((*steps, *tools, *_tool_messages(turn, told).contexts, *_rows_of_steps(turn, found)))
+    brought = (*steps, *tools, *_tool_messages(turn, told).contexts)
+    return unique((*brought, *_rows_of_steps(turn, (*found, *brought))))
 
 
 def _rows_of_steps(turn: Turn, known: Sequence[Context] = ()) -> list[Context]:
     """What steps keep under a name of passages, lists before texts; no text made of known passages."""
     payloads = [payload for _, parsed in turn.seen("chain", "agent") for payload in parsed.passing]
     rows = unique(row for payload in payloads for row in rows_under_names(payload))
-    texts = unique(text for payload in payloads for text in texts_under_names(payload))
     parts = [one.text for one in (*known, *rows)]
-    return [*rows, *(text for text in texts if not any(part in text.text for part in parts))]
+    texts = dict.fromkeys(text for payload in payloads for text in texts_under_names(payload))
+    fresh = [text for text in texts if not any(one.found for one in find_passages(parts, [text]))]
+    return [*rows, *(passage for text in fresh for passage in passages_in_text(text))]
 
 
 def _ranked(documents: Sequence[Context], *, hop: int = 0, query: str | None = None) -> tuple[Context, ...]:

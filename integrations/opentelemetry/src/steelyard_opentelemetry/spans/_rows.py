@@ -25,17 +25,19 @@ def lists_under_names(payload: object) -> tuple[Context, ...]:
 
 def rows_under_names(payload: object) -> list[Context]:
     """The passages of lists under any name that may mean passages; the prompt decides on them."""
-    return _found(payload, (list, tuple))
+    lists = _blocks(_fields(payload), (list, tuple), _DEPTH)
+    return [one for rows in lists for one in passages_of(rows) if is_long(one.text)]
 
 
-def texts_under_names(payload: object) -> list[Context]:
-    """The passages of texts under any name that may mean passages; the prompt decides on them."""
-    return _found(payload, str)
+def texts_under_names(payload: object) -> list[str]:
+    """The texts under any name that may mean passages; the prompt decides on what is in them."""
+    return list(_blocks(_fields(payload), (str,), _DEPTH))
 
 
-def _found(payload: object, kind: type | tuple[type, ...]) -> list[Context]:
-    blocks = itertools.islice(_blocks(_fields(payload), kind, _DEPTH), _MOST)
-    return [one for block in blocks for one in _in_block(block) if is_long(one.text)]
+def passages_in_text(text: str) -> tuple[Context, ...]:
+    """The passages in a text; rows of a table stay together: they tell more than their cells."""
+    found = tuple(one for one in passages_of(text) if is_long(one.text))
+    return found or ((Context(text=text.strip()),) if is_long(text) else ())
 
 
 def _fields(payload: object) -> Mapping[str, Any]:
@@ -46,16 +48,9 @@ def _fields(payload: object) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else value
 
 
-def _blocks(fields: Mapping[str, Any], kind: type | tuple[type, ...], depth: int) -> Iterator[Any]:
-    for name, value in fields.items():
+def _blocks(fields: Mapping[str, Any], kinds: tuple[type, ...], depth: int) -> Iterator[Any]:
+    for name, value in itertools.islice(fields.items(), _MOST):
         if isinstance(value, Mapping) and depth > 0:
-            yield from _blocks(value, kind, depth - 1)
-        elif isinstance(value, kind) and names_passages(str(name)):
+            yield from _blocks(value, kinds, depth - 1)
+        elif isinstance(value, kinds) and names_passages(str(name)):
             yield value
-
-
-def _in_block(block: Any) -> tuple[Context, ...]:
-    """The passages in a list or a text; rows of a table stay together: they tell more than their cells."""
-    found = passages_of(block)
-    is_table = isinstance(block, str) and not any(is_long(one.text) for one in found)
-    return (Context(text=block.strip()),) if is_table else found
