@@ -455,6 +455,64 @@ def documents_made_of_database_rows() -> Any:
     return line(look_up, generate)
 
 
+class Rows(TypedDict, total=False):
+    """A question, and what a database has on it."""
+
+    question: str
+    rows: list[str]
+    records: str
+    generation: str
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=asking)
+def rows_of_a_database_as_texts() -> Any:
+    """A node keeps rows as plain texts in the state; no retriever, tool or document is in it."""
+
+    def read_table(state: Rows) -> Rows:
+        return {"rows": [FERRY, FARES]}
+
+    def generate(state: Rows) -> Rows:
+        listed = "\n".join(f"- {row}" for row in state["rows"])
+        return {
+            "generation": answering(SUNDAY_ANSWER).invoke({"context": listed, "question": state["question"]})
+        }
+
+    return line(read_table, generate, state=Rows)
+
+
+@chain(Truth(question=PRICE, contexts=(FERRY, FARES), answer=PRICE_ANSWER), given=asking)
+def rows_beside_retrieved_passages() -> Any:
+    """A retriever, and a node that keeps rows as plain texts beside what it found; the prompt has both."""
+
+    def read_table(state: Rows) -> Rows:
+        return {"rows": [FARES, MUSEUM]}
+
+    def generate(state: Rows) -> Rows:
+        found = joined(shelf(FERRY).invoke(state["question"]))
+        context = f"{found}\n\n{state['rows'][0]}"
+        return {
+            "generation": answering(PRICE_ANSWER).invoke({"context": context, "question": state["question"]})
+        }
+
+    return line(read_table, generate, state=Rows)
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER, one_text=True), given=asking)
+def records_of_a_database_as_one_text() -> Any:
+    """A node keeps what a database has as one text; what no prompt shows is not a passage."""
+
+    def read_table(state: Rows) -> Rows:
+        return {"records": FERRY, "rows": [MUSEUM]}
+
+    def generate(state: Rows) -> Rows:
+        context = state["records"]
+        return {
+            "generation": answering(SUNDAY_ANSWER).invoke({"context": context, "question": state["question"]})
+        }
+
+    return line(read_table, generate, state=Rows)
+
+
 @chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
 def nodes_that_return_commands() -> Any:
     """A node says in a `Command` what it found and where to go on; the answering one clears the documents."""

@@ -8,6 +8,8 @@ from typing import Any, cast
 from llama_index.core import PromptTemplate, SummaryIndex, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
+from llama_index.core.base.response.schema import Response
+from llama_index.core.evaluation import ContextRelevancyEvaluator, FaithfulnessEvaluator, RelevancyEvaluator
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceWindowNodeParser, get_leaf_nodes
 from llama_index.core.postprocessor import (
@@ -352,3 +354,13 @@ async def index_of_everything(config: Any, way: str) -> str:
     """`SummaryIndex`: all nodes are read."""
     made = SummaryIndex.from_documents([Document(text=FERRY), Document(text=STORM)])
     return await ask(made.as_query_engine(llm=SPEAKS), way)
+
+
+@script(PAIR, framework="llamaindex", ways=(INVOKE,))
+def answer_checked_by_evaluators(config: Any) -> str:
+    """Evaluators of LlamaIndex ask engines of their own about an answer; what they ask is nobody's turn."""
+    response = cast(Response, over(Shelf(FERRY, STORM)).query(SUNDAY))
+    checks = completes(("[RESULT]", "It fits.\n[RESULT] 4.0"), otherwise="YES")
+    for evaluator in (FaithfulnessEvaluator, RelevancyEvaluator, ContextRelevancyEvaluator):
+        evaluator(llm=checks).evaluate_response(query=SUNDAY, response=response)
+    return str(response)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apps.otel.conventions import chat, retrieval
+from apps.otel.general.conventions import chat, retrieval
 from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Trace, prompt
 from steelyard_opentelemetry import read_spans
 

@@ -8,27 +8,24 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from apps.otel import (
-    conventions,
+from apps.otel.feeding import Told, as_otlp, through_processor
+from apps.otel.general import conventions, several, vendors
+from apps.otel.java import langchain4j, spring
+from apps.otel.javascript import frameworks, vercel
+from apps.otel.python import (
     genai,
     haystack,
-    javascript,
     openinference,
     openinference_agents,
     openllmetry,
     pydantic_ai,
-    several,
-    spring,
-    vendors,
-    vercel,
 )
-from apps.otel.feeding import Told, as_otlp, through_processor
 from apps.otel.shapes import Gap, Shape, Turn
 from steelyard_opentelemetry import Span, read_otlp, read_spans
 
 FAMILIES = (
-    *(vercel, spring, haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai),
-    *(conventions, several, vendors, javascript),
+    *(haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai),
+    *(langchain4j, spring, vercel, frameworks, conventions, several, vendors),
 )
 SHAPES = [found for family in FAMILIES for found in family.SHAPES]
 

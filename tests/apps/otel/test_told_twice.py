@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.otel.attributes import oi, oi_model, oi_retriever
-from apps.otel.conventions import chat, retrieval, said
+from apps.otel.general.conventions import chat, retrieval, said
 from apps.otel.shapes import ANSWER, QUESTION, Trace, prompt
 from steelyard_opentelemetry import Extraction, Span, read_spans
 

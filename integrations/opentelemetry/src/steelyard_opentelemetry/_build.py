@@ -229,10 +229,17 @@ def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
+def _doubts(turn: Turn) -> Iterable[str]:
+    """What the spans say that is not certain about the question."""
+    asked = (parsed for _, parsed in turn.seen("llm") if turn.question in parsed.variables.values())
+    return dict.fromkeys(parsed.doubt for parsed in asked if parsed.doubt)
+
+
 def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
     if found.note:
         yield found.note
     yield from (sentence(note) for note in turn.asked.notes)
+    yield from _doubts(turn)
     if turn.is_call_assumed:
         yield sentence("answer_call_assumed")
     if turn.joined:

@@ -7,11 +7,12 @@ HTTP server) may hold one turn in pieces or several turns.
 from __future__ import annotations
 
 import heapq
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.recording.provenance import find_passages, judge_turn
+from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
 from steelyard_opentelemetry._build import failure
 from steelyard_opentelemetry._contexts import Found, find_contexts
 from steelyard_opentelemetry._several import told_apart
@@ -19,6 +20,16 @@ from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.dialects import parse
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node, grow
+
+_GIVEN = "SummaryIndexRetriever"
+_RESULT = re.compile(r"\[RESULT\]\s{0,4}[\d.]+\s*\Z")
+_EVALUATING = re.compile(
+    r"\b(?:information|response|context)\b[\s\S]{0,120}?"
+    r"\b(?:is supported by|in line with|(?:are|is) relevant to)\b",
+    re.IGNORECASE,
+)
+_SETTING = re.compile(r"\b(?:setup|set up|generate|write)\b[^\n.]{0,60}\bquestions\b", re.IGNORECASE)
+_HEAD = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +167,29 @@ def is_judgeable(turn: Turn, found: Found) -> bool:
         return False
     if not found.contexts:
         return turn.found_nothing
-    return (
-        not _formats(turn, found) and not (found.guessed and is_helper(turn)) and not is_indexing(turn, found)
-    )
+    is_step = _formats(turn, found) or (found.guessed and is_helper(turn))
+    return not (is_step or is_indexing(turn, found) or is_asked_by_evaluator(turn))
 
 
 def is_indexing(turn: Turn, found: Found) -> bool:
     """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
     asked = turn.question
     return not turn.retrieves and not turn.agentic and all(one.text in asked for one in found.contexts)
+
+
+def is_asked_by_evaluator(turn: Turn) -> bool:
+    """Whether an evaluator of LlamaIndex, or a maker of test questions, asks about given passages.
+
+    Both put what they were given into a `SummaryIndex` and ask an engine over it. Users do the same, so that
+    what was asked of the model and its reply have to agree: for a verdict, or for questions.
+    """
+    retrievals = turn.outermost("retrieval")
+    if not retrievals or not all(_GIVEN in node.span.name for node, _ in retrievals):
+        return False
+    if is_helper_reply((turn.answer,)) or _RESULT.search(turn.answer):
+        return any(_EVALUATING.search(text[:_HEAD]) for text in turn.prompts)
+    lines = [line.rstrip() for line in turn.answer.split("\n") if line.strip()]
+    return _SETTING.search(turn.question) is not None and all(line.endswith("?") for line in lines)
 
 
 def is_helper(turn: Turn) -> bool:

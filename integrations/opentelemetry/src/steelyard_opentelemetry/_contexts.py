@@ -9,17 +9,23 @@ a retriever's passages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage
 from steelyard.recording import unique
-from steelyard.recording.provenance import context_block, is_search, passages_of, sentence
+from steelyard.recording.provenance import context_block, find_passages, is_search, passages_of, sentence
 from steelyard_opentelemetry._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
-from steelyard_opentelemetry.spans._payload import Broken, decode, result_in
+from steelyard_opentelemetry.spans._payload import result_in
+from steelyard_opentelemetry.spans._results import is_long, listed, telling
+from steelyard_opentelemetry.spans._rows import (
+    lists_under_names,
+    passages_in_text,
+    rows_under_names,
+    texts_under_names,
+)
 from steelyard_opentelemetry.spans._tree import Node
 
 _VARIABLE = re.compile(
@@ -27,11 +33,6 @@ _VARIABLE = re.compile(
     re.IGNORECASE,
 )
 _RUNNABLE = re.compile(r"\s{0,8}\w{1,40}=\w{0,40}Runnable\w{0,40}\(")
-_FIELDS = ("context", "contexts", "documents", "docs", "passages", "chunks", "web_results", "search_results")
-_SCORES = ("score", "relevance_score", "similarity", "similarity_score", "distance", "_score")
-_AROUND = ("output", "tool_output", "raw_output", "messages", "kwargs")
-_FEWEST_WORDS = 3
-_FEWEST_CHARACTERS = 12
 _FROM_TOOLS = "documents taken from the results of tools"
 
 
@@ -74,10 +75,11 @@ def _find(turn: Turn) -> Found:
     told = tuple(document for hop in hops for document in hop)
     if any(document.text for document in told):
         found = _retrieved(turn, tuple(document for document in told if document.text))
-        return replace(found, beside=_beside(turn, told))
+        return replace(found, beside=_beside(turn, found.contexts, told))
     ways: tuple[Callable[[Turn, Sequence[Context]], Found], ...] = (
         _artifacts,
         _passing,
+        _rows,
         _variables,
         _results,
         _tool_messages,
@@ -86,15 +88,26 @@ def _find(turn: Turn) -> Found:
     for way in ways:
         found = way(turn, told)
         if found.contexts:
-            return found if found.guessed else replace(found, beside=_beside(turn, told))
+            return found if way is _prompt else replace(found, beside=_beside(turn, found.contexts, told))
     return Found(bare=len(told))
 
 
-def _beside(turn: Turn, told: Sequence[Context]) -> tuple[Context, ...]:
+def _beside(turn: Turn, found: Sequence[Context], told: Sequence[Context]) -> tuple[Context, ...]:
     """Everything that steps and tools brought, whatever was found elsewhere."""
     steps = (document for _, lists in _lists_of_steps(turn) for document in lists)
     tools = (*_artifacts(turn, told).contexts, *_results(turn, told, beside=True).contexts)
-    return unique((*steps, *tools, *_tool_messages(turn, told).contexts))
+    brought = (*steps, *tools, *_tool_messages(turn, told).contexts)
+    return unique((*brought, *_rows_of_steps(turn, (*found, *brought))))
+
+
+def _rows_of_steps(turn: Turn, known: Sequence[Context] = ()) -> list[Context]:
+    """What steps keep under a name of passages, lists before texts; no text made of known passages."""
+    payloads = [payload for _, parsed in turn.seen("chain", "agent") for payload in parsed.passing]
+    rows = unique(row for payload in payloads for row in rows_under_names(payload))
+    parts = [one.text for one in (*known, *rows)]
+    texts = dict.fromkeys(text for payload in payloads for text in texts_under_names(payload))
+    fresh = [text for text in texts if not any(one.found for one in find_passages(parts, [text]))]
+    return [*rows, *(passage for text in fresh for passage in passages_in_text(text))]
 
 
 def _ranked(documents: Sequence[Context], *, hop: int = 0, query: str | None = None) -> tuple[Context, ...]:
@@ -162,7 +175,7 @@ def _lists_of_steps(turn: Turn) -> Iterator[tuple[str, tuple[Context, ...]]]:
             parsed.passing
             and parsed.kind != "llm"
             and is_search(node.span.name)
-            and (rows := _listed(parsed.passing[-1]))
+            and (rows := listed(parsed.passing[-1]))
         ):
             yield "output", rows
             continue
@@ -170,18 +183,8 @@ def _lists_of_steps(turn: Turn) -> Iterator[tuple[str, tuple[Context, ...]]]:
             documents = tuple(document for document in documents_in(payload) if document.text)
             if documents:
                 yield "payload", documents
-            elif fields := _fields(payload):
+            elif fields := lists_under_names(payload):
                 yield "fields", fields
-
-
-def _fields(payload: object) -> tuple[Context, ...]:
-    value = decode(payload)
-    if not isinstance(value, Mapping):
-        return ()
-    inner = value.get("outputs", value.get("output", value))
-    inner = inner if isinstance(inner, Mapping) else value
-    lists = (inner[name] for name in _FIELDS if isinstance(inner.get(name), (list, tuple)))
-    return next((found for items in lists if (found := _telling(passages_of(list(items))))), ())
 
 
 def _passing(turn: Turn, told: Sequence[Context]) -> Found:
@@ -219,115 +222,29 @@ def _results(turn: Turn, told: Sequence[Context], *, beside: bool = False) -> Fo
         inside = [n.parsed for n in node.below() if n.parsed and n.parsed.kind == "retrieval"]
         if beside and inside:
             continue
-        documents: Sequence[Context] = () if inside else _listed(parsed.result)
-        if not documents and (inside or is_search(parsed.tool)):
-            count = sum(len(retrieval.documents) for retrieval in inside)
-            known = [document for retrieval in inside for document in retrieval.documents]
-            text = result_in(parsed.result)
-            documents = _split(text, known, count=count).contexts
-            if not count and len(documents) > 1 and not any(_is_long(one.text) for one in documents):
-                documents = (Context(text=text.strip()),)  # rows of a table rather than passages
+        found = (not inside and listed(parsed.result)) or _in_text(parsed, inside)
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
-        documents = _without_replies(node, documents)
+        documents = _without_replies(node, found)
         contexts.extend(_ranked(_identified(documents, told), hop=hop, query=query))
     return Found(contexts=unique(contexts), source="tool", note=_FROM_TOOLS) if contexts else Found()
+
+
+def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, ...]:
+    """The passages in a tool's text, where a retrieval is inside or its name says that it searches."""
+    if not inside and not is_search(tool.tool):
+        return ()
+    known = [document for retrieval in inside for document in retrieval.documents]
+    text = result_in(tool.result)
+    found = _split(text, known, count=len(known)).contexts
+    if not known and len(found) > 1 and not any(is_long(one.text) for one in found):
+        return (Context(text=text.strip()),)  # rows of a table rather than passages
+    return found
 
 
 def _without_replies(node: Node, documents: Sequence[Context]) -> Sequence[Context]:
     """The passages in a tool's result that are not what a model below the tool said."""
     said = {n.parsed.answer.strip() for n in node.below() if n.parsed and n.parsed.kind == "llm"}
     return [one for one in documents if one.text.strip() not in said] if said else documents
-
-
-def _listed(result: object) -> tuple[Context, ...]:
-    """The passages of a result that is a list, whatever it is wrapped in; nothing where it is one text.
-
-    What a tool says in one text may be anything; a list of texts or of objects with a text is a search's.
-    """
-    value = _without_message(decode(result))
-    if isinstance(value, str):
-        if value.lstrip()[:1] not in ("[", "(", "{"):
-            return ()
-        found = passages_of(value)
-        return () if [one.text for one in found] == [value.strip()] else _telling(found)
-    if isinstance(value, Mapping) and not any(isinstance(v, (list, tuple, dict)) for v in value.values()):
-        return ()
-    if _is_single_text(value):
-        return _listed(value[0]["text"])
-    return _telling(passages_of(value) or _scored(value))
-
-
-def _scored(value: object) -> tuple[Context, ...]:
-    """Rows of a search whose text stands under a name of its own: the longest text beside a score."""
-    rows = value if isinstance(value, (list, tuple)) else ()
-    if not rows or not all(isinstance(row, Mapping) and any(key in row for key in _SCORES) for row in rows):
-        return ()
-    texts = [max((v for v in row.values() if isinstance(v, str)), key=len, default="") for row in rows]
-    return passages_of([{**row, "text": text} for row, text in zip(rows, texts, strict=True)])
-
-
-def _is_single_text(value: Any) -> bool:
-    """Whether a content has one text block, in which anything may stand."""
-    if not isinstance(value, (list, tuple)) or len(value) != 1 or not isinstance(value[0], Mapping):
-        return False
-    block = value[0]
-    is_text = "text" in (block.get("type"), block.get("block_type")) or set(block) == {"text"}
-    return is_text and isinstance(block.get("text"), str)
-
-
-def _without_message(value: Any) -> Any:
-    """What a tool returned, without the message that frameworks put around it."""
-    for _ in range(6):
-        if isinstance(value, Broken):
-            return None
-        if isinstance(value, (list, tuple)) and value and all(map(_is_tool_message, value)):
-            contents = [decode(_content(message)) for message in value]
-            value = (
-                contents[0]
-                if len(contents) == 1
-                else [
-                    part
-                    for content in contents
-                    for part in (content if isinstance(content, list) else [content])
-                ]
-            )
-            continue
-        if not isinstance(value, Mapping):
-            return value
-        inner = next((value[key] for key in _AROUND if key in value), None)
-        if inner is None and (
-            _is_tool_message(value) or set(value) <= {"content", "isError", "meta", "blocks"}
-        ):
-            inner = _content(value)
-        if inner is None or inner == "":
-            return value
-        value = decode(inner)
-    return value
-
-
-def _is_tool_message(value: object) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    return "tool" in (value.get("type"), value.get("role")) or "tool_call_id" in value
-
-
-def _content(message: Mapping[str, Any]) -> Any:
-    data = message.get("data", message.get("kwargs"))
-    place = data if isinstance(data, Mapping) and "content" in data else message
-    return place.get("content", place.get("blocks"))
-
-
-def _telling(found: tuple[Context, ...]) -> tuple[Context, ...]:
-    """The passages, where each is long enough to be one; languages without spaces count by character."""
-    if not found or not all(_is_long(one.text) for one in found):
-        return ()
-    return found
-
-
-def _is_long(text: str) -> bool:
-    return len(text.split(None, _FEWEST_WORDS)) >= _FEWEST_WORDS or (
-        len(text) > _FEWEST_CHARACTERS and not text.isascii()
-    )
 
 
 def _tool_messages(turn: Turn, told: Sequence[Context]) -> Found:
@@ -342,10 +259,19 @@ def _tool_messages(turn: Turn, told: Sequence[Context]) -> Found:
         last = max((at for at, m in enumerate(parsed.messages) if m.role == "user"), default=-1)
         for message in parsed.messages[last + 1 :]:
             if message.role == "tool" and message.text:
-                contexts.extend(_listed(message.result) or _telling(passages_of(message.text)))
+                contexts.extend(listed(message.result) or telling(passages_of(message.text)))
     found = unique(contexts)
     note = "documents taken from messages of tools in the prompt"
     return Found(contexts=_ranked(found), source="tool", note=note) if found else Found()
+
+
+def _rows(turn: Turn, told: Sequence[Context]) -> Found:
+    """What steps keep under a name of passages, as far as the answer's prompt shows it."""
+    rows = _rows_of_steps(turn)
+    sightings = find_passages([row.text for row in rows], [message.text for message in turn.messages])
+    shown = [row for row, sighting in zip(rows, sightings, strict=True) if sighting.found]
+    note = "documents taken from what a step keeps under a name for passages"
+    return Found(contexts=_ranked(shown), note=note, guessed=True) if shown else Found()
 
 
 def _prompt(turn: Turn, told: Sequence[Context]) -> Found:

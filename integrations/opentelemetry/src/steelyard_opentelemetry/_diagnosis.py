@@ -51,8 +51,9 @@ ADVICE: dict[Cause, str] = {
         "none, instrument the model client too"
     ),
     "helper_call": (
-        "the call grades, routes, ranks or writes a query for a turn; nothing is to be done, unless it is a "
-        "turn: then set steelyard.question, steelyard.contexts and steelyard.answer on a span of it"
+        "the call grades, routes, ranks or writes a query for a turn, or an evaluator makes it; nothing is "
+        "to be done, unless it is a turn: then set steelyard.question, steelyard.contexts and "
+        "steelyard.answer on a span of it"
     ),
     "no_question": "no question is in the trace; set steelyard.question on a span of the turn",
     "no_retrieval": (

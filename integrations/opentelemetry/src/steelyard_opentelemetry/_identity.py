@@ -13,7 +13,10 @@ from steelyard_opentelemetry._turn import Turn
 
 TURN = "steelyard.turn"
 """The attribute by which a user says which spans are one turn."""
-SESSION = ("session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id")
+SESSION = (
+    *("session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id"),
+    "spring.ai.chat.client.conversation.id",
+)
 """Attributes that name a session or a conversation."""
 USER = ("user.id", "enduser.id", "traceloop.association.properties.user_id")
 """Attributes that name who asked."""

@@ -42,25 +42,31 @@ def told_apart(pieces: Sequence[Turn]) -> list[Turn]:
     if not 4 <= len(pieces) <= _MOST_PIECES:
         return []
     ordered = sorted(pieces, key=lambda piece: piece.root.span.start)
-    queries = {_plain(query) for piece in ordered for query in piece.queries}
     callers = [piece for piece in ordered if piece.seen("llm") and not piece.retrieves]
-    groups: dict[str, _Group] = {}
-    for piece in callers:
-        if _helps(piece, queries):
-            continue
-        said = _plain(piece.said)
-        if not said:
-            return []
-        groups.setdefault(said, _Group(said)).calls.append(piece)
-    found = list(groups.values())
-    if any(_is_told(group, ordered) for group in found):
+    found = _grouped(ordered, callers)
+    if len(found) < 2 or any(_is_told(group, ordered) for group in found):
         return []
-    if len(found) < 2 or not _assign(ordered, callers, found):
-        return []
-    whole = all(group.parts and group.answer for group in found)
-    if not whole or any(_leans(after, before) for before, after in itertools.permutations(found, 2)):
+    if not _Owners(ordered, callers, found).share_out() or not _stand_alone(found):
         return []
     return [Turn.of(group.calls[-1].root, [*group.parts, *group.calls]) for group in found]
+
+
+def _grouped(ordered: Sequence[Turn], callers: Sequence[Turn]) -> list[_Group]:
+    """The calls by what they were asked, without those that help; none where one was asked nothing."""
+    queries = {_plain(query) for piece in ordered for query in piece.queries}
+    groups: dict[str, _Group] = {}
+    for piece in callers:
+        if not _helps(piece, queries):
+            said = _plain(piece.said)
+            groups.setdefault(said, _Group(said)).calls.append(piece)
+    return [] if "" in groups else list(groups.values())
+
+
+def _stand_alone(groups: Sequence[_Group]) -> bool:
+    """Whether each group has a look-up and an answer, and none was shown what another one replied."""
+    if not all(group.parts and group.answer for group in groups):
+        return False
+    return not any(_leans(after, before) for before, after in itertools.permutations(groups, 2))
 
 
 def _is_told(group: _Group, pieces: Sequence[Turn]) -> bool:
@@ -75,33 +81,48 @@ def _helps(piece: Turn, queries: set[str]) -> bool:
     return bool(replies) and (is_helper_reply(replies) or _plain(replies[-1]) in queries)
 
 
-def _assign(ordered: Sequence[Turn], callers: Sequence[Turn], groups: Sequence[_Group]) -> bool:
-    """Give each look-up and helping call to the group it belongs to; False where that is not certain."""
-    of_call = {id(call): group for group in groups for call in group.calls}
-    is_serial = all(a.root.span.end <= b.root.span.start for a, b in itertools.pairwise(ordered))
-    for at, piece in enumerate(ordered):
-        if id(piece) in of_call:
-            continue
-        asked = [_plain(query) for query in piece.queries]
-        named = [group for group in groups if any(query and query in group.said for query in asked)]
-        if len(named) == 1:
-            named[0].parts.append(piece)
-            continue
-        if not is_serial:
-            return False
-        # A model asks for a tool before it runs; whatever else is found is found for the call that follows.
-        called = (
-            piece.seen("tool")
-            and not piece.retrieves
-            and any(c.root.span.start < piece.root.span.start for c in callers)
-        )
-        side = reversed(ordered[:at]) if called else ordered[at + 1 :]
-        group = next((of_call[id(other)] for other in side if id(other) in of_call), None)
-        if group is not None:
-            group.parts.append(piece)
-        elif piece.retrieves:
-            return False
-    return True
+class _Owners:
+    """Gives each look-up and helping call to the group it belongs to.
+
+    Args:
+        ordered: All pieces, by their start.
+        callers: Those that are model calls.
+        groups: The groups; they get the pieces as their parts.
+    """
+
+    def __init__(self, ordered: Sequence[Turn], callers: Sequence[Turn], groups: Sequence[_Group]) -> None:
+        self._ordered, self._groups = ordered, groups
+        self._of_call = {id(call): group for group in groups for call in group.calls}
+        self._first_call = min((call.root.span.start for call in callers), default=0)
+        self._is_serial = all(a.root.span.end <= b.root.span.start for a, b in itertools.pairwise(ordered))
+
+    def share_out(self) -> bool:
+        """Give every piece away; False where an owner is not certain."""
+        for at, piece in enumerate(self._ordered):
+            if id(piece) in self._of_call:
+                continue
+            owner = self._named(piece)
+            if owner is None and not self._is_serial:
+                return False
+            owner = owner or self._beside(at, piece)
+            if owner is not None:
+                owner.parts.append(piece)
+            elif piece.retrieves:
+                return False
+        return True
+
+    def _named(self, piece: Turn) -> _Group | None:
+        """The one group whose question holds what was looked up."""
+        asked = [query for query in map(_plain, piece.queries) if query]
+        named = [group for group in self._groups if any(query in group.said for query in asked)]
+        return named[0] if len(named) == 1 else None
+
+    def _beside(self, at: int, piece: Turn) -> _Group | None:
+        """The group of the call before a tool, which asks for it; for a look-up, of the call after it."""
+        is_tool = bool(piece.seen("tool")) and not piece.retrieves
+        called = is_tool and self._first_call < piece.root.span.start
+        side = reversed(self._ordered[:at]) if called else self._ordered[at + 1 :]
+        return next((self._of_call[id(other)] for other in side if id(other) in self._of_call), None)
 
 
 def _leans(group: _Group, other: _Group) -> bool:

@@ -243,25 +243,28 @@ class Turn:
     @cached_property
     def asked(self) -> Asked:
         """What the user asked, and the form of it that stands without the conversation."""
-        outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
-        marked = [parsed.question for _, parsed in self.seen("turn") if parsed.question]
+        marked = next((parsed.question for _, parsed in self.seen("turn") if parsed.question), "")
         if marked:
-            return Asked(question=marked[0])
+            return Asked(question=marked)
         queries = [parsed.query for _, parsed in self.outermost("retrieval") if parsed.query]
         replies = [text for call in self.calls for text in call.replies]
-        named, said = question_in_prompt(self.said), question_in(self.said)
-        ways = (named or said, self._variable()) if self.agentic else (self._variable(), named)
-        told = [*filter(None, outer), *ways]
-        condensed = queries if self._is_condensed and len(set(queries)) == 1 and not self.agentic else ()
-        asked = user_question(
-            told, queries=condensed or queries, replies=replies, in_conversation=bool(condensed)
-        )
+        told = self._told_questions()
+        is_condensed = self._is_condensed and len(set(queries)) == 1 and not self.agentic
+        asked = user_question(told, queries=queries, replies=replies, in_conversation=is_condensed)
+        said = question_in(self.said)
         found = asked if asked.question or not said else user_question([said], replies=replies)
         if not self.cut.ends(found.question):
             return found
         # What was cut in a prompt may stand in full where a retriever was asked it.
         whole = (text for text in (*told, *queries) if text.startswith(found.question))
         return replace(found, question=max(whole, key=len, default=found.question))
+
+    def _told_questions(self) -> list[str]:
+        """What steps say that they were asked, then what is asked in prompts or in their variables."""
+        outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
+        named = question_in_prompt(self.said)
+        ways = (named or question_in(self.said), self._variable())
+        return [*filter(None, outer), *(ways if self.agentic else (self._variable(), named))]
 
     @cached_property
     def _is_condensed(self) -> bool:

@@ -9,7 +9,7 @@ Pure functions without a framework, for all recorders:
 - `speeches`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
 - `user_question`: what the user asked;
-- `is_search`: whether a tool's text is evidence, by its name;
+- `is_search`, `names_passages`: whether a tool's text, or what stands under a key, is evidence, by the name;
 - `judge_turn`: whether a root is a turn of its own;
 - `trace_provenance`: the first and third together, as the context fields of a Record with notes.
 
@@ -51,7 +51,7 @@ from steelyard.recording.provenance._question import (
     question_in_prompt,
     user_question,
 )
-from steelyard.recording.provenance._tools import is_search
+from steelyard.recording.provenance._tools import is_search, names_passages
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 
@@ -77,6 +77,7 @@ __all__ = [
     "is_search",
     "judge_turn",
     "leaves",
+    "names_passages",
     "passages_of",
     "question_in",
     "question_in_prompt",

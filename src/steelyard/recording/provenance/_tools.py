@@ -1,4 +1,4 @@
-"""Which tools search, by their names: what those return as plain text is evidence."""
+"""Which tools search, and which names hold passages, by their words: plain text from there is evidence."""
 
 from __future__ import annotations
 
@@ -14,6 +14,21 @@ _WRITES = re.compile(
     r"(?![a-z])",
     re.IGNORECASE,
 )
+
+_PASSAGES = re.compile(
+    r"(?:\w{1,40}_)?(?:contexts?|documents?|docs?|passages|chunks|snippets|excerpts|sources|facts|evidence|knowledge"
+    r"|results?|rows|records|memories|findings)(?:_str|_text)?",
+    re.IGNORECASE,
+)
+
+
+def names_passages(key: str) -> bool:
+    """Whether applications keep passages under such a name.
+
+    >>> [names_passages(name) for name in ("retrieved_docs", "sql_result", "web_results", "answer")]
+    [True, True, True, False]
+    """
+    return _PASSAGES.fullmatch(key) is not None
 
 
 def is_search(tool: str) -> bool:

@@ -7,21 +7,13 @@ decides.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.provenance import find_passages, passages_of
+from steelyard.recording.provenance import find_passages, names_passages, passages_of
 from steelyard_langchain.building._extract import documents_in, is_document, state_of
-
-_KEY = re.compile(
-    r"(?:\w{1,40}_)?(?:contexts?|documents?|docs?|passages|chunks|snippets|excerpts|sources|facts|evidence|knowledge"
-    r"|results?|rows|records|memories|findings)(?:_str|_text)?",
-    re.IGNORECASE,
-)
-"""Names under which applications keep passages: `context`, `retrieved_docs`, `sql_result`, `web_results`."""
 
 _DEPTH = 3
 _MOST = 200
@@ -112,7 +104,7 @@ def _blocks(value: Any, depth: int) -> Iterator[Any]:
     """What stands under the names: texts, and lists of texts or mappings."""
     state = state_of(value) if depth > 0 else None
     for key, part in (state or {}).items():
-        if not _KEY.fullmatch(str(key)):
+        if not names_passages(str(key)):
             if isinstance(part, Mapping):
                 yield from _blocks(part, depth - 1)
         elif isinstance(part, str) or (isinstance(part, (list, tuple)) and not documents_in(part)):

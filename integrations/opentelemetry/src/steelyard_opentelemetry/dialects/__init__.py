@@ -1,27 +1,31 @@
 """The dialects: how instrumentors write LLM work on spans, one file each.
 
-A new dialect is one file with a `Dialect` in it and one entry in `DIALECTS`: its scopes, the marks of its
-retrievals, its switches and its instrumentors are found from there.
+`conventions/` holds those that many instrumentors share, and how spans are read that follow none;
+`frameworks/` and `vendors/` those that one product writes. A new dialect is a file with a `Dialect` in it and
+an entry in `DIALECTS`: its scopes, the marks of its retrievals, its switches and its instrumentors are found
+from there.
 """
 
 from collections.abc import Collection
 from typing import Any
 
 from steelyard_opentelemetry.dialects._dialect import Dialect, fused
-from steelyard_opentelemetry.dialects.adk import ADK
-from steelyard_opentelemetry.dialects.genai import GenAI
-from steelyard_opentelemetry.dialects.generic import Generic
-from steelyard_opentelemetry.dialects.haystack import Haystack
-from steelyard_opentelemetry.dialects.langsmith import LangSmith
-from steelyard_opentelemetry.dialects.litellm import LiteLLM
-from steelyard_opentelemetry.dialects.llamaindex import LlamaIndex
-from steelyard_opentelemetry.dialects.manual import Manual
-from steelyard_opentelemetry.dialects.openinference import OpenInference
-from steelyard_opentelemetry.dialects.openllmetry import OpenLLMetry
-from steelyard_opentelemetry.dialects.pydantic_ai import PydanticAI
-from steelyard_opentelemetry.dialects.semantic_kernel import SemanticKernel
-from steelyard_opentelemetry.dialects.spring import Spring
-from steelyard_opentelemetry.dialects.vercel import Vercel
+from steelyard_opentelemetry.dialects.conventions.genai import GenAI
+from steelyard_opentelemetry.dialects.conventions.generic import Generic
+from steelyard_opentelemetry.dialects.conventions.manual import Manual
+from steelyard_opentelemetry.dialects.conventions.openinference import OpenInference
+from steelyard_opentelemetry.dialects.conventions.openllmetry import OpenLLMetry
+from steelyard_opentelemetry.dialects.frameworks.adk import ADK
+from steelyard_opentelemetry.dialects.frameworks.autogen import AutoGen
+from steelyard_opentelemetry.dialects.frameworks.haystack import Haystack
+from steelyard_opentelemetry.dialects.frameworks.langchain4j import LangChain4j
+from steelyard_opentelemetry.dialects.frameworks.llamaindex import LlamaIndex
+from steelyard_opentelemetry.dialects.frameworks.pydantic_ai import PydanticAI
+from steelyard_opentelemetry.dialects.frameworks.semantic_kernel import SemanticKernel
+from steelyard_opentelemetry.dialects.frameworks.spring import Spring
+from steelyard_opentelemetry.dialects.frameworks.vercel import Vercel
+from steelyard_opentelemetry.dialects.vendors.langsmith import LangSmith
+from steelyard_opentelemetry.dialects.vendors.litellm import LiteLLM
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 
@@ -41,8 +45,8 @@ __all__ = [
 ]
 
 DIALECTS: tuple[Dialect, ...] = (
-    *(Manual(), OpenInference(), Vercel(), Spring(), Haystack(), PydanticAI()),
-    *(ADK(), SemanticKernel(), OpenLLMetry(), LangSmith(), LiteLLM(), GenAI(), LlamaIndex()),
+    *(Manual(), OpenInference(), Vercel(), LangChain4j(), Spring(), Haystack(), PydanticAI()),
+    *(ADK(), SemanticKernel(), AutoGen(), OpenLLMetry(), LangSmith(), LiteLLM(), GenAI(), LlamaIndex()),
 )
 """Every dialect; of several on one span the earlier one has the first word."""
 

@@ -51,7 +51,7 @@ def find_cut(spans: Sequence[Span]) -> Cut:
 
 
 def _is_cut(texts: Sequence[str], length: int, every: Iterable[str]) -> bool:
-    if length <= MOST and any(isinstance(decode(text), Broken) for text in texts):
+    if length <= MOST and any(isinstance(decode(text), Broken) and not _is_closed(text) for text in texts):
         return True
     open_ended = [text for text in texts if not text.rstrip().endswith(_ENDS)]
     if not open_ended:
@@ -59,6 +59,12 @@ def _is_cut(texts: Sequence[str], length: int, every: Iterable[str]) -> bool:
     if len(texts) > 1 or (length >= _SINGLE and _is_chosen(length)):
         return True
     return any(_goes_on(open_ended[0], text) for text in every)
+
+
+def _is_closed(text: str) -> bool:
+    """Whether a list or an object ends as it began: what is not JSON then was never meant to be."""
+    shown = text.strip()
+    return (shown[:1], shown[-1:]) in (("[", "]"), ("{", "}"))
 
 
 def _goes_on(text: str, other: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from apps.otel.shapes import (
@@ -206,6 +207,49 @@ def genai_content_off() -> Trace:
     """The official conventions as they come."""
     trace = Trace("opentelemetry.instrumentation.genai.openai")
     trace.leaf("chat small-model", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model"})
+    return trace
+
+
+@contextmanager
+def _autogen() -> Iterator[Trace]:
+    """An agent of AutoGen with a tool, as its own spans tell them."""
+    trace = Trace("autogen-core")
+    own = {"gen_ai.system": "autogen", "gen_ai.agent.name": "mechanic"}
+    runtime = trace.span("autogen process mechanic", scope="autogen SingleThreadedAgentRuntime")
+    agent = trace.span("invoke_agent mechanic", {**own, "gen_ai.operation.name": "invoke_agent"})
+    with runtime, agent:
+        yield trace
+
+
+def _autogen_tool(trace: Trace) -> None:
+    told = {"gen_ai.tool.name": "search_manual", "gen_ai.tool.call.id": "c1", "gen_ai.system": "autogen"}
+    trace.leaf("execute_tool search_manual", {**told, "gen_ai.operation.name": "execute_tool"})
+
+
+@shape(Gap(cause="content_off", switch="openinference-instrumentation-autogen-agentchat"))
+def autogen_as_it_comes() -> Trace:
+    """AutoGen's own spans: an agent and its tool, and no word of what they said."""
+    with _autogen() as trace:
+        _autogen_tool(trace)
+    return trace
+
+
+@shape(Turn(note="messages of tools"))
+def autogen_with_an_instrumented_client() -> Trace:
+    """The same with an instrumentor of the model client: its prompts hold what the tool returned."""
+    call = {"type": "tool_call", "id": "c1", "name": "search_manual", "arguments": {"query": QUERY}}
+    asked = {"role": "user", "parts": [{"type": "text", "content": QUESTION}]}
+    came = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": list(PASSAGES)}]}
+    said = {"role": "assistant", "parts": [call]}
+    client = "opentelemetry.instrumentation.genai.openai"
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model"}
+    with _autogen() as trace:
+        first = {"gen_ai.input.messages": compact([asked]), "gen_ai.output.messages": compact([said])}
+        trace.leaf("chat small-model", {**chat, **first}, scope=client)
+        _autogen_tool(trace)
+        last = {"gen_ai.output.messages": _messages(("assistant", ANSWER))}
+        sent = {"gen_ai.input.messages": compact([asked, said, came])}
+        trace.leaf("chat small-model", {**chat, **sent, **last}, scope=client)
     return trace
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.recording import provenance
 from steelyard_opentelemetry.dialects._dialect import Dialect, indexed
-from steelyard_opentelemetry.dialects.langsmith import KIND
+from steelyard_opentelemetry.dialects.vendors.langsmith import KIND
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._logs import content_of_events, events_in
 from steelyard_opentelemetry.spans._messages import Message, arguments_in, messages_in

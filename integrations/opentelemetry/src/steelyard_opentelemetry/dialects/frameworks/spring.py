@@ -31,11 +31,11 @@ class Spring(Dialect):
     retrieval_kinds = ("spring.ai.kind", frozenset({"vector_store"}))
     retrieval_attributes = ("db.vector.query.",)
     content_switch = (
-        "set spring.ai.chat.observations.log-prompt=true and spring.ai.chat.observations.log-completion=true "
-        "(on spans since Spring AI 2.0; releases 1.x write them to the log alone) and, for tools, "
-        "spring.ai.tools.observations.include-content=true. Documents are not on spans "
-        "(spring.ai.vectorstore.observations.log-query-response writes a log), so they are read from the "
-        "prompt; or set steelyard.contexts and steelyard.answer on a span of the turn"
+        "releases of Spring AI write prompts and completions to the log alone "
+        "(spring.ai.chat.observations.log-prompt, .log-completion): add them to each model call's "
+        "observation as gen_ai.prompt and gen_ai.completion, in an ObservationFilter bean. For tools set "
+        "spring.ai.tools.observations.include-content=true, which reaches spans. Documents do not: they are "
+        "read from the prompt; or set steelyard.contexts and steelyard.answer on a span of the turn"
     )
 
     def parse(self, span: Span) -> ParsedSpan | None:
@@ -56,12 +56,14 @@ class Spring(Dialect):
         return None
 
     def _search(self, span: Span) -> ParsedSpan:
-        texts = _listed(_told(span, "db.vector.content.query.response", _DOCUMENTS))
+        told = _told(span, "db.vector.content.query.response", _DOCUMENTS)
+        texts = _listed(told)
         return ParsedSpan(
             dialect=self.name,
             kind="retrieval",
             query=span.text("db.vector.query.content").strip(),
             documents=tuple(Context(text=text) for text in texts),
+            empty=told is not None and not texts,
         )
 
     def _model(self, span: Span) -> ParsedSpan:
@@ -98,6 +100,8 @@ def _listed(value: object) -> list[str]:
     if not isinstance(value, str) or not value.strip():
         return []
     text = value.strip()
+    if text == "[]":
+        return []
     if not (text.startswith('["') and text.endswith('"]')):
         return [text]
     return [part.strip() for part in _BETWEEN.split(text[2:-2]) if part.strip()]

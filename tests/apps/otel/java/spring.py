@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from apps.otel.shapes import (
@@ -78,7 +78,7 @@ def _chat(trace: Trace, told: dict[str, Any] | None = None, **more: Any) -> None
 
 
 def _spoken(asked: str, answer: str = ANSWER) -> dict[str, str]:
-    """A model call as 2.0 tells it, where both switches are on."""
+    """A model call whose content the application adds in the names of today's conventions."""
     part = {"type": "text", "content": answer}
     return {
         "gen_ai.input.messages": compact([{"role": "user", "content": asked}]),
@@ -86,19 +86,19 @@ def _spoken(asked: str, answer: str = ANSWER) -> dict[str, str]:
     }
 
 
-_BLOCK = Turn(contexts=(_BETWEEN.join(PASSAGES),), note="contexts_from_prompt")
+_BLOCK = Turn(contexts=(_BETWEEN.join(PASSAGES),), note="contexts_from_prompt", without="cut at")
 
 
 @shape(_BLOCK)
 def spring_question_answer_advisor() -> Trace:
-    """2.0 with prompts and completions on spans: passages are lines of the prompt, so they stay one block."""
+    """Content added by a filter; passages are lines of the prompt, so they stay one block."""
     with _client() as trace:
         _search(trace)
         _chat(trace, _spoken(_asked()))
     return trace
 
 
-@shape(Turn())
+@shape(Turn(without="cut at"))
 def spring_contents_as_attributes() -> Trace:
     """A milestone of 1.0: `gen_ai.prompt` and the documents as lists whose quotes are not escaped."""
     with _client(**{"spring.ai.chat.client.user.text": QUESTION}) as trace:
@@ -154,7 +154,7 @@ def spring_tool_with_a_list() -> Trace:
     return trace
 
 
-@shape(Gap(cause="content_off", switch="spring.ai.chat.observations.log-prompt"))
+@shape(Gap(cause="content_off", switch="an ObservationFilter bean"))
 def spring_as_it_comes() -> Trace:
     """Nothing is switched on: the query of the search is all that is told."""
     with _client() as trace:
@@ -170,6 +170,93 @@ def spring_tool_as_it_comes() -> Trace:
         tool = {"spring.ai.kind": "tool_call", "spring.ai.tool.definition.name": "searchManual"}
         trace.leaf("tool_call searchManual", {**tool, "gen_ai.operation.name": "framework"})
         _chat(trace, _spoken(QUESTION))
+    return trace
+
+
+@contextmanager
+def _asked_through(*advisors: str, **more: Any) -> Iterator[Trace]:
+    """A ChatClient of 2.0 whose advisors stand one in another, the call of the model in the last."""
+    trace = Trace(_SCOPE)
+    framework = {"gen_ai.operation.name": "framework", "gen_ai.system": "spring_ai"}
+    client = {**framework, "spring.ai.kind": "chat_client", "spring.ai.chat.client.stream": "false", **more}
+    with ExitStack() as open_spans:
+        open_spans.enter_context(trace.span("http post /ask", {"http.route": "/ask"}))
+        open_spans.enter_context(trace.span("spring_ai chat_client", client))
+        for order, name in enumerate((*advisors, "call")):
+            told = {"spring.ai.advisor.name": name, "spring.ai.advisor.order": str(order)}
+            span = trace.span(name.lower(), {**framework, "spring.ai.kind": "advisor", **told})
+            open_spans.enter_context(span)
+        yield trace
+
+
+def _filtered(sent: Sequence[str], reply: str) -> dict[str, str]:
+    """Prompt and completion as an application's own filter adds them, with Spring AI's helper for lists."""
+    return {"gen_ai.prompt": _quoted(sent), "gen_ai.completion": _quoted([reply])}
+
+
+@shape(_BLOCK)
+def spring_queries_expanded_first() -> Trace:
+    """A whole RAG flow with an expander: each query it wrote is searched for, and the user's own too."""
+    queries = ("oil interval of a bicycle chain", "how to care for a chain", "when to oil after rain")
+    with _asked_through("RetrievalAugmentationAdvisor") as trace:
+        asked = (
+            f"Write 3 versions of this query, one a line.\n\nOriginal query: {QUESTION}\n\nQuery variants:\n"
+        )
+        _chat(trace, _filtered([asked], "\n".join(queries)))
+        for query in (QUESTION, *queries):
+            _search(trace, query)
+        _chat(trace, _filtered([_augmented()], ANSWER))
+    return trace
+
+
+@shape(_BLOCK)
+def spring_advisor_with_a_system_text() -> Trace:
+    """Memory and question advisors: earlier messages and the system text stand before the prompt."""
+    earlier = ["You help cyclists.", "Hello, I have a new bicycle.", "That is good news."]
+    session = {"spring.ai.chat.client.conversation.id": "ride-7"}
+    with _asked_through("MessageChatMemoryAdvisor", "QuestionAnswerAdvisor", **session) as trace:
+        _search(trace)
+        _chat(trace, _filtered([*earlier, _asked()], ANSWER))
+    return trace
+
+
+@shape(Turn(contexts=()))
+def spring_search_that_found_nothing() -> Trace:
+    """A milestone's search that tells an empty list; the advisor has nothing to add."""
+    with _client(**{"spring.ai.chat.client.user.text": QUESTION}) as trace:
+        _found(trace, ())
+        _chat(trace, {"gen_ai.prompt": _quoted([QUESTION]), "gen_ai.completion": _quoted([ANSWER])})
+    return trace
+
+
+@shape(Turn())
+def spring_tool_that_returns_a_text() -> Trace:
+    """A search method of 2.0 that returns one text, which Spring AI writes as a JSON string."""
+    with _asked_through() as trace:
+        kind = {"spring.ai.kind": "tool_call", "gen_ai.operation.name": "execute_tool"}
+        tool = {"spring.ai.tool.definition.name": "searchManual", "spring.ai.tool.type": "function"}
+        call = {"spring.ai.tool.call.id": "c1", "spring.ai.tool.call.arguments": compact({"query": QUERY})}
+        result = {"spring.ai.tool.call.result": compact("\n\n".join(PASSAGES))}
+        trace.leaf("execute_tool searchManual", {**kind, **tool, **call, **result})
+        _chat(trace, _filtered([QUESTION], ANSWER))
+    return trace
+
+
+@shape(Turn())
+def spring_tool_that_returns_documents() -> Trace:
+    """A search method of 2.0 that returns Documents, as Jackson writes them."""
+    found = [
+        {"id": f"d{n}", "text": text, "media": None, "metadata": {"distance": 0.1 * n}, "score": 0.9}
+        for n, text in enumerate(PASSAGES)
+    ]
+    with _asked_through() as trace:
+        kind = {"spring.ai.kind": "tool_call", "gen_ai.operation.name": "execute_tool"}
+        tool = {
+            "spring.ai.tool.definition.name": "searchManual",
+            "spring.ai.tool.call.result": compact(found),
+        }
+        trace.leaf("execute_tool searchManual", {**kind, **tool})
+        _chat(trace, _filtered([QUESTION], ANSWER))
     return trace
 
 

@@ -1,0 +1,1 @@
+"""Conventions that many instrumentors and applications write spans in."""

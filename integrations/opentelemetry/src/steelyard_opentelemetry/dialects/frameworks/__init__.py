@@ -1,0 +1,1 @@
+"""Frameworks that write spans of their own."""
