@@ -108,15 +108,16 @@ class PostgresServer:
     def start(self) -> PostgresServer:
         data = self.folder / "data"
         as_user: dict[str, str] = {"user": "nobody"} if os.geteuid() == 0 else {}
+        if as_user:  # Postgres refuses to be run by root; another run of pytest closes the folders again
+            temporary = Path(tempfile.gettempdir())
+            for path in (self.folder, *self.folder.parents):
+                if temporary in path.parents:
+                    path.chmod(0o755)
         if not data.exists():
             secret = self.folder / "password"
             secret.write_text(self.password)
             data.mkdir(mode=0o700)
-            if as_user:  # Postgres refuses to be run by root
-                temporary = Path(tempfile.gettempdir())
-                for path in (self.folder, *self.folder.parents):
-                    if temporary in path.parents:
-                        path.chmod(0o755)
+            if as_user:
                 shutil.chown(data, "nobody")
                 secret.chmod(0o644)
             command = [str(_postgres("initdb")), "-D", str(data), "-U", "owner", "-A", "scram-sha-256", "-N"]

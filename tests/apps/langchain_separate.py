@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, Literal
 
 from langchain_classic.chains import (
@@ -196,6 +197,37 @@ def loop_over_sub_questions(config: Any) -> str:
     pairs = [small.invoke(part, config) for part in ("What does a dog pay?", "When does it leave?")]
     last = prompt("Pairs: {pairs}\nQuestion: {question}")
     return answering(PRICE_ANSWER, last).invoke({"pairs": "\n".join(pairs), "question": PRICE}, config)
+
+
+DOG_FARE = "What does a dog pay on the ferry?"
+DEPARTURE = "When does the ferry leave?"
+LEAVES = "The Signe leaves at nine, and takes a dog along."
+
+
+@script(
+    Truth(question=PRICE, contexts=(FARES, FERRY), answer=PRICE_ANSWER, relayed=True),
+    rootless=True,
+    parts=(
+        Truth(question=DOG_FARE, contexts=(FARES,), answer=DOG),
+        Truth(question=DEPARTURE, contexts=(FERRY,), answer=LEAVES),
+    ),
+)
+def sub_questions_on_top_of_each_other(config: Any) -> str:
+    """A model breaks the question down; each part is shown the pairs before it, a last chain all of them."""
+    decompose = prompt("Generate sub-questions related to: {question}") | model(
+        otherwise=f"1. {DOG_FARE}\n2. {DEPARTURE}"
+    )
+    written = str(decompose.invoke({"question": PRICE}, config).content).split("\n")
+    search = shelf(FERRY, by_word={"dog": [FARES]})
+    template = prompt("Pairs: {pairs}\nContext: {context}\nQuestion: {question}")
+    told = ""
+    for line, reply in zip(written, (DOG, LEAVES), strict=True):
+        part = RunnablePassthrough.assign(context=itemgetter("question") | search | joined)
+        question = line.partition(". ")[2]
+        shown = (part | answering(reply, template)).invoke({"question": question, "pairs": told}, config)
+        told += f"\nQuestion: {question}\nAnswer: {shown}"
+    last = prompt("Pairs of questions and answers:\n{context}\nQuestion: {question}")
+    return answering(PRICE_ANSWER, last).invoke({"context": told, "question": PRICE}, config)
 
 
 @script(

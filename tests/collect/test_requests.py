@@ -289,6 +289,15 @@ def test_spans_without_model_work_leave_nothing_in_the_journal(running: Running)
     until(lambda: running.journal.bytes == 0)
 
 
+def test_nothing_of_settled_spans_stays_in_the_journal(tmp_path: Path) -> None:
+    """Whether they are short or lie in pages of their own."""
+    journal = Journal(tmp_path / "spans")
+    journal.add([{"a": b"polonium", "b": b"polonium " * 5000}])
+    journal.forget(["a", "b"], upto=2)
+    journal.close()
+    assert b"polonium" not in journal.path.read_bytes()
+
+
 def test_a_journal_that_is_open_already_is_refused(running: Running) -> None:
     with pytest.raises(ConfigurationError, match="another process has it open"):
         Journal(running.journal.path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -193,10 +195,11 @@ def wait_for(server: str, query: str) -> dict[str, Any]:
     url = f"http://{server}/api/v1/query?query={urllib.request.quote(query)}"  # type: ignore[attr-defined]
     until = time.monotonic() + SHOWS_SOON
     while time.monotonic() < until:
-        with urllib.request.urlopen(url, timeout=30) as reply:
-            found: list[dict[str, Any]] = json.load(reply)["data"]["result"]
-        if found and found[0]["value"][1] != "NaN":
-            return found[0]
+        with contextlib.suppress(urllib.error.HTTPError):  # 503 while it starts
+            with urllib.request.urlopen(url, timeout=30) as reply:
+                found: list[dict[str, Any]] = json.load(reply)["data"]["result"]
+            if found and found[0]["value"][1] != "NaN":
+                return found[0]
         time.sleep(0.3)
     raise AssertionError(f"{query} has no value")
 

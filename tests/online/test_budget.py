@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 import sqlite3
 import time
@@ -17,9 +19,10 @@ from steelyard.errors import ConfigurationError
 from steelyard.online import Budget, Monitor, Price, Rule, Selection, Spool, SpoolSettings
 from steelyard.online.queue._turns import Selected
 from steelyard.online.selection._budget import BudgetControl
-from steelyard.online.selection._shared_budget import Claim
+from steelyard.online.selection._sampling import key_of, sampling_position
+from steelyard.online.selection._shared_budget import UNKNOWN_PAUSE, Claim
 from steelyard.questions import Reply, Request
-from steelyard.record import Context, Stage
+from steelyard.record import Context, Record, Stage
 from steelyard.scores import Usage
 from steelyard.testing import MemorySink, ScriptedJudge
 
@@ -162,18 +165,45 @@ def test_an_unlimited_budget_costs_nothing() -> None:
 
 
 def test_a_masked_out_turn_gives_its_reservation_back() -> None:
-    monitor = Monitor(
-        metrics=FAITHFUL,
-        judge=kind_judge(),
-        sinks=[],
-        throttle=10_000,
-        mask=lambda record: 1 / 0,  # type: ignore[arg-type, return-value]
-    )
-    for _ in range(4):
-        monitor.submit(turn())
-    assert monitor.flush(5) == 0
-    assert monitor.stats().skipped == {"mask_failed": 4}
-    check_law(monitor.stats())
+    def mask(record: Record) -> Record:
+        if record.tags:
+            raise ValueError
+        return record
+
+    forced = Selection(rules=[Rule(tags=["must"], force=True)])
+    monitor = Monitor(metrics=[], sinks=[], throttle=100, mask=mask, selection=forced)
+    for _ in range(100):
+        monitor.submit(turn(tags=("must",)))
+    assert monitor.flush(20) == 0
+    monitor.submit(turn())
+    assert monitor.flush(20) == 0
+    stats = monitor.stats()
+    assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 100})
+    check_law(stats)
+    monitor.close()
+
+
+def test_a_turn_that_a_throttle_cuts_off_is_skipped_by_name() -> None:
+    forced = Selection(rules=[Rule(tags=["must"], force=True)])
+    monitor = Monitor(metrics=[], sinks=[], throttle=10, selection=forced)
+    for number in range(15):
+        monitor.submit(turn(tags=("must",) if number < 10 else ()))
+    assert monitor.flush(20) == 0
+    stats = monitor.stats()
+    assert (stats.evaluated, stats.skipped) == (10, {"throttled": 5})
+    monitor.close()
+
+
+def test_the_probability_that_a_throttle_leaves_is_stored() -> None:
+    picked = next(one for one in map(traced, itertools.count()) if sampling_position(key_of(one)) < 0.5)
+    sink = MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], throttle=10)
+    monitor.submit(picked)
+    assert monitor.flush(20) == 0
+    [evaluation] = sink.evaluations
+    # One turn in the first quarter of a memory of 15 s: 18 are expected in the minute, and 10 may be judged.
+    expected = 60 / (15 * (1 - math.exp(-0.25)))
+    assert evaluation["faithfulness"].inclusion_probability == pytest.approx(10 / expected)
     monitor.close()
 
 
@@ -275,6 +305,18 @@ def test_processes_on_one_spool_share_a_budget(tmp_path: Path) -> None:
     assert counts.evaluated == 12
     assert counts.accepted == counts.pending + counts.evaluated == 40
     late.close(0)
+
+
+def test_until_it_is_known_what_turns_use_one_is_judged_at_a_time(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s.db")
+    spool.put([Selected(turn(name), 0.0, 1.0) for name in ("a", "b")])
+    claims = [Claim("tokens", 3600.0, 100.0, None)]
+    [first, second] = spool.lease_turns(2)
+    assert spool.claim(first, claims, {}).wait == 0
+    assert spool.claim(second, claims, {}).wait == UNKNOWN_PAUSE
+    spool.bill(first, {"tokens": 50.0, "requests": 1.0})
+    assert spool.claim(second, claims, {}).wait == 0
+    spool.close()
 
 
 def test_a_process_that_dies_is_charged_what_was_set_aside(tmp_path: Path) -> None:

@@ -311,17 +311,29 @@ def test_a_callback_that_wants_to_exit_does_not_end_the_callbacks() -> None:
 
 
 def test_equal_turns_are_judged_once_while_a_mask_is_at_work() -> None:
+    """Also where the mask is through with one of them only after the other was judged and is forgotten."""
+    masking, decided, judged = threading.Event(), threading.Event(), threading.Event()
+
     def mask(record: Record) -> Record:
-        time.sleep(0.02)
+        if masking.is_set():
+            decided.set()
+            judged.wait(20)
+        else:
+            masking.set()
+            decided.wait(20)
         return record
 
-    monitor = Monitor(metrics=[], sinks=[], mask=mask)
-    for _ in range(10):
-        monitor.submit(turn("same"))
-    assert monitor.flush(5) == 0
+    monitor = Monitor(metrics=[], sinks=[], mask=mask, mask_timeout=30)
+    monitor.on_decision(lambda trace, reason: decided.set())
+    monitor.on_evaluation(lambda evaluation: judged.set())
+    monitor.submit(turn("same"))
+    assert masking.wait(20)
+    monitor.submit(turn("same"))
+    assert judged.wait(20)
+    assert monitor.flush(20) == 0
     stats = monitor.stats()
     check_law(stats)
-    assert (stats.evaluated, stats.skipped) == (1, {"duplicate": 9})
+    assert (stats.evaluated, stats.skipped) == (1, {"duplicate": 1})
     monitor.close()
 
 

@@ -70,6 +70,22 @@ def test_a_flush_right_after_start_waits_for_what_an_earlier_process_left(tmp_pa
 
 
 @pytest.mark.faults
+def test_a_result_that_a_dead_process_left_reaches_the_sinks(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "s.db", lease_seconds=0)
+    spool.put([Selected(turn("judged"), 0.25, 0.5)])
+    [leased] = spool.lease_turns(1)
+    assert spool.finish(leased, Evaluation(record_id="judged", scores=()))
+    spool.close()
+    sink, judge = MemorySink(), kind_judge()
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], spool=tmp_path / "s.db")
+    monitor.start()
+    assert monitor.flush(20) == 0
+    assert [evaluation.record_id for evaluation in sink.evaluations] == ["judged"]
+    assert not judge.requests
+    monitor.close()
+
+
+@pytest.mark.faults
 def test_duplicates_and_disorder_are_judged_once(tmp_path: Path) -> None:
     for options in ({}, {"spool": tmp_path / "s.db"}):
         judge, sink = kind_judge(), MemorySink()

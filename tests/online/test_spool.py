@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import stat
@@ -24,6 +25,7 @@ from online.helpers import turn
 from steelyard.online.queue._protocol import QueueCounts
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
+from steelyard.record import Context
 from steelyard.scores import Evaluation
 
 
@@ -97,12 +99,14 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_finished_turn_stays_in_it(tmp_path: Path) -> None:
+    """Nor of a result; long texts lie in pages of their own, which are freed as a whole."""
     spool = opened(tmp_path / "spool.db")
-    spool.put([spooled("a")])
-    [leased] = spool.lease_turns(1)
-    done = spool.finish(leased, result(leased))
-    assert done is not None
-    spool.delivered([done])
+    long = turn("long", contexts=(Context(text="polonium " * 5000),))
+    spool.put([spooled("short"), Selected(long, 0.25, 0.5)])
+    for leased in spool.lease_turns(2):
+        done = spool.finish(leased, Evaluation(record_id="", scores=(), record=leased.turn.record))
+        assert done is not None
+        spool.delivered([done])
     spool.close()
     assert b"polonium" not in (tmp_path / "spool.db").read_bytes()
 
@@ -306,13 +310,7 @@ spool.put([Selected(Record(id=name, question="q"), 0.1, 1.0) for name in "abc"])
 crash("stored")
 leases = spool.lease_turns(2)
 crash("claimed")
-real = spool._end
-def end(*args):
-    real(*args)
-    crash("between state and result")
-spool._end = end
 done = spool.finish(leases[0], Evaluation(record_id=leases[0].turn.record.id, scores=()))
-spool._end = real
 crash("finished")
 spool.delivered([done])
 crash("delivered")
@@ -325,7 +323,6 @@ crash("delivered")
     [
         ("stored", 0, 0),
         ("claimed", 0, 0),
-        ("between state and result", 0, 0),
         ("finished", 1, 1),
         ("delivered", 1, 0),
     ],
@@ -351,6 +348,33 @@ def test_a_kill_loses_nothing_and_does_nothing_twice(
     assert len(delivered) == len(results) == 3 - (point == "delivered")
     check(spool)
     assert spool.counts().evaluated == 3
+
+
+@pytest.mark.faults
+def test_a_kill_before_any_statement_leaves_no_turn_ended_without_its_result(tmp_path: Path) -> None:
+    """Before each statement the files are copied: what they hold then is what a killed process leaves."""
+    spool = opened(tmp_path / "spool.db")
+    copies: list[Path] = []
+
+    def copy(statement: str) -> None:
+        copies.append(tmp_path / str(len(copies)))
+        copies[-1].mkdir()
+        # In a process of its own: to close a database's file here would end the locks that SQLite has on it.
+        files = [spool.path, spool.path.with_name("spool.db-wal")]
+        subprocess.run(["cp", *files, copies[-1]], check=True, timeout=30)
+
+    spool._db.set_trace_callback(copy)
+    spool.put([spooled("a")])
+    [leased] = spool.lease_turns(1)
+    done = spool.finish(leased, result(leased))
+    assert done is not None
+    spool.delivered([done])
+    spool._db.set_trace_callback(None)
+    states = []
+    for folder in copies:
+        left = check(opened(folder / "spool.db"))
+        states.append((left.pending, left.evaluated, left.undelivered))
+    assert [state for state, _ in itertools.groupby(states)] == [(0, 0, 0), (1, 0, 0), (0, 1, 1)]
 
 
 class SpoolMachine(RuleBasedStateMachine):

@@ -155,18 +155,19 @@ def counted(path: Path, scope: Scope) -> None:
     """Counts are what a plain look at every row finds."""
     since = -1e300 if scope.since is None else scope.since
     until = 1e300 if scope.until is None else scope.until
-    tagged = "EXISTS (SELECT 1 FROM json_each(coalesce(e.tags, '[]')) WHERE value = ?)"
-    of_score = "FROM scores s JOIN evaluations e USING (record_id) WHERE (?1 IS NULL OR s.metric = ?1) AND "
-    values = (scope.metric, scope.tag, since, until)
+    tagged = "EXISTS (SELECT 1 FROM json_each(coalesce(e.tags, '[]')) WHERE value = :tag)"
+    asked = "(:metric IS NULL OR s.metric = :metric)"
+    of_score = f"FROM scores s JOIN evaluations e USING (record_id) WHERE {asked} AND "
+    values = {"metric": scope.metric, "tag": scope.tag, "since": since, "until": until}
     with closing(connect(path)) as connection:
         turns = connection.execute(
             f"""SELECT count(DISTINCT e.record_id), min(e.evaluated_at), max(e.evaluated_at) {of_score}
-                {tagged.replace("?", "?2")} AND s.evaluated_at >= ?3 AND s.evaluated_at < ?4""",
+                {tagged} AND s.evaluated_at >= :since AND s.evaluated_at < :until""",
             values,
         ).fetchone()
         missing = connection.execute(
-            f"""SELECT s.metric, s.status, s.cause, count(*) {of_score} {tagged.replace("?", "?2")}
-                AND s.evaluated_at >= ?3 AND s.evaluated_at < ?4 AND s.status != 'scored'
+            f"""SELECT s.metric, s.status, s.cause, count(*) {of_score} {tagged}
+                AND s.evaluated_at >= :since AND s.evaluated_at < :until AND s.status != 'scored'
                 GROUP BY 1, 2, 3""",
             values,
         ).fetchall()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields, replace
 from typing import Any
 
@@ -175,6 +176,12 @@ def test_odd_values_of_somebodys_own_are_repaired(
     assert clean_score(odd_one) == read.scores[0]
     assert read.scores[0].status != "scored" or isinstance(read.scores[0].value, float)
     assert len(read.scores[0].verdicts[0].evidence) == 1
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, np.float32("nan"), np.array([]), "0.5"])
+def test_a_score_without_a_finite_value_has_failed(value: Any) -> None:
+    score = clean_score(Score(metric="own", status="scored", value=value))
+    assert (score.status, score.value, score.cause) == ("failed", None, "metric_error")
 
 
 @pytest.mark.parametrize(

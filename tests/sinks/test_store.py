@@ -95,6 +95,8 @@ def typical_records() -> list[Record]:
     for number in range(0, len(passages) - 4, 5):
         contexts = passages[number : number + 5]
         found = [one for one in sentences(" ".join(contexts)) if 30 < len(one.text) < 400]
+        if not found:  # rows of a table
+            continue
         answer = " ".join(one.text for one in found[:12:2])
         records.append(
             Record(

@@ -105,3 +105,17 @@ def test_a_second_opinion_agrees() -> None:
     other = truescore.ppi_estimate(judged, truth[:200], np.arange(200))
     assert ours.value == pytest.approx(other.point, abs=0.01)
     assert ours.margin == pytest.approx((other.high - other.low) / 2, rel=0.1)
+
+
+def test_another_library_corrects_the_mean_alike() -> None:
+    estimators = pytest.importorskip(
+        "glide.estimators", reason="glide-py is not installed (Python 3.12 and later)"
+    )
+    draw = np.random.default_rng(9)
+    truth = (draw.random(2_000) < 0.7).astype(float)
+    judged = np.where(draw.random(2_000) < 0.85, truth, 1 - truth)
+    ours = corrected_mean(judged[200:].tolist(), judged[:200].tolist(), truth[:200].tolist())
+    labels = np.where(np.arange(2_000) < 200, truth, np.nan)
+    theirs = estimators.PPIMeanEstimator().estimate(labels, judged)
+    assert ours.value == pytest.approx(theirs.mean, abs=0.01)
+    assert ours.margin == pytest.approx(theirs.width / 2, rel=0.1)

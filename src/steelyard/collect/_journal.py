@@ -141,7 +141,7 @@ def _connect(path: Path, durability: str) -> sqlite3.Connection:
         _check(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {durability.upper()}")
-        connection.execute("PRAGMA secure_delete = FAST")
+        connection.execute("PRAGMA secure_delete = ON")
         connection.execute("BEGIN EXCLUSIVE")
         for statement in _TABLES.split(";"):
             connection.execute(statement)

@@ -72,7 +72,8 @@ class TraceRef:
         # OpenTelemetry's span contexts hold integers.
         for name, digits in (("trace_id", 32), ("span_id", 16)):
             value = getattr(self, name)
-            if isinstance(value, int):
+            # By `type`, since `isinstance` runs code of the object.
+            if issubclass(type(value), int):
                 object.__setattr__(self, name, f"{value:0{digits}x}" if 0 < value < 16**digits else None)
             elif value is not None and type(value) is not str:
                 object.__setattr__(self, name, _plain_text(value))

@@ -59,6 +59,7 @@ class BaseInstrumentor(ABC):
     words: ClassVar[Collection[str]]
     """The words in the switch that ask for it."""
     log: ClassVar[logging.Logger]
+    """Where it says that recording could not be switched on."""
 
     def __init__(self) -> None:
         self._stop: Callable[[], object] | None = None

@@ -17,6 +17,12 @@ class ManualTurn(ABC):
     """An open `record` block; for `with` and for `async with`.
 
     What the block is given, or sets while it is open, wins over what is seen in it.
+
+    Args:
+        question: What the user asked; what is seen of it counts where it is None.
+        reference: The expected answer, where one is known.
+        tags: Tags of the Record.
+        metadata: Metadata of the Record.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class OpenTurns:
         self._open: OrderedDict[int, Turn] = OrderedDict()
         self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
         self._warn_once = WarnOnce(_log)
-        self._loose = LooseRuns()
+        self._loose = LooseRuns(target)
         self._interrupted: BoundedDict[str, Turn] = BoundedDict(max_items=_CARRIED)
         self._counts: dict[str, int] = {
             "expired": 0,
@@ -102,6 +102,7 @@ class OpenTurns:
         )
         turn.nearby = self._loose.nearby()
         self._loose.expect(turn)
+        self._loose.follow(turn)
         if self._interrupted and metadata and not isinstance(inputs, (str, dict, list)):
             turn.before = self._interrupted.pop(str(metadata.get("thread_id")), None)
         self.runs[turn.key] = turn
@@ -157,6 +158,8 @@ class OpenTurns:
         turn.nearby = self._loose.nearby()
         if finds:
             self._loose.expect(turn)
+        else:
+            self._loose.follow(turn)
         self.runs[turn.key] = turn
         self.open(turn)
         return turn
@@ -171,6 +174,7 @@ class OpenTurns:
         if not turn.located:
             turn.locate()
         self._close(turn, None)
+        self._loose.precede(turn)
         own = turn.models.get(turn.key)
         if own is None:
             if turn.earlier is not None:
@@ -189,6 +193,7 @@ class OpenTurns:
         if not turn.located:
             turn.locate()
         self._close(turn, error)
+        self._loose.precede(turn)
         if turn.status == "interrupted" and turn.metadata:
             self._carry(turn, turn.metadata.get("thread_id"))
         if turn.earlier is not None:

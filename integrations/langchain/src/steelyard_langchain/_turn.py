@@ -90,6 +90,16 @@ class Earlier:
         self.ready, self.parents, self.retrievals, self.tools = False, {}, {}, {}
 
 
+class Predecessor:
+    """A run that began before a turn in the same task or thread, whose reply the turn may be built upon."""
+
+    __slots__ = ("call",)
+
+    def __init__(self) -> None:
+        self.call: Model | None = None
+        """What it asked a model last; None until it ends, and of prompts too large to be kept."""
+
+
 class Turn:
     """What was seen of one run tree so far."""
 
@@ -114,6 +124,7 @@ class Turn:
         "nearby",
         "outputs",
         "parents",
+        "predecessors",
         "results",
         "retrievals",
         "root",
@@ -173,6 +184,8 @@ class Turn:
         """What calls after it in its task or thread will see of it."""
         self.nearby: tuple[Earlier, ...] = ()
         """What was retrieved before it in the same task or thread, outside of any run that answered."""
+        self.predecessors: tuple[Predecessor, ...] = ()
+        """The latest runs of the same task or thread, itself last; empty within a `record` block."""
 
     @property
     def history(self) -> list[Turn]:

@@ -84,17 +84,26 @@ def without_media(value: Any, depth: int = 8) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return b""
     if isinstance(value, Mapping):
-        if value.get("type") in _MEDIA:
-            return {"type": value["type"]}
-        changed = {key: without_media(part, depth - 1) for key, part in value.items()}
-        return changed if any(changed[key] is not part for key, part in value.items()) else value
+        return _mapping_without_media(value, depth)
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        parts = [without_media(part, depth - 1) for part in value]
-        same = all(new is old for new, old in zip(parts, value, strict=True))
-        return value if same else (parts if isinstance(value, list) else tuple(parts))
+        return _list_without_media(value, depth)
     content = getattr(value, "content", None)
     if isinstance(content, list) and hasattr(value, "model_copy"):
         plain = without_media(content, depth - 1)
         return value if plain is content else value.model_copy(update={"content": plain})
     messages = getattr(value, "messages", None)  # a prompt value
     return without_media(messages, depth - 1) if isinstance(messages, list) else value
+
+
+def _mapping_without_media(value: Mapping[Any, Any], depth: int) -> Mapping[Any, Any]:
+    if value.get("type") in _MEDIA:
+        return {"type": value["type"]}
+    changed = {key: without_media(part, depth - 1) for key, part in value.items()}
+    return changed if any(changed[key] is not part for key, part in value.items()) else value
+
+
+def _list_without_media(value: list[Any] | tuple[Any, ...], depth: int) -> list[Any] | tuple[Any, ...]:
+    parts = [without_media(part, depth - 1) for part in value]
+    if all(new is old for new, old in zip(parts, value, strict=True)):
+        return value
+    return parts if isinstance(value, list) else tuple(parts)

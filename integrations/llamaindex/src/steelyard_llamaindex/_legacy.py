@@ -27,7 +27,14 @@ _KINDS: dict[CBEventType, Kind] = {
 class CallbackHandler(BaseCallbackHandler):
     """Records the queries of every component that carries it.
 
-    Prefer `instrument`, which sees more. Options are those of `instrument`.
+    Prefer `instrument`, which sees more.
+
+    Args:
+        monitor: Where turns go; the process-wide default Monitor where none is given.
+        options: As for `instrument`.
+
+    Raises:
+        ConfigurationError: If an option cannot mean what was given.
 
     Example:
         ```python

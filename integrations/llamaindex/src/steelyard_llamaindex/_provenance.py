@@ -127,16 +127,18 @@ class Evidence:
         verdict = judge_turn(calls, answer=said[0] if len(said) == 1 else "")
         self.is_turn = sources.contexts_source == "in_prompt" and bool(used) and verdict.is_turn
         self._notes.append(LOOSE)
-        if self._turn.root.kind == "synthesis":
-            return
-        prompts = [text for at in sources.calls.all for text in calls[at].prompts]
+        if self._turn.root.kind != "synthesis":
+            self.asked = self._asked_loosely(used)
+
+    def _asked_loosely(self, used: set[str]) -> Asked:
+        """The question of such a call: the query that its prompt repeats, or what the prompt names."""
+        prompts = [text for at in self.sources.calls.all for text in self._calls[at].prompts]
         queries = [query for query, texts in self._hops.by_hop() if query and not used.isdisjoint(texts)]
         shown = (query for query in queries if any(query in text for text in prompts))
         named = filter(None, map(question_in_prompt, reversed(prompts)))
         if question := next(shown, "") or next(named, ""):
-            self.asked = Asked(question=question)
-        else:
-            self.asked = Asked(question=next(iter(queries), ""), notes=("question_rewritten_only",))
+            return Asked(question=question)
+        return Asked(question=next(iter(queries), ""), notes=("question_rewritten_only",))
 
     def _retrieved(self) -> tuple[Context, ...]:
         """Everything retrieved, where that is more, with what of it stood in the prompts."""

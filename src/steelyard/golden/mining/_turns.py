@@ -88,8 +88,9 @@ def read_turns(path: str | Path, *, metric: str | None = None, since: float | No
 def _add_scores(connection: sqlite3.Connection, turns: Mapping[str, StoredTurn], metric: str | None) -> None:
     rows = connection.execute(
         """SELECT record_id, metric, value, passed, threshold, standard_error, inclusion_probability
-           FROM scores WHERE status = 'scored' AND value IS NOT NULL AND (?1 IS NULL OR metric = ?1)""",
-        (metric,),
+           FROM scores
+           WHERE status = 'scored' AND value IS NOT NULL AND (:metric IS NULL OR metric = :metric)""",
+        {"metric": metric},
     )
     while batch := rows.fetchmany(_BATCH):
         for record_id, name, value, passed, threshold, error, inclusion in batch:

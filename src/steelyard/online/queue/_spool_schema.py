@@ -54,7 +54,7 @@ def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlit
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {durability.upper()}")
-        connection.execute("PRAGMA secure_delete = FAST")
+        connection.execute("PRAGMA secure_delete = ON")
         connection.executescript(_TABLES + _shared_budget.TABLES)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")

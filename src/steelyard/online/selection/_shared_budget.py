@@ -152,8 +152,8 @@ def standings(db: sqlite3.Connection, now: float) -> list[Standing]:
 
 
 def _roll(db: sqlite3.Connection, now: float) -> None:
-    db.execute("UPDATE budget SET started = ?1, used = 0 WHERE ?1 - started >= seconds", (now,))
-    db.execute("UPDATE budget SET started = ?1 WHERE started > ?1", (now,))
+    db.execute("UPDATE budget SET started = :now, used = 0 WHERE :now - started >= seconds", {"now": now})
+    db.execute("UPDATE budget SET started = :now WHERE started > :now", {"now": now})
 
 
 def _in_flight(db: sqlite3.Connection) -> bool:

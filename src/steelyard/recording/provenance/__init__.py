@@ -34,9 +34,9 @@ from steelyard.recording.provenance._calls import (
     ModelCall,
     calls_behind,
     is_helper_reply,
+    leaves,
     unfenced,
 )
-from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
 from steelyard.recording.provenance._prompt import context_block, speeches
 from steelyard.recording.provenance._provenance import (
@@ -53,6 +53,7 @@ from steelyard.recording.provenance._question import (
 )
 from steelyard.recording.provenance._tools import is_search, names_passages
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
+from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 
 __all__ = [
     "MOST_BLOCK",
@@ -75,6 +76,7 @@ __all__ = [
     "is_helper_reply",
     "is_search",
     "judge_turn",
+    "leaves",
     "names_passages",
     "passages_of",
     "question_in",

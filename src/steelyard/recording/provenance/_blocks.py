@@ -118,19 +118,21 @@ def _passages(block: object, count: int | None, levels: int) -> tuple[Context, .
         return ()
     if levels > 0 and (found := _structured(text, within)):
         return found
+    return tuple(Context(text=part) for part in _parts(text, count))
+
+
+def _parts(text: str, count: int | None) -> Sequence[str]:
+    """The parts of a text by the first way of splitting that fits; the whole text where none does."""
     if count == 1:
-        return (Context(text=_without_label(text)),)
+        return (_without_label(text),)
     for way in _WAYS:
         parts = way(text)
-        if (
-            len(parts) == count
-            or (count is None and len(parts) > 1)
-            or (count is None and way is _by_label and parts)
-        ):
-            return tuple(Context(text=part) for part in parts)
+        least = 1 if way is _by_label else 2
+        if len(parts) == count or (count is None and len(parts) >= least):
+            return parts
     if count is not None and len(parts := _lines(text)) == count:
-        return tuple(Context(text=part) for part in parts)
-    return (Context(text=text),)
+        return parts
+    return (text,)
 
 
 def _structured(text: str, within: Callable[[str], tuple[Context, ...]]) -> tuple[Context, ...]:
@@ -179,19 +181,22 @@ def _elements(text: str, tags: Sequence[re.Match[str]], name: str) -> Iterator[C
         if tag[2] == name and not tag[1]:
             opened, inner, starts = tag, {}, {}
         elif tag[2] == name and opened is not None:
-            start, end = next((inner[key] for key in _CONTENTS if key in inner), (opened.end(), tag.start()))
-            content = _ENTITY.sub(lambda match: html.unescape(match[0]), text[start:end]).strip()
-            if content:
-                identity = _ATTRIBUTE_ID.search(opened[3])
-                named = inner.get("id")
-                own = identity[1] if identity else text[slice(*named)].strip() if named else None
-                yield Context(text=text_of(content), id=own or None)
+            whole = (opened.end(), tag.start())
+            start, end = next((inner[key] for key in _CONTENTS if key in inner), whole)
+            if content := _ENTITY.sub(lambda match: html.unescape(match[0]), text[start:end]).strip():
+                yield Context(text=text_of(content), id=_id_of(opened, text[slice(*inner.get("id", (0, 0)))]))
             opened = None
         elif tag[1]:
             if tag[2] in starts:
                 inner.setdefault(tag[2], (starts[tag[2]], tag.start()))
         else:
             starts.setdefault(tag[2], tag.end())
+
+
+def _id_of(opened: re.Match[str], inner: str) -> str | None:
+    """An element's id: its attribute, or what stands in an element of that name inside of it."""
+    identity = _ATTRIBUTE_ID.search(opened[3])
+    return (identity[1] if identity else inner.strip()) or None
 
 
 def _by_label(text: str) -> list[str]:

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from steelyard.recording.provenance._matching import find_passages
 from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._words import words
+from steelyard.recording.provenance.matching import find_passages
 
 _LABEL_WORDS = 3
 _TELLING = 4
@@ -292,24 +292,27 @@ def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tu
     left = [at for at in order if at not in chosen and not views[at].helps and not _asks(views[at])]
     reached = list(made)
     while reached and left:
-        prompts = [text for at in reached for text in views[at].call.prompts]
-        texts = [(at, text) for at in left for text in views[at].texts]
-        seen = find_passages([text for _, text in texts], prompts)
-        latest = max(views[at].call.started for at in reached)
         reached = sorted(
             {
                 at
-                for (at, text), sighting in zip(texts, seen, strict=True)
-                if sighting.found
-                and sighting.seen >= 0.5
-                and views[at].call.started <= latest
+                for at, text in _shown(views, left, reached)
                 # A refinement that changed nothing was offered what it replied, and is part of the answer.
-                and (tuple(words(text)) in said or not _offered(text, views[at].call.prompts))
+                if tuple(words(text)) in said or not _offered(text, views[at].call.prompts)
             }
         )
         chosen.update(reached)
         left = [at for at in left if at not in chosen]
     return tuple(at for at in sorted(chosen) if at not in made)
+
+
+def _shown(views: dict[int, _View], left: list[int], reached: list[int]) -> list[tuple[int, str]]:
+    """The replies of calls, or most of each, that the prompts of calls after them hold, with their places."""
+    prompts = [text for at in reached for text in views[at].call.prompts]
+    latest = max(views[at].call.started for at in reached)
+    texts = [(at, text) for at in left for text in views[at].texts]
+    seen = find_passages([text for _, text in texts], prompts)
+    held = [one for one, sighting in zip(texts, seen, strict=True) if sighting.found and sighting.seen >= 0.5]
+    return [(at, text) for at, text in held if views[at].call.started <= latest]
 
 
 def _asks(view: _View) -> bool:

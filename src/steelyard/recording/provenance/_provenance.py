@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from steelyard.record import Context, ContextsSource
 from steelyard.recording.provenance._blocks import passages_of
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
-from steelyard.recording.provenance._matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.provenance._notes import Note, sentence
 from steelyard.recording.provenance._prompt import context_block
+from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 
 _WHOLE = 0.95
 _TELLING = 4

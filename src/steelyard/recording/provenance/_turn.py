@@ -76,22 +76,32 @@ def judge_turn(
         return TurnVerdict(is_turn=True, reason="retrieved")
     if not calls:
         return TurnVerdict(is_turn=True, reason="no_call_seen")
-    replies = [answer] if answer.strip() else [text for call in calls for text in call.replies]
+    reason = _reason_against(calls, [answer] if answer.strip() else _said(calls), queries)
+    return TurnVerdict(is_turn=reason is None, reason=reason or "answered")
+
+
+def _reason_against(
+    calls: Sequence[ModelCall], replies: Sequence[str], queries: Sequence[str]
+) -> TurnReason | None:
+    """What a root's prompts and replies show it to be instead of a turn."""
     prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
     if is_helper_reply(replies) or _is_form(calls):
         for pattern, reason in _KINDS:
             if pattern.search(prompt):
-                return TurnVerdict(is_turn=False, reason=reason)
+                return reason
     elif _ROUTING.search(prompt) and all(_is_choice(reply, prompt) for reply in replies):
-        return TurnVerdict(is_turn=False, reason="routing")
-    if _writes_queries(replies, prompt, queries):
-        return TurnVerdict(is_turn=False, reason="query_writing")
-    return TurnVerdict(is_turn=True, reason="answered")
+        return "routing"
+    return "query_writing" if _writes_queries(replies, prompt, queries) else None
+
+
+def _said(calls: Sequence[ModelCall]) -> list[str]:
+    """All that models said."""
+    return [text for call in calls for text in call.replies]
 
 
 def _is_form(calls: Sequence[ModelCall]) -> bool:
     """Whether all that models said is a form with a verdict, a route or queries: its label is no answer."""
-    said = [text for call in calls for text in call.replies]
+    said = _said(calls)
     return all(text.lstrip()[:1] in ("{", "`") for text in said) and is_helper_reply(said)
 
 

@@ -79,9 +79,9 @@ def missing_of_tag(connection: sqlite3.Connection, hours: Hours) -> list[Missing
 
 def _example(connection: sqlite3.Connection, like: tuple[str, str, str]) -> int:
     row = connection.execute(
-        "SELECT rowid FROM scores WHERE metric = ?1 AND status = ?2 AND status != 'scored' "
-        "AND (cause = ?3 OR cause IS NULL AND ?3 = 'unknown') LIMIT 1",
-        like,
+        "SELECT rowid FROM scores WHERE metric = :metric AND status = :status AND status != 'scored' "
+        "AND (cause = :cause OR cause IS NULL AND :cause = 'unknown') LIMIT 1",
+        dict(zip(("metric", "status", "cause"), like, strict=True)),
     ).fetchone()
     return row[0] if row else 0
 

@@ -91,8 +91,9 @@ def evaluation_of(connection: sqlite3.Connection, record_id: str) -> Evaluation 
 def _read_first(connection: sqlite3.Connection, row: sqlite3.Row, *, metric: str | None) -> Evaluation:
     """From a file of schema 1, which nobody has written to since."""
     scores = connection.execute(
-        "SELECT json FROM scores WHERE record_id = ?1 AND (?2 IS NULL OR metric = ?2) ORDER BY position, id",
-        (row["record_id"], metric),
+        "SELECT json FROM scores WHERE record_id = :id AND (:metric IS NULL OR metric = :metric) "
+        "ORDER BY position, id",
+        {"id": row["record_id"], "metric": metric},
     )
     return first_evaluation(row["json"], [score for (score,) in scores])
 

@@ -108,9 +108,9 @@ def write_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> 
     for row in rows:
         connection.execute(_upsert("scores", "id", row), {**row, "body": body})
     connection.execute(
-        "DELETE FROM bodies WHERE record_id = ?1 AND id <> ?2 "
-        "AND id NOT IN (SELECT body FROM scores WHERE record_id = ?1)",
-        (first["record_id"], body),
+        "DELETE FROM bodies WHERE record_id = :record_id AND id <> :body "
+        "AND id NOT IN (SELECT body FROM scores WHERE record_id = :record_id)",
+        {"record_id": first["record_id"], "body": body},
     )
 
 
@@ -139,8 +139,9 @@ def read_evaluation(
     """
     record_id = row["record_id"]
     found = connection.execute(
-        "SELECT * FROM scores WHERE record_id = ?1 AND (?2 IS NULL OR metric = ?2) ORDER BY position, rowid",
-        (record_id, metric),
+        "SELECT * FROM scores WHERE record_id = :id AND (:metric IS NULL OR metric = :metric) "
+        "ORDER BY position, rowid",
+        {"id": record_id, "metric": metric},
     ).fetchall()
     wanted = {row["body"], *(score["body"] for score in found)}
     stored = {

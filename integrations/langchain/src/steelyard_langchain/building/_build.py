@@ -6,7 +6,7 @@ Records, every turn that could still be selected is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from steelyard.record import Record, Status, text_of
@@ -39,6 +39,7 @@ from steelyard_langchain.building._extract import (
     state_of,
     text_in,
 )
+from steelyard_langchain.building._follows import notes_on_predecessors
 from steelyard_langchain.building._separate import (
     SEPARATE,
     asked_in_call,
@@ -199,26 +200,30 @@ def _is_turn(
     if status in _UNFINISHED:
         return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
-        return not any(chain.outputs is not None for chain in view.turn.chains.values())
+        return all(chain.outputs is None for chain in view.turn.chains.values())
     if not answer and isinstance(view.outputs, list) and documents_in(view.outputs):
         return False  # the searching half of a chain: HyDE, several queries
-    if view.models:
-        retrieved = bool(view.retrievals or view.tools)
-        if not retrieved and _is_step(view, question, answer):
-            return False
-        return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
-    # No model was seen. One may have been called past the framework; a formatter only repeats the documents.
-    candidates = found.contexts or found.made
-    if not answer or not candidates:
+    if not view.models:
+        return _is_answered_unseen(found, answer)
+    retrieved = bool(view.retrievals or view.tools)
+    if _is_step(view, question, answer, retrieved=retrieved):
         return False
-    return not all(context.text in answer for context in candidates)
+    return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
 
 
-def _is_step(view: View, question: str, answer: str) -> bool:
+def _is_answered_unseen(found: Found, answer: str) -> bool:
+    """Whether a model may have been called past the framework; a formatter only repeats the documents."""
+    candidates = found.contexts or found.made
+    return bool(answer and candidates) and not all(context.text in answer for context in candidates)
+
+
+def _is_step(view: View, question: str, answer: str, *, retrieved: bool) -> bool:
     """Whether a run that looked nothing up is a step of something else, by what it was given and returned.
 
     A document instead of a question is being indexed: summarised, or described by questions that it answers.
     """
+    if retrieved:
+        return False
     if not question and is_document(view.inputs):
         return True
     outputs = view.outputs
@@ -311,21 +316,38 @@ def _error(error: BaseException | None) -> str | None:
 def _notes(
     view: View, found: Found, origin: Provenance, question: str, answer: str, status: Status
 ) -> tuple[str, ...]:
-    notes = list(found.notes)
+    notes = [*found.notes, *_lacks(view, question, answer, status)]
+    if status != "ok":
+        return tuple(notes)
+    if any(model.failed for model in view.turn.models.values()):
+        notes.append("error on the way: a model run failed")
+    doubts = _doubts(view, found, origin) if view.models else ["no model run was seen in this turn"]
+    unknown = sentence("answer_call_unknown")
+    notes += [note for note in doubts if answer or note != unknown]
+    if not view.turn.loose:
+        notes += _on_predecessors(view, found, question)
+    return tuple(notes)
+
+
+def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[str]:
+    """What the Record lacks, and the option or the argument that tells it."""
     given = view.turn.given
     if not question and "question" not in (given or ()):
         lack = f"not found in an input of type {_kind(view.inputs)}; set question_key"
-        notes.append(f"question: {lack if given is None else 'not given; pass question= to record()'}")
+        yield f"question: {lack if given is None else 'not given; pass question= to record()'}"
     if not answer and status == "ok" and "answer" not in (given or ()):
         lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
-        notes.append(f"answer: {lack if given is None else 'not given; set answer on the block'}")
-    if status == "ok" and any(model.failed for model in view.turn.models.values()):
-        notes.append("error on the way: a model run failed")
-    if status == "ok":
-        doubts = _doubts(view, found, origin) if view.models else ["no model run was seen in this turn"]
-        unknown = sentence("answer_call_unknown")
-        notes += [note for note in doubts if answer or note != unknown]
-    return tuple(notes)
+        yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
+
+
+def _on_predecessors(view: View, found: Found, question: str) -> list[str]:
+    return notes_on_predecessors(
+        view,
+        question,
+        calls_of(view.models),
+        found=[context.text for context in found.contexts],
+        in_conversation=_in_conversation(view, view.models),
+    )
 
 
 def _doubts(view: View, found: Found, origin: Provenance) -> list[str]:

@@ -56,12 +56,15 @@ class Found:
     unnamed: list[str] = field(default_factory=list)
     """Notes on what ran there and returned plain text."""
     source: ContextsSource = "retrieved"
+    """How what was returned came: by a retriever, or by tools alone."""
     explicit: bool = False
     """Whether the user said where they stand; then nothing is decided by the prompt."""
     queries: list[str] = field(default_factory=list)
     """What retrievers and tools were asked."""
     stages: tuple[Stage, ...] = ()
+    """Retriever runs inside of others."""
     notes: list[str] = field(default_factory=list)
+    """What is lost or doubtful whatever the prompt holds."""
     doubts: list[str] = field(default_factory=list)
     """Notes on texts under names; they matter where such a text reached the answer's prompt."""
 
@@ -167,29 +170,33 @@ def _from_runs(
     """Outermost retriever runs and tools, in the order in which they started; each is a hop."""
     hop = 1 + max((context.hop for context in found.contexts), default=-1)
     outer = [retrieval for retrieval in retrievals if outermost(turn, retrieval.key)]
-    retrieving = {run for retrieval in outer for run in above(turn, retrieval.key)} if tools else set()
-    asking: list[Retrieval | Tool] = [*outer, *(tool for tool in tools if tool.key not in retrieving)]
-    for run in sorted(asking, key=lambda run: run.started) if len(asking) > 1 else asking:
-        contexts = (
-            _from_tool(found, turn, run, options, hop)
-            if isinstance(run, Tool)
-            else _from_retriever(found, run, asked, hop)
-        )
-        if contexts and isinstance(run, Tool) and not outer:
-            found.source = "tool"
+    runs: list[Retrieval | Tool] = [*outer, *_searching_alone(turn, tools, outer)]
+    for run in sorted(runs, key=lambda run: run.started):
+        if isinstance(run, Tool):
+            contexts = _from_tool(found, turn, run, options, hop)
+            found.source = "tool" if contexts and not outer else found.source
+        else:
+            contexts = _from_retriever(found, run, asked, hop)
         found.contexts += contexts
-        found.queries += [one for one in (_query_of(run),) if one]
+        if query := _query_of(run):
+            found.queries.append(query)
         hop += bool(contexts)
-    if len(outer) == len(retrievals):
-        return
-    found.stages += tuple(
-        Stage(
-            name=text_of(retrieval.name or "retriever"),
-            query=text_of(retrieval.query),
-            contexts=tuple(contexts_of(retrieval.documents or (), query=None, hop=0)),
-        )
-        for retrieval in retrievals
-        if not outermost(turn, retrieval.key)
+    if len(outer) < len(retrievals):
+        found.stages += tuple(_stage(one) for one in retrievals if not outermost(turn, one.key))
+
+
+def _searching_alone(turn: Turn | Earlier, tools: list[Tool], outer: list[Retrieval]) -> list[Tool]:
+    """The tools that ran no retriever."""
+    retrieving = {run for retrieval in outer for run in above(turn, retrieval.key)} if tools else set()
+    return [tool for tool in tools if tool.key not in retrieving]
+
+
+def _stage(run: Retrieval) -> Stage:
+    """A retriever run inside of another."""
+    return Stage(
+        name=text_of(run.name or "retriever"),
+        query=text_of(run.query),
+        contexts=tuple(contexts_of(run.documents or (), query=None, hop=0)),
     )
 
 
@@ -286,7 +293,10 @@ def _query_of(run: Retrieval | Tool) -> str | None:
 
 
 def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
-    """Documents and named texts among what steps returned, in the input, and in the output."""
+    """Documents and named texts among what steps returned, in the input, and in the output.
+
+    Documents in the output may be an earlier turn's where a thread keeps its state.
+    """
     hop = 1 + max((context.hop for context in found.contexts), default=-1)
     known = {context.text for context in found.contexts}
     for value in (*view.results, view.inputs):
@@ -298,6 +308,11 @@ def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
         found.made += left
     if not found.contexts and not found.made:
         _from_messages(found, view)
+    _from_names(found, view, replies, known)
+
+
+def _from_names(found: Found, view: Seen, replies: Sequence[str], known: Iterable[str]) -> None:
+    """Texts under names; those in the input are taken on trust where nothing else is there."""
     texts = [*known, *(context.text for context in itertools.chain(*found.nearby))]
     given = named_passages([view.inputs], texts, replies)
     if not found.contexts and not found.made:

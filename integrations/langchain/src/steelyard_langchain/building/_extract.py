@@ -125,19 +125,24 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection
     if isinstance(outputs, str) or is_message(outputs):
         return text_in(outputs) or _in_form(outputs)
     state = state_of(outputs)
-    if state is not None:
-        given = state_of(inputs) or {}
-        for name in ANSWER_KEYS:
-            found = state.get(name)
-            text = _said(found)
-            if text.strip() and not (name in given and text == text_in(given[name])):
-                return text
+    if state is not None and (text := _named_answer(state, inputs)):
+        return text
     messages = messages_in(outputs)
     if messages:
         return _replied(messages, replies)
     if state is None:
         return text_in(outputs)
     return _only_text(state, inputs, replies) or _only_conversation(state)
+
+
+def _named_answer(state: Mapping[str, Any], inputs: Any) -> str:
+    """What stands under an answer's name in a mapping, and did not before."""
+    given = state_of(inputs) or {}
+    for name in ANSWER_KEYS:
+        text = _said(state.get(name))
+        if text.strip() and not (name in given and text == text_in(given[name])):
+            return text
+    return ""
 
 
 def _only_conversation(state: Mapping[str, Any]) -> str:
@@ -290,14 +295,19 @@ def messages_in(value: Any) -> list[Any]:
     if is_message(value):
         return [value]
     if isinstance(value, list):
-        return value if value and all(is_message(item) or isinstance(item, str) for item in value) else []
+        return value if all(map(_is_spoken, value)) else []
     state = state_of(value)
     inner = state.get("messages") if state is not None else getattr(value, "messages", None)
-    if is_message(inner) or isinstance(inner, str):
+    if _is_spoken(inner):
         return [inner]
     if isinstance(inner, (list, tuple)) and any(map(is_message, inner)):
-        return [item for item in inner if is_message(item) or isinstance(item, str)]
+        return list(filter(_is_spoken, inner))
     return []
+
+
+def _is_spoken(value: object) -> bool:
+    """Whether this is a message, or the text of one."""
+    return isinstance(value, str) or is_message(value)
 
 
 def prompt_texts(prompt: Any) -> Iterator[str]:

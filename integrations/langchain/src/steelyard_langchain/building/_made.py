@@ -30,7 +30,9 @@ class Named:
     """What stands under the names."""
 
     passages: list[Context] = field(default_factory=list)
+    """The passages, in the order of the values."""
     notes: list[str] = field(default_factory=list)
+    """What is doubtful about them."""
 
 
 def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequence[str]) -> Named:
@@ -42,18 +44,8 @@ def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequenc
         replies: What models said. A text with such a reply in it is a draft or a summary, not a passage.
     """
     named = Named()
-    found: dict[str, Context] = {}
-    blocks: dict[Any, None] = {}
-    for value in values:
-        for block in _blocks(value, _DEPTH):
-            if isinstance(block, str):
-                blocks.setdefault(block)
-            else:
-                for passage in passages_of(block):
-                    found.setdefault(passage.text, passage)
-        if len(blocks) + len(found) > _MOST:
-            break
-    for block in blocks:
+    found, texts = _split(values)
+    for block in texts:
         if any(text in block for text in known) or any(one.found for one in find_passages(known, [block])):
             if _has_more(block, known) and _is_passage(block, known, replies):
                 named.notes.append(_MORE)
@@ -64,6 +56,22 @@ def named_passages(values: Iterable[Any], known: Sequence[str], replies: Sequenc
                 named.notes.append(_CUT)
     named.passages = [one for one in found.values() if _is_passage(one.text, known, replies)]
     return named
+
+
+def _split(values: Iterable[Any]) -> tuple[dict[str, Context], dict[str, None]]:
+    """What stands under the names: the passages in lists, by their text, and the texts."""
+    found: dict[str, Context] = {}
+    texts: dict[str, None] = {}
+    for value in values:
+        for block in _blocks(value, _DEPTH):
+            if isinstance(block, str):
+                texts.setdefault(block)
+            else:
+                for passage in passages_of(block):
+                    found.setdefault(passage.text, passage)
+        if len(texts) + len(found) > _MOST:
+            break
+    return found, texts
 
 
 def in_text(text: str) -> tuple[Context, ...]:

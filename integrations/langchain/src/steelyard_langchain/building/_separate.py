@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steelyard.recording.provenance import (
@@ -89,10 +89,13 @@ def asked_in_call(view: View, origin: Provenance) -> Asked:
         return user_question([{"role": "user", "content": said}], in_conversation=False)
     if named := question_in_prompt(said):
         return Asked(question=named)
-    queries = [str(r.query) for earlier in view.nearby for r in earlier.retrievals.values()]
-    rest = said
     for text in texts:
-        rest = rest.replace(text, "\n")
+        said = said.replace(text, "\n")
+    return _asked_beside(said, [str(r.query) for one in view.nearby for r in one.retrievals.values()])
+
+
+def _asked_beside(rest: str, queries: Sequence[str]) -> Asked:
+    """The question that a prompt asks beside its passages: the latest query that it repeats, or its end."""
     if shown := next((found for query in reversed(queries) if (found := _line_of(query, rest))), ""):
         return Asked(question=shown)
     last = next((line.strip() for line in reversed(rest.split("\n")) if line.strip()), "")

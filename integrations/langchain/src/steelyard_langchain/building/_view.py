@@ -6,7 +6,7 @@ from typing import Any
 
 from steelyard.record import Status, Timings, text_of, to_json_value
 from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Chain, Turn, outermost, within
+from steelyard_langchain._turn import Chain, Earlier, Predecessor, Turn, outermost, within
 
 _NOISE_TAGS = (
     "seq:step:",
@@ -32,27 +32,33 @@ class View:
     def __init__(self, turn: Turn, chain: Chain | None) -> None:
         self.turn = turn
         self.chain = chain
-        whole = chain is None
-        self.history = turn.history if whole else []
-        self.name = turn.name if chain is None else chain.name
-        self.inputs = turn.inputs if chain is None else chain.inputs
-        self.outputs = turn.outputs if chain is None else chain.outputs
-        self.error = turn.error if chain is None else chain.error
-        self.started = turn.started if chain is None else chain.started
-        self.ended = turn.ended if chain is None else chain.ended
-        self.status: Status = turn.status if chain is None else ("error" if chain.error else "ok")
         self.id = id_of(turn, chain)
-        self.retrievals = [r for r in turn.retrievals.values() if whole or self._below(r.key)]
-        self.tools = [t for t in turn.tools.values() if whole or self._below(t.key)]
-        self.results = turn.results if whole else [self.outputs]
-        self.nearby = turn.nearby if whole else ()
+        part: Turn | Chain = turn if chain is None else chain
+        self.name = part.name
+        self.inputs = part.inputs
+        self.outputs = part.outputs
+        self.error = part.error
+        self.started = part.started
+        self.ended = part.ended
+        # What is around a chain within the turn is not the chain's.
+        self.status: Status = "error" if self.error else "ok"
+        self.history: list[Turn] = []
+        self.results = [self.outputs]
+        self.nearby: tuple[Earlier, ...] = ()
+        self.predecessors: tuple[Predecessor, ...] = ()
+        if chain is None:
+            self.status = turn.status
+            self.history = turn.history
+            self.results = turn.results
+            self.nearby = turn.nearby
+            self.predecessors = turn.predecessors
+        self.retrievals = [run for run in turn.retrievals.values() if self._holds(run.key)]
+        self.tools = [run for run in turn.tools.values() if self._holds(run.key)]
         self.models = [
-            model
-            for model in turn.models.values()
-            if (whole or self._below(model.key)) and outermost(turn, model.key)
+            run for run in turn.models.values() if self._holds(run.key) and outermost(turn, run.key)
         ]
 
-    def _below(self, key: int) -> bool:
+    def _holds(self, key: int) -> bool:
         return self.chain is None or within(self.turn, key, self.chain.key)
 
 

@@ -1,8 +1,7 @@
-"""Which passages stand in a prompt, whatever the prompt did to them.
+"""Which passages stand in the prompts, by the shingles of words that they share with them.
 
-Passages and prompts are compared by shingles of four words (see `_words`), hashed as arrays. One pass over
-the prompt indexes its shingles; those of all passages are then looked up at once, so the time is linear in
-the lengths.
+One pass over the prompts indexes their shingles; those of all passages are then looked up at once, so the
+time is linear in the lengths.
 
 Sharing text with the prompt is not enough to have been there: passages of a store overlap, share headers, and
 repeat the question. So passages explain the prompt in order, wholly seen ones first, then by how much was
@@ -15,142 +14,46 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from steelyard.recording.provenance._shingles import SHINGLE, Hashes, Index, Places, shingles
 from steelyard.recording.provenance._words import is_spaceless, unescaped, words
-
-MOST_PROMPT = 4_000_000
-"""Characters of all prompts together that are read."""
-MOST_PASSAGES = 4_000_000
-"""Characters of all passages together that are looked for; later passages are not decided."""
+from steelyard.recording.provenance.matching._shingles import SHINGLE, Hashes, Index, Places, shingles
+from steelyard.recording.provenance.matching._sighting import MOST_PLACES, UNDECIDED, Sighting
 
 _WHOLE = 0.9
 _SHARE = 0.4
 _RUN = 6
 _SHORT = 8
-_OCCURRENCES = 64
-_HEAD = 60
 _PIECE = re.compile(r"(?s).{1000}\S{0,200}+")
 _BEFORE = frozenset("\n\r\"'`>:.)]-*|{[(,;\N{BULLET}")
 _AFTER = frozenset("\n\r\"'`<,;|]}).")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sighting:
-    """What was seen of one passage in the prompts."""
-
-    found: bool | None
-    """Whether it was there; None where that cannot be told (empty, one word, the question itself, beyond
-    the bounds)."""
-    seen: float
-    """The share of its words that stand in the prompts, from 0 to 1, wherever they came from."""
-    position: int | None = None
-    """The word of the prompts, counted from 0, at which it begins; None where it was not found."""
-
-
-_UNDECIDED = Sighting(found=None, seen=0.0)
-
-
-def find_passages(
-    passages: Sequence[str], prompts: Sequence[str], *, question: str = ""
-) -> tuple[Sighting, ...]:
-    r"""Find each passage in the prompts, as text, Python repr, JSON, XML, wrapped, cut, or in sentences.
+def decide(
+    passages: Mapping[str, list[str]], prompts: Sequence[tuple[str, list[str]]], question: str
+) -> dict[str, Sighting]:
+    """What was seen of each passage.
 
     Args:
-        passages: The candidates. Equal ones are found or missed together.
-        prompts: The texts that the model was sent, in order; one is read once, however often it is given.
-        question: What was asked. It stands in the prompt anyway, so words that a passage shares with it
-            prove nothing.
-
-    Returns:
-        One Sighting for each passage, in the order given.
-
-    Example:
-        >>> prompt = "Context: [Document(page_content='Rome has\\nseven hills.')]"
-        >>> [s.found for s in find_passages(["Rome has\nseven hills.", "Paris is in France."], [prompt])]
-        [True, False]
+        passages: Their words, by text.
+        prompts: Each prompt once, with its words.
+        question: What was asked.
     """
-    read = _read(prompts)
-    split: dict[str, list[str]] = {}
-    if (whole := _whole(passages, read, question, split)) is not None:
-        return whole
-    left = MOST_PASSAGES
-    known: dict[str, list[str]] = {}
-    for text in passages:
-        if text not in known and left >= len(text):
-            left -= len(text)
-            known[text] = split.get(text) or words(text)
-    sightings = _decide(known, _Prompt(read), question)
-    return tuple(sightings.get(text, _UNDECIDED) for text in passages)
-
-
-def _read(prompts: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Each prompt once, up to the bound, with its words."""
-    found: list[tuple[str, list[str]]] = []
-    left = MOST_PROMPT
-    for text in dict.fromkeys(prompts):
-        found.append((text[:left], words(text[:left])))
-        left -= len(found[-1][0])
-    return found
-
-
-def _whole(
-    passages: Sequence[str],
-    prompts: Sequence[tuple[str, list[str]]],
-    question: str,
-    split: dict[str, list[str]],
-) -> tuple[Sighting, ...] | None:
-    """The sightings where every passage stands whole in a prompt and apart from the others; else None.
-
-    That is so for most turns, and the words need not be hashed to see it. `split` keeps the words of the
-    passages that were looked at.
-    """
-    unique = dict.fromkeys(passages)
-    if sum(map(len, unique)) > MOST_PASSAGES:
-        return None
-    least = max(SHINGLE, len(words(question)) + 1)
-    row = "\0".join(f" {' '.join(text_words)} " for _, text_words in prompts)
-    found: dict[str, int] = {}
-    taken: list[tuple[int, int]] = []
-    for text in unique:
-        own = split[text] = words(text)
-        looked_for = f" {' '.join(own)} "
-        at = _find(row, looked_for) if len(own) >= least else -1
-        if at < 0:
-            return None
-        found[text] = at
-        taken.append((at, at + len(looked_for) - 1))
-    taken.sort()
-    if any(start < end for (_, end), (start, _) in itertools.pairwise(taken)):
-        return None
-    positions = _word_numbers(row, [at for at, _ in taken])
-    return tuple(Sighting(found=True, seen=1.0, position=positions[found[text]]) for text in passages)
-
-
-def _word_numbers(row: str, places: Sequence[int]) -> dict[int, int]:
-    """How many words stand before each of these places, which go up; marks part the prompts."""
-    numbers: dict[int, int] = {}
-    before = counted = 0
-    for at in places:
-        counted += row.count(" ", before, at) - row.count("\0", before, at)
-        numbers[at] = counted
-        before = at
-    return numbers
-
-
-def _find(row: str, looked_for: str) -> int:
-    """Like `row.find`: a short needle is found without the preparations that a long one takes."""
-    head = looked_for[:_HEAD]
-    at = row.find(head)
-    for _ in range(_OCCURRENCES):
-        if at < 0 or row.startswith(looked_for, at):
-            return at
-        at = row.find(head, at + 1)
-    return row.find(looked_for, at) if at >= 0 else at
+    prompt = _Prompt(prompts)
+    asked = prompt.index.places(shingles(words(question)))
+    prompt.explain(asked)
+    judged = _candidates(passages, prompt)
+    for passage in sorted(judged, key=lambda passage: passage.order, reverse=True):
+        if not len(passage.row):
+            _decide_short(passage, prompt)
+            continue
+        found = _is_there(passage, prompt, asked)
+        passage.settle(found)
+        if found:
+            prompt.explain(passage.places)
+    return {passage.text: passage.sighting for passage in judged}
 
 
 class _Prompt:
@@ -206,7 +109,7 @@ class _Passage:
         self.there = places >= 0
         self.matched = int(np.count_nonzero(self.there))
         self.share = self.matched / len(row) if len(row) else 0.0
-        self.sighting = _UNDECIDED
+        self.sighting = UNDECIDED
 
     @property
     def order(self) -> tuple[bool, int, float]:
@@ -226,22 +129,7 @@ class _Passage:
         return int(np.count_nonzero(covered)) / len(self.words)
 
 
-def _decide(passages: dict[str, list[str]], prompt: _Prompt, question: str) -> dict[str, Sighting]:
-    asked = prompt.index.places(shingles(words(question)))
-    prompt.explain(asked)
-    judged = _candidates(passages, prompt)
-    for passage in sorted(judged, key=lambda passage: passage.order, reverse=True):
-        if not len(passage.row):
-            _decide_short(passage, prompt)
-            continue
-        found = _is_there(passage, prompt, asked)
-        passage.settle(found)
-        if found:
-            prompt.explain(passage.places)
-    return {passage.text: passage.sighting for passage in judged}
-
-
-def _candidates(passages: dict[str, list[str]], prompt: _Prompt) -> list[_Passage]:
+def _candidates(passages: Mapping[str, list[str]], prompt: _Prompt) -> list[_Passage]:
     """The passages with their places in the prompt, which are looked up in one go."""
     row = shingles(list(itertools.chain.from_iterable(passages.values())))
     places = prompt.index.places(row)
@@ -292,7 +180,7 @@ def _longest_run(places: Places) -> int:
 def _stands_alone(passage: _Passage, prompt: _Prompt) -> bool:
     """Whether a passage that is part of others stands somewhere without the text around it in those."""
     row, size = prompt.row, len(passage.row)
-    for at in map(int, np.flatnonzero(row == passage.row[0])[:_OCCURRENCES]):
+    for at in map(int, np.flatnonzero(row == passage.row[0])[:MOST_PLACES]):
         end = at + size
         if np.array_equal(row[at:end], passage.row):
             goes_on = (at > 0 and prompt.is_explained(at - 1)) or (
@@ -309,7 +197,7 @@ def _decide_short(passage: _Passage, prompt: _Prompt) -> None:
     if len(passage.words) < 2:
         return
     at = prompt.plain.find(text)
-    for _ in range(_OCCURRENCES):
+    for _ in range(MOST_PLACES):
         if at < 0:
             break
         if _is_marked_off(prompt.plain, at, at + len(text)):

@@ -1,0 +1,102 @@
+"""Notes on a run that is built upon what a model replied in an earlier run of the same task or thread.
+
+A question that is answered in parts, by one run a part, is one turn in truth; so is one that a run of its own
+rewrote first. Nothing but the plain code around the runs holds them together, so they stay a Record each.
+What one of them was shown tells of the others: a text that a model wrote itself, and was not given in its own
+prompt, stands in the question or in the prompt of a later run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from steelyard.recording.provenance import ModelCall, leaves, sentence
+from steelyard_langchain.building._calls import calls_of
+from steelyard_langchain.building._view import View
+
+_WRITTEN = (
+    f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run of the same task or thread: "
+    "`with record(...):` around both keeps the user's"
+)
+_SHOWN = (
+    "this run was shown what a model replied in an earlier run of the same task or thread, and no run holds "
+    "them together; `with record(...):` around all of them does"
+)
+
+_LEAD = re.compile(r"(?:\d{1,3}\s{0,3}[.):]|[-*\N{BULLET}])\s{0,9}")
+_QUOTES = " \t\"'`*"
+_REPLY_OF_A_CONVERSATION = re.compile(r"(?im)^\W{0,9}(?:ai|assistant|bot|chatbot)\s?:")
+_LABEL_WORDS = 3
+_FEWEST_CHARACTERS = 8
+_FEWEST_WORDS = 6
+_FEWEST_SPACELESS = 15
+_MOST_LINES = 30
+_MOST_PROMPT = 200_000
+
+
+def notes_on_predecessors(
+    view: View, question: str, calls: Sequence[ModelCall], *, found: Iterable[str], in_conversation: bool
+) -> list[str]:
+    """Say that a turn's question, or a part of its prompt, was written by a model in an earlier run.
+
+    Args:
+        view: The turn.
+        question: Its question.
+        calls: Its model calls.
+        found: The passages that it retrieved; what stands there was not passed on.
+        in_conversation: Whether its prompts hold an earlier exchange, where earlier replies belong.
+    """
+    latest = [one.call for one in view.predecessors if one.call is not None]
+    earlier = calls_of(call for call in latest if (call.ended or view.started) < view.started)
+    if not earlier:
+        return []
+    notes = [_WRITTEN] if any(_wrote(call, question) for call in earlier) else []
+    prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
+    if in_conversation or _REPLY_OF_A_CONVERSATION.search(prompt):
+        return notes
+    return [*notes, _SHOWN] if _is_shown(earlier, prompt, known=[question, *found]) else notes
+
+
+def _wrote(call: ModelCall, question: str) -> bool:
+    """Whether a question is a whole line of a reply, perhaps behind a number or a label."""
+    asked = _line(question)
+    if len(asked) < _FEWEST_CHARACTERS or asked in _plain("\n".join(call.prompts)):
+        return False
+    return any(
+        line.endswith(asked) and len(line.split()) - len(asked.split()) <= _LABEL_WORDS
+        for line in _lines(call)
+    )
+
+
+def _is_shown(earlier: Sequence[ModelCall], prompt: str, *, known: Sequence[str]) -> bool:
+    """Whether a prompt holds what was replied before, at a place that nothing known accounts for."""
+    shown, told = _plain(prompt), _plain("\n".join(known))
+    return any(line not in told for call in earlier for line in _said_in(call, shown))
+
+
+def _said_in(call: ModelCall, shown: str) -> Iterator[str]:
+    """The long lines of a reply that stand in a prompt, and were not in the reply's own."""
+    lines = [line for line in _lines(call) if _is_telling(line) and line in shown]
+    own = _plain("\n".join(call.prompts)) if lines else ""
+    return (line for line in lines if line not in own)
+
+
+def _is_telling(line: str) -> bool:
+    """Whether a line is too long to stand somewhere by chance; some languages put no blanks between words."""
+    is_spaceless = " " not in line and not line.isascii()
+    return len(line.split()) >= _FEWEST_WORDS or (is_spaceless and len(line) >= _FEWEST_SPACELESS)
+
+
+def _lines(call: ModelCall) -> list[str]:
+    lines = (line for reply in call.replies for leaf in leaves(reply) for line in leaf.split("\n"))
+    return [line for line, _ in zip(filter(None, map(_line, lines)), range(_MOST_LINES), strict=False)]
+
+
+def _line(text: str) -> str:
+    """A line without its number, its bullet and its quotes, as `_plain` writes it."""
+    return _plain(_LEAD.sub("", text.strip(), count=1).strip(_QUOTES))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

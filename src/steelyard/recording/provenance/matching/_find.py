@@ -1,0 +1,120 @@
+"""Finding passages in prompts: those that stand there whole at once, all others by their shingles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from steelyard.recording.provenance._words import words
+from steelyard.recording.provenance.matching._sighting import (
+    MOST_PASSAGES,
+    MOST_PLACES,
+    MOST_PROMPT,
+    UNDECIDED,
+    Sighting,
+)
+
+_HEAD = 60
+_LEAST = 4
+"""Words that are not there by chance when they stand in a row; fewer have to be set off (see `_evidence`)."""
+
+
+def find_passages(
+    passages: Sequence[str], prompts: Sequence[str], *, question: str = ""
+) -> tuple[Sighting, ...]:
+    r"""Find each passage in the prompts, as text, Python repr, JSON, XML, wrapped, cut, or in sentences.
+
+    Args:
+        passages: The candidates. Equal ones are found or missed together.
+        prompts: The texts that the model was sent, in order; one is read once, however often it is given.
+        question: What was asked. It stands in the prompt anyway, so words that a passage shares with it
+            prove nothing.
+
+    Returns:
+        One Sighting for each passage, in the order given.
+
+    Example:
+        >>> prompt = "Context: [Document(page_content='Rome has\\nseven hills.')]"
+        >>> [s.found for s in find_passages(["Rome has\nseven hills.", "Paris is in France."], [prompt])]
+        [True, False]
+    """
+    read = _read(prompts)
+    split: dict[str, list[str]] = {}
+    if (whole := _whole(passages, read, question, split)) is not None:
+        return whole
+    left = MOST_PASSAGES
+    known: dict[str, list[str]] = {}
+    for text in passages:
+        if text not in known and left >= len(text):
+            left -= len(text)
+            known[text] = split.get(text) or words(text)
+    # numpy takes several times as long to import as all of this package, and most turns end above.
+    from steelyard.recording.provenance.matching._evidence import decide
+
+    sightings = decide(known, read, question)
+    return tuple(sightings.get(text, UNDECIDED) for text in passages)
+
+
+def _read(prompts: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Each prompt once, up to the bound, with its words."""
+    found: list[tuple[str, list[str]]] = []
+    left = MOST_PROMPT
+    for text in dict.fromkeys(prompts):
+        found.append((text[:left], words(text[:left])))
+        left -= len(found[-1][0])
+    return found
+
+
+def _whole(
+    passages: Sequence[str],
+    prompts: Sequence[tuple[str, list[str]]],
+    question: str,
+    split: dict[str, list[str]],
+) -> tuple[Sighting, ...] | None:
+    """The sightings where every passage stands whole in a prompt and apart from the others; else None.
+
+    That is so for most turns, and the words need not be hashed to see it. `split` keeps the words of the
+    passages that were looked at.
+    """
+    unique = dict.fromkeys(passages)
+    if sum(map(len, unique)) > MOST_PASSAGES:
+        return None
+    least = max(_LEAST, len(words(question)) + 1)
+    row = "\0".join(f" {' '.join(text_words)} " for _, text_words in prompts)
+    found: dict[str, int] = {}
+    taken: list[tuple[int, int]] = []
+    for text in unique:
+        own = split[text] = words(text)
+        looked_for = f" {' '.join(own)} "
+        at = _find(row, looked_for) if len(own) >= least else -1
+        if at < 0:
+            return None
+        found[text] = at
+        taken.append((at, at + len(looked_for) - 1))
+    taken.sort()
+    if any(start < end for (_, end), (start, _) in itertools.pairwise(taken)):
+        return None
+    positions = _word_numbers(row, [at for at, _ in taken])
+    return tuple(Sighting(found=True, seen=1.0, position=positions[found[text]]) for text in passages)
+
+
+def _word_numbers(row: str, places: Sequence[int]) -> dict[int, int]:
+    """How many words stand before each of these places, which go up; marks part the prompts."""
+    numbers: dict[int, int] = {}
+    before = counted = 0
+    for at in places:
+        counted += row.count(" ", before, at) - row.count("\0", before, at)
+        numbers[at] = counted
+        before = at
+    return numbers
+
+
+def _find(row: str, looked_for: str) -> int:
+    """Like `row.find`: a short needle is found without the preparations that a long one takes."""
+    head = looked_for[:_HEAD]
+    at = row.find(head)
+    for _ in range(MOST_PLACES):
+        if at < 0 or row.startswith(looked_for, at):
+            return at
+        at = row.find(head, at + 1)
+    return row.find(looked_for, at) if at >= 0 else at
