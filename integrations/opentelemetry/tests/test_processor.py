@@ -144,7 +144,8 @@ def test_a_reason_is_logged_once(provider: TracerProvider, caplog: pytest.LogCap
         for _ in range(3):
             provider.get_tracer("app").start_span("chat", attributes=bare).end()
         provider.force_flush()
-    assert len(caplog.records) == 1
+    # What earlier tests left behind may be collected, and logged, at any moment.
+    assert len([record for record in caplog.records if record.name.startswith("steelyard")]) == 1
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in caplog.text
     assert QUESTION not in caplog.text
 
@@ -161,7 +162,7 @@ def test_a_monitor_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) ->
     run_turn(provider)
     provider.force_flush()
     assert (processor.counts.errors, processor.counts.records) == (2, 0)
-    assert len(caplog.records) == 1
+    assert len([record for record in caplog.records if record.name.startswith("steelyard")]) == 1
     provider.shutdown()
 
 
