@@ -201,3 +201,33 @@ def test_what_cannot_be_weighed_is_counted_and_told() -> None:
     inbox.put(Queued("no turn", None))  # type: ignore[arg-type]
     assert inbox.counts().skipped == {"unreadable": 1}
     assert told == ["no turn", AttributeError]
+
+
+@pytest.mark.parametrize(("length", "kept"), [(1_000_000, 9), (1_000, 200)])
+def test_turns_that_come_faster_than_they_are_weighed_stay_within_the_bound(length: int, kept: int) -> None:
+    refused: list[object] = []
+    inbox = Inbox(max_items=10**6, max_bytes=10_000_000, wake=lambda: None, feedback=Feedback())
+    inbox.decided = lambda turn, reason: refused.append(turn)
+    inbox.put(Queued(Record(question="q", answer="a" * 1_000_000), None))
+    assert len(inbox.take(1)) == 1  # the worker is awake, and what turns weigh is known
+    weighing, weighed = threading.Event(), threading.Event()
+
+    def worker() -> None:
+        with inbox._lock:
+            weighing.set()
+            weighed.wait(30)
+
+    thread = threading.Thread(target=worker)
+    thread.start()
+    weighing.wait(30)
+    for number in range(200):
+        inbox.put(Queued(Record(question="q", answer=f"{number:03d}" + "a" * length), None))
+    weighed.set()
+    thread.join()
+    counts = inbox.counts()
+    assert (counts.accepted - 1, len(refused), counts.skipped.get("queue_full", 0)) == (
+        kept,
+        200 - kept,
+        200 - kept,
+    )
+    assert balanced(counts)

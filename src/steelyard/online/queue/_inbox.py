@@ -35,6 +35,8 @@ _Entry = Queued | SkipReason
 _LEFT = 2000
 """So many turns may lie unweighed where the worker is awake and no bound is near, of skipped ones as many: a
 second of a busy application, in which a worker that is busy too does not look in."""
+_FEW = 8
+"""So many turns wait at most where those who submit them get to enter them."""
 _AT_ONCE = 2
 """So many does a submitting thread enter: more than the one it adds, and few enough to take no time."""
 _SHORTEST = 0.0005
@@ -76,11 +78,26 @@ class Inbox:
 
     def put(self, turn: Queued) -> None:
         """Take in a turn. Never waits."""
-        self._entries.append(turn)
-        waiting = len(self._entries)
+        waiting = len(self._entries) + 1
         near = 2 * (self._bytes + waiting * self._large) > self._max_bytes
+        if near and waiting > _FEW and self._is_too_large(turn, waiting):
+            self._refused.append(turn.turn)
+            self._entries.append("queue_full")
+        else:
+            self._entries.append(turn)
         if near or self._asleep or waiting > _LEFT or self.full:
             self._catch_up(rouse=False, most=_AT_ONCE)
+
+    def _is_too_large(self, turn: Queued, waiting: int) -> bool:
+        """Whether turns like this one would not fit, if as many of them waited.
+
+        Where a list grows though a bound is near, whoever holds the lock weighs more slowly than turns come.
+        """
+        try:
+            turn.size = turn.size or size_of(turn.turn)
+        except Exception:  # noqa: BLE001 - said when it is entered
+            return False
+        return self._bytes + waiting * turn.size > self._max_bytes
 
     def skip(self, reason: SkipReason) -> None:
         """A turn was seen that is not taken in. Never waits."""
