@@ -222,9 +222,11 @@ def test_turns_that_come_faster_than_they_are_weighed_stay_within_the_bound(leng
     weighing.wait(30)
     for number in range(200):
         inbox.put(Queued(Record(question="q", answer=f"{number:03d}" + "a" * length), None))
+    at_once = len(refused)
     weighed.set()
     thread.join()
     counts = inbox.counts()
+    assert at_once == 200 - kept
     assert (counts.accepted - 1, len(refused), counts.skipped.get("queue_full", 0)) == (
         kept,
         200 - kept,
