@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import statistics
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -219,7 +220,7 @@ def test_state_that_cannot_be_read_starts_anew(file: str, caplog: pytest.LogCapt
 
     watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
     watcher.take([scored(1, 0.5)])
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.execute("UPDATE watches SET state = json_set(state, '$.before', 7)")
     connection.close()
     with caplog.at_level(logging.WARNING):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -46,8 +47,8 @@ def test_addresses_are_shown_without_user_query_and_fragment() -> None:
 def test_errors_are_shown_by_type_and_status() -> None:
     assert error_words(ValueError(KEY)) == "ValueError"
     assert error_words(OSError(28, "No space left on device", KEY)) == "OSError (No space left on device)"
-    with pytest.raises(sqlite3.OperationalError) as caught:
-        sqlite3.connect(":memory:").execute(f'SELECT "{KEY}" FROM nowhere')
+    with closing(sqlite3.connect(":memory:")) as db, pytest.raises(sqlite3.OperationalError) as caught:
+        db.execute(f'SELECT "{KEY}" FROM nowhere')
     assert error_words(caught.value) == "OperationalError (SQLITE_ERROR)"
 
 

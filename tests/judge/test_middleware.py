@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -520,7 +521,7 @@ class TestCache:
         for bad in ('{"q1": ["YesNo", {"value": "yes"}]}', "[]", '{"q1": ["Bomb", {}]}', "not JSON"):
             judge = Cache(Busy(), path=path)
             asyncio.run(judge.answer(ONE))
-            with sqlite3.connect(path) as connection:
+            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
                 connection.execute("UPDATE replies SET body = ?", (bad,))
             connection.close()
             assert asyncio.run(judge.answer(ONE)).answers == {"q1": YesNo(value=True)}

@@ -336,7 +336,7 @@ def test_a_spool_that_breaks_in_mid_flight_loses_nothing_in_memory(tmp_path: Pat
     monitor = Monitor(metrics=[], sinks=[sink], spool=SpoolSettings(path=path, evaluate=False))
     monitor.submit(turn("before"))
     assert monitor.flush(5) == 0
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("DROP TABLE turns")
     db.close()
     for number in range(20):

@@ -260,7 +260,7 @@ def test_a_body_that_cannot_be_read_is_buried(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db")
     spool.put([spooled("a"), spooled("b")])
     spool.close()
-    with sqlite3.connect(tmp_path / "spool.db") as db:
+    with closing(sqlite3.connect(tmp_path / "spool.db", isolation_level=None)) as db:
         db.execute("UPDATE turns SET body = 'nonsense' WHERE record_id = 'a'")
     db.close()
     spool = opened(tmp_path / "spool.db")
@@ -500,7 +500,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
 def test_turns_stored_by_an_older_version_are_read(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db")
     spool.put([spooled("a")])
-    with sqlite3.connect(tmp_path / "spool.db") as db:
+    with closing(sqlite3.connect(tmp_path / "spool.db", isolation_level=None)) as db:
         changed = db.execute(
             "UPDATE turns SET body = replace(body, '\"sampling_position\"', '\"place\"')"
         ).rowcount
@@ -509,7 +509,7 @@ def test_turns_stored_by_an_older_version_are_read(tmp_path: Path) -> None:
     assert changed == 1
     [leased] = opened(tmp_path / "spool.db").lease_turns(1)
     assert leased.turn == spooled("a")
-    with sqlite3.connect(tmp_path / "spool.db") as db:
+    with closing(sqlite3.connect(tmp_path / "spool.db", isolation_level=None)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
     db.close()
 
