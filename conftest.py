@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import warnings
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -10,6 +13,19 @@ from hypothesis import settings
 # Shared machines stall; a slow example is no failure. CI explores the same examples every time.
 settings.register_profile("steelyard", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("steelyard")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _garbage_ends_with_its_file() -> Iterator[None]:
+    """Collect what a file's tests dropped before another file's begin.
+
+    A generator that was dropped unfinished leaves its `with` blocks when it is collected. Frameworks set
+    context variables back there, which would be in the middle of whatever test runs then.
+    """
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
