@@ -129,7 +129,7 @@ def test_what_holds_the_background_thread_up_is_named(
     finally:
         release.set()
         logging.getLogger("steelyard").removeHandler(handler)
-    assert f"{__file__}, line {choose.__code__.co_firstlineno + 2}:" in line
+    assert f"{__file__}, line {choose.__code__.co_firstlineno + 2}," in line
     assert monitor.flush(30) == monitor.close() == 0
 
 

@@ -62,8 +62,8 @@ class LoopWatch:
         if frame is not None and not self._ended.is_set():
             place = _place(frame)
             _log.warning(
-                "the background thread has been held up for %g s at %s, line %d: a judge, metric, choose or "
-                "on_record blocks it, and all turns wait",
+                "the background thread has been held up for %g s at %s, line %d, and all turns wait; "
+                "no judge, metric, choose or on_record may block it",
                 seconds,
                 place.f_code.co_filename,
                 place.f_lineno,

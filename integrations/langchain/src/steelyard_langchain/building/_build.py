@@ -125,10 +125,9 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         and options.answer_key is None
         and (form := filled_form(view.outputs, calls))
     ):
+        # Fields taken out of a text, or a plan: nothing was looked up, and nobody is answered.
         if not found.any:
-            return (
-                None  # fields taken out of a text, or a plan: nothing was looked up, and nobody is answered
-            )
+            return None
         answer = form
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
         status = "interrupted"
