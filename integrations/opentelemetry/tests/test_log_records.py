@@ -10,12 +10,14 @@ import pytest
 from opentelemetry._logs import LogRecord
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import get_current_span, set_span_in_context, use_span
 from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, messages
 
 from steelyard.errors import ConfigurationError
 from steelyard.recording import unrecorded
 from steelyard_opentelemetry import ContentLogRecordProcessor, EvaluationSpanProcessor
+from steelyard_opentelemetry.logs import _held
 
 PROMPT = "Answer from the context.\n\nContext:\n" + "\n\n".join(TEXTS) + f"\n\nQuestion: {QUESTION}"
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -138,3 +140,12 @@ def test_events_beyond_the_bound_go_oldest_first() -> None:
 def test_a_bound_must_be_positive() -> None:
     with pytest.raises(ConfigurationError, match="max_events"):
         ContentLogRecordProcessor(max_events=0)
+
+
+def test_content_of_spans_that_are_not_sampled_is_not_held() -> None:
+    application = Application()
+    application.provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
+    before = len(_held._held)
+    application.call(one_for_each_message())
+    assert len(_held._held) == before
+    application.close()

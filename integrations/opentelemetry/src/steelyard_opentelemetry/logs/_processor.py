@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk._logs import LogRecordProcessor
+from opentelemetry.trace import get_current_span
 
 from steelyard.recording import check_positive, is_unrecorded
 from steelyard_opentelemetry.logs._held import hold
@@ -42,7 +43,12 @@ class ContentLogRecordProcessor(LogRecordProcessor):
         record = log_record.log_record
         attributes = record.attributes or {}
         name = record.event_name or attributes.get("event.name")
-        if isinstance(name, str) and is_content(name) and record.span_id and not is_unrecorded():
+        if not (isinstance(name, str) and is_content(name) and record.span_id) or is_unrecorded():
+            return
+        span = get_current_span(record.context)
+        is_its_span = span.get_span_context().span_id == record.span_id
+        # A span that is not sampled never comes to be read, and its content would be held for nothing.
+        if span.is_recording() or not is_its_span:
             hold(record.span_id, (name, attributes, record.body), most=self._most)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
