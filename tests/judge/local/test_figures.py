@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from steelyard.judge import LocalJudge
-from steelyard.questions import Request, Supported, View, YesNo
-from steelyard.record import Context
-
-
-def follows(claim: str, text: str) -> bool:
-    asked = Request(view=View(contexts=(Context(text=text),)), questions={"s1": Supported(claim=claim)})
-    answer = asyncio.run(LocalJudge().answer(asked)).answers["s1"]
-    assert isinstance(answer, YesNo)
-    return answer.value
+from local_worked import supported
 
 
 @pytest.mark.parametrize(
@@ -82,8 +71,8 @@ def follows(claim: str, text: str) -> bool:
 def test_a_number_is_the_same_however_it_is_written_and_another_one_is_not(
     true: str, false: str, text: str
 ) -> None:
-    assert follows(true, text)
-    assert not follows(false, text)
+    assert supported(true, text).value
+    assert not supported(false, text).value
 
 
 TOWNS = (
@@ -111,5 +100,5 @@ STORES = (
     ],
 )
 def test_rows_are_ranked_and_items_keep_their_amounts(true: str, false: str, text: str) -> None:
-    assert follows(true, text)
-    assert not follows(false, text)
+    assert supported(true, text).value
+    assert not supported(false, text).value

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from steelyard.judge import LocalJudge
-from steelyard.questions import Request, Supported, View, YesNo
-from steelyard.record import Context
-
-
-def follows(claim: str, text: str) -> bool:
-    asked = Request(view=View(contexts=(Context(text=text),)), questions={"s1": Supported(claim=claim)})
-    answer = asyncio.run(LocalJudge().answer(asked)).answers["s1"]
-    assert isinstance(answer, YesNo)
-    return answer.value
+from local_worked import supported
 
 
 @pytest.mark.parametrize(
@@ -61,8 +50,8 @@ def follows(claim: str, text: str) -> bool:
     ],
 )
 def test_other_languages_and_scripts(true: str, false: str, text: str) -> None:
-    assert follows(true, text)
-    assert not follows(false, text)
+    assert supported(true, text).value
+    assert not supported(false, text).value
 
 
 @pytest.mark.parametrize(
@@ -102,12 +91,13 @@ def test_other_languages_and_scripts(true: str, false: str, text: str) -> None:
     ],
 )
 def test_what_negates_and_what_only_looks_like_it(true: str, false: str, text: str) -> None:
-    assert follows(true, text)
-    assert not follows(false, text)
+    assert supported(true, text).value
+    assert not supported(false, text).value
 
 
 @pytest.mark.parametrize("hidden", ["\u00ad", "\u200b", "\ufe0f", "\u3164", "\U000e0041", "\u180e", "\u202e"])
 def test_what_cannot_be_seen_does_not_part_a_word(hidden: str) -> None:
     text = "The ferry does not cross the river in winter."
-    assert follows(text.replace("not", f"n{hidden}ot"), text)
-    assert not follows(text.replace("does not cross", "crosses"), text.replace("not", f"n{hidden}ot"))
+    assert supported(text.replace("not", f"n{hidden}ot"), text).value
+    crossed = text.replace("does not cross", "crosses")
+    assert not supported(crossed, text.replace("not", f"n{hidden}ot")).value
