@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
-from steelyard_opentelemetry._diagnosis import Diagnosis
 from steelyard_opentelemetry._environment import Check, check_environment
-from steelyard_opentelemetry._extractor import Extraction
-from steelyard_opentelemetry._extractor import read as read_spans
+from steelyard_opentelemetry.building._diagnosis import Diagnosis
+from steelyard_opentelemetry.building._extractor import Extraction
+from steelyard_opentelemetry.building._extractor import read as read_spans
 from steelyard_opentelemetry.spans._otlp import Otlp, read_otlp
 from steelyard_opentelemetry.spans._span import Event, Span
 

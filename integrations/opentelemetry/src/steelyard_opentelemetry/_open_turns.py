@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from steelyard_opentelemetry._candidates import Candidates
+from steelyard_opentelemetry.building._candidates import Candidates
 from steelyard_opentelemetry.dialects import known_scope
 from steelyard_opentelemetry.spans._span import Span
 

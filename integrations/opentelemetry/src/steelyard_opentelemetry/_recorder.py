@@ -27,9 +27,9 @@ from steelyard.recording import (
     is_unrecorded,
 )
 from steelyard_opentelemetry import _hook
-from steelyard_opentelemetry._diagnosis import Diagnosis
-from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
+from steelyard_opentelemetry.building._diagnosis import Diagnosis
+from steelyard_opentelemetry.building._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry.logs import _held
 from steelyard_opentelemetry.spans._span import from_sdk, is_own
 

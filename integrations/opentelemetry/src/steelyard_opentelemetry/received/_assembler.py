@@ -15,8 +15,8 @@ from typing import Final
 
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
-from steelyard_opentelemetry._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
+from steelyard_opentelemetry.building._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry.received._wire import (
     Export,
     failure,

@@ -10,9 +10,9 @@ from typing import Any
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording import unique
 from steelyard.recording.provenance import Provenance, find_passages, sentence, trace_provenance
-from steelyard_opentelemetry._contexts import Found
-from steelyard_opentelemetry._identity import SESSION, USER
-from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.building._contexts import Found
+from steelyard_opentelemetry.building._identity import SESSION, USER
+from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from steelyard.record import Context, ContextsSource, Stage
 from steelyard.recording import unique
 from steelyard.recording.provenance import context_block, find_passages, is_search, passages_of, sentence
-from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in

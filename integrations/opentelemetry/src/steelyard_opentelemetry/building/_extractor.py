@@ -18,19 +18,19 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard.recording.provenance import find_passages
-from steelyard_opentelemetry._build import record_of
-from steelyard_opentelemetry._candidates import (
+from steelyard_opentelemetry.building._build import record_of
+from steelyard_opentelemetry.building._candidates import (
     Candidates,
     candidates_in,
     holds_content,
     is_judgeable,
     ran_within,
 )
-from steelyard_opentelemetry._contexts import find_contexts
-from steelyard_opentelemetry._diagnosis import Diagnosis, diagnose
-from steelyard_opentelemetry._fingerprint import TurnFingerprint
-from steelyard_opentelemetry._identity import WaitingPieces, is_certain
-from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.building._contexts import find_contexts
+from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
+from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
+from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
+from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
 

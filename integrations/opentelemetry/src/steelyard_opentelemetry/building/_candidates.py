@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
-from steelyard_opentelemetry._build import failure
-from steelyard_opentelemetry._contexts import Found, find_contexts
-from steelyard_opentelemetry._several import told_apart
-from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.building._build import failure
+from steelyard_opentelemetry.building._contexts import Found, find_contexts
+from steelyard_opentelemetry.building._several import told_apart
+from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import parse
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node, grow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.building._turn import Turn
 
 _REMEMBERED_TEXT = 1000
 

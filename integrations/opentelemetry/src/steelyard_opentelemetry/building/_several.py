@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import is_helper_reply
-from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.building._turn import Turn
 
 _HISTORY = re.compile(r"(?:^|\n)\W{0,4}(?:assistant|ai|bot|chatbot|model)\W{0,4}:\W{0,4}\Z", re.IGNORECASE)
 _MOST_PIECES = 2000

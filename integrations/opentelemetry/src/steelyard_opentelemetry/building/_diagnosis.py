@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard_opentelemetry._contexts import Found, find_contexts
-from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.building._contexts import Found, find_contexts
+from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import OpenInference, advice_of, content_switch
 
 Cause = Literal[

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from steelyard_opentelemetry._turn import Turn
+from steelyard_opentelemetry.building._turn import Turn
 
 TURN = "steelyard.turn"
 """The attribute by which a user says which spans are one turn."""
