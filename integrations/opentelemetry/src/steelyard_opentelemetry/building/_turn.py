@@ -147,8 +147,8 @@ class Turn:
     def llms(self) -> list[tuple[Node, ParsedSpan]]:
         """The spans of model calls, without the inner ones that tell no more than the outer one's reply."""
         echoes: set[int] = set()
-        tops = {id(node) for node in self.nodes} - {id(c) for node in self.nodes for c in node.children}
-        waiting = [(node, "") for node in self.nodes if id(node) in tops]
+        inner = {id(child) for node in self.nodes for child in node.children}
+        waiting = [(node, "") for node in self.nodes if id(node) not in inner]
         while waiting:
             node, said = waiting.pop()
             if node.parsed is not None and node.parsed.kind == "llm":
