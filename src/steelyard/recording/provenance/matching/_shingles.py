@@ -15,7 +15,7 @@ Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.intp]
 
 _ABSENT = -1
-_AT_ONCE = 50_000
+_AT_ONCE = 50_000  # bounds the memory of the arrays beside a text of megabytes
 _BUCKETS = 4
 _BITS = 64
 _odd = random.SystemRandom()
