@@ -18,6 +18,7 @@ from steelyard_opentelemetry.dialects.conventions.openinference import OpenInfer
 from steelyard_opentelemetry.dialects.conventions.openllmetry import OpenLLMetry
 from steelyard_opentelemetry.dialects.frameworks.adk import ADK
 from steelyard_opentelemetry.dialects.frameworks.autogen import AutoGen
+from steelyard_opentelemetry.dialects.frameworks.crewai import CrewAI
 from steelyard_opentelemetry.dialects.frameworks.haystack import Haystack
 from steelyard_opentelemetry.dialects.frameworks.langchain4j import LangChain4j
 from steelyard_opentelemetry.dialects.frameworks.llamaindex import LlamaIndex
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 DIALECTS: tuple[Dialect, ...] = (
-    *(Manual(), OpenInference(), Vercel(), LangChain4j(), Spring(), Haystack(), PydanticAI()),
+    *(Manual(), CrewAI(), OpenInference(), Vercel(), LangChain4j(), Spring(), Haystack(), PydanticAI()),
     *(ADK(), SemanticKernel(), AutoGen(), OpenLLMetry(), LangSmith(), LiteLLM(), GenAI(), LlamaIndex()),
 )
 """Every dialect; of several on one span the earlier one has the first word."""

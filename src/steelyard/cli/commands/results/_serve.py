@@ -120,10 +120,10 @@ def people_of_alarm(db: str, alarm: Alarm) -> str:
 
 
 def _beside(pages: ASGIApp, endpoint: ASGIApp) -> ASGIApp:
-    """Both under one address: what is sent to `/v1/traces` goes to the endpoint."""
+    """Both under one address: what is sent to `/v1/traces` or `/v1/logs` goes to the endpoint."""
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
-        chosen = endpoint if scope.get("path") == "/v1/traces" else pages
+        chosen = endpoint if scope.get("path") in ("/v1/traces", "/v1/logs") else pages
         await chosen(scope, receive, send)
 
     return served
