@@ -153,8 +153,11 @@ def _monitor(options: CollectOptions) -> Monitor:
 def _say(collector: Collector, monitor: Monitor) -> None:
     counts, stats = collector.counts, monitor.stats()
     sinks = ", ".join(f"{name} {sink.written}" for name, sink in stats.sinks.items())
+    taken = counted(counts.spans, "span")
+    if counts.log_records:
+        taken += f" and {counted(counts.log_records, 'log record')}"
     typer.echo(
-        f"{counted(counts.spans, 'span')} in {counted(counts.requests, 'request')}, "
+        f"{taken} in {counted(counts.requests, 'request')}, "
         f"{counted(counts.assembled.get('turns', 0), 'turn')}; written: {sinks or 'nothing'}",
         err=True,
     )

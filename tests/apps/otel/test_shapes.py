@@ -13,6 +13,7 @@ from apps.otel.general import conventions, several, vendors
 from apps.otel.java import langchain4j, spring
 from apps.otel.javascript import frameworks, vercel
 from apps.otel.python import (
+    crewai,
     genai,
     haystack,
     openinference,
@@ -24,7 +25,7 @@ from apps.otel.shapes import Gap, Shape, Turn
 from steelyard_opentelemetry import Span, read_otlp, read_spans
 
 FAMILIES = (
-    *(haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai),
+    *(haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai, crewai),
     *(langchain4j, spring, vercel, frameworks, conventions, several, vendors),
 )
 SHAPES = [found for family in FAMILIES for found in family.SHAPES]

@@ -44,7 +44,9 @@ _MODEL = frozenset(
 _OTHER = frozenset(
     ("system", "developer", "tool", "function", "systemmessage", "toolmessage", "messagerole.system")
 )
-_PREFIXES = ("New task:", "Task:", "User:", "Human:", "Question:", "Query:")
+_PREFIXES = ("New task:", "Current Task:", "Task:", "User:", "Human:", "Question:", "Query:")
+_EXPECTED = "This is the expected criteria for your final answer:"
+"""Where CrewAI's own words begin, below a task."""
 _SLOT = re.compile(
     r"\{\{? ?(?:context|question|query|input|documents|chat_history|context_str|query_str)[\w.]{0,40} ?\}"
 )
@@ -160,6 +162,7 @@ def _text(value: str, depth: int) -> str:
         return _said_by_user(text) or text
     if _SLOT.search(text) or (text.endswith(")") and _OBJECT.match(text)):
         return ""
+    text = text.partition(f"\n\n{_EXPECTED}")[0]
     prefix = next(filter(text.startswith, _PREFIXES), "")
     return text[len(prefix) :].strip()
 

@@ -1,14 +1,16 @@
-"""Spans out of OTLP in protobuf."""
+"""Spans, and what log records say of them, out of OTLP in protobuf."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from steelyard_opentelemetry.spans._logs import Told, content_of_log
 from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
@@ -24,6 +26,19 @@ def spans_of(data: TracesData) -> Iterator[Span]:
             for message in scoped.spans:
                 if not is_own(scope, message.trace_id.hex()):
                     yield _span(message, scope=scope, service=service)
+
+
+def told_in(data: LogsData) -> Iterator[Told]:
+    """What the log records of a message say of spans."""
+    for block in data.resource_logs:
+        for scoped in block.scope_logs:
+            for record in scoped.log_records:
+                attributes = _attributes(record.attributes)
+                name = record.event_name or str(attributes.get("event.name") or "")
+                content = content_of_log(name, attributes, _value(record.body))
+                if content:
+                    moment = record.time_unix_nano or record.observed_time_unix_nano
+                    yield Told(record.trace_id.hex(), record.span_id.hex(), moment, content)
 
 
 def _span(message: Message, *, scope: str, service: str) -> Span:

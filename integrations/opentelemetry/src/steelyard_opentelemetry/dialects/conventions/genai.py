@@ -26,6 +26,7 @@ _KINDS: dict[str, Kind] = {
     "invoke_workflow": "chain",
     **dict.fromkeys(("create_agent", "embeddings", "plan"), "chain"),
 }
+_OUTPUT = "gen_ai.output.messages"
 _WHOLE_PROMPT = ("gen_ai.prompt", "gen_ai.content.prompt")
 _WHOLE_COMPLETION = ("gen_ai.completion", "gen_ai.content.completion")
 _VARIABLE = "gen_ai.prompt.variable."
@@ -38,12 +39,14 @@ class GenAI(Dialect):
 
     name = "genai"
     scopes = ("opentelemetry.instrumentation.genai", "opentelemetry.util.genai")
+    signs = ("gen_ai.operation.name", "gen_ai.request.model", "llm.request.type")
     retrieval_kinds = ("gen_ai.operation.name", frozenset({"retrieval", "rerank"}))
     retrieval_attributes = ("gen_ai.retrieval.",)
     content_switch = (
         f"set {_CAPTURE}=SPAN_ONLY (older releases of the official instrumentors also need "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental); where content must not be exported, "
-        f"{_HOOK}=steelyard hands it to this process alone"
+        f"{_HOOK}=steelyard hands it to this process alone; content that is sent as log records needs "
+        "ContentLogRecordProcessor in the application, or goes to /v1/logs of steelyard collect"
     )
     advice = {
         "documents_without_text": (
@@ -79,7 +82,7 @@ class GenAI(Dialect):
         if kind == "tool":
             return self._tool(attributes)
         sent, broken = _sent(attributes)
-        got = decode(attributes.get("gen_ai.output.messages"))
+        got = decode(attributes.get(_OUTPUT))
         step = ParsedSpan(
             dialect=self.name,
             kind=kind,
@@ -126,7 +129,7 @@ class GenAI(Dialect):
 
 def _returned(attributes: Mapping[str, Any]) -> Any:
     """What a tool returned where it is told as a message: the tool's output, or else the message to it."""
-    for key in ("gen_ai.output.messages", "gen_ai.input.messages"):
+    for key in (_OUTPUT, "gen_ai.input.messages"):
         messages = decode(attributes.get(key))
         last = messages[-1] if isinstance(messages, list) and messages else None
         if isinstance(last, Mapping):
@@ -149,7 +152,8 @@ def _kind(attributes: Mapping[str, Any]) -> Kind | None:
     if operation is None and ("gen_ai.request.model" in attributes or "llm.request.type" in attributes):
         # Conventions before 1.28, and instrumentors that have not caught up.
         return "llm" if attributes.get("llm.request.type") not in ("embedding", "rerank") else None
-    return None
+    # An operation of the instrumentor's own, such as LiteLLM's `acompletion`: what a model said says enough.
+    return "llm" if "gen_ai.request.model" in attributes and _OUTPUT in attributes else None
 
 
 def _sent(attributes: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
