@@ -198,12 +198,10 @@ def _read_json(body: bytes, signal: Signal) -> Export:
     for resource, scope, found in _scopes(data, _FORMS[signal]):
         places: dict[str, list[Any]] = {}
         for item in found:
-            known = isinstance(item, dict)
-            if signal == "logs" and not (known and is_content(log_name(item))):
+            if signal == "logs" and not (isinstance(item, dict) and is_content(log_name(item))):
                 continue
-            ids = (item.get("traceId"), item.get("spanId")) if known else (None, None)
-            trace_id = read_id(ids[0], _TRACE_ID)
-            if not trace_id or not read_id(ids[1], _SPAN_ID):
+            trace_id = _trace_of(item)
+            if not trace_id:
                 export.refused += 1
                 continue
             if trace_id not in places:
@@ -215,6 +213,13 @@ def _read_json(body: bytes, signal: Signal) -> Export:
     for trace_id, blocks in parts.items():
         export.pieces[trace_id] = json.dumps({resources: blocks}, separators=(",", ":")).encode()
     return export
+
+
+def _trace_of(item: Any) -> str:
+    """The trace of a span or a log record in JSON; empty where it is neither, or its ids are not ids."""
+    if not isinstance(item, dict) or not read_id(item.get("spanId"), _SPAN_ID):
+        return ""
+    return read_id(item.get("traceId"), _TRACE_ID)
 
 
 def _scopes(data: Mapping[str, Any], form: _Form) -> Iterator[tuple[Any, Any, list[Any]]]:
