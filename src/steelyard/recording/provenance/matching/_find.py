@@ -38,6 +38,8 @@ def find_passages(
         >>> [s.found for s in find_passages(["Rome has\nseven hills.", "Paris is in France."], [prompt])]
         [True, False]
     """
+    if not passages:
+        return ()
     read = _read(prompts)
     split: dict[str, list[str]] = {}
     if (whole := _whole(passages, read, question, split)) is not None:
