@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,25 @@ def slices_of(
         if named is None:
             named = _clusters([score.question for score in scores])
         found += _of_metric(metric, scores, named)
-    return tuple(sorted(found, key=lambda one: one.q)[:_SHOWN])
+    return tuple(sorted(_told_once(found), key=lambda one: one.q)[:_SHOWN])
+
+
+def _told_once(found: Sequence[SliceFigure]) -> list[SliceFigure]:
+    """Without the better half of what has two values: it says the same as the worse half."""
+    return [one for one in found if not (_better(one) and any(_halves(one, other) for other in found))]
+
+
+def _better(one: SliceFigure) -> bool:
+    return (one.difference.value > 0) == (one.direction == "higher")
+
+
+def _halves(one: SliceFigure, other: SliceFigure) -> bool:
+    """Whether each is the other's rest."""
+    return (
+        (one.metric, one.attribute, one.of_fall) == (other.metric, other.attribute, other.of_fall)
+        and math.isclose(one.share + other.share, 1.0)
+        and math.isclose(one.difference.value, -other.difference.value, abs_tol=1e-9)
+    )
 
 
 def _of_metric(

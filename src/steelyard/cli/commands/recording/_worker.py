@@ -61,19 +61,22 @@ def worker(
     )
     monitor.start()
     _wait_until_open(monitor)
-    typer.echo(f"judging what comes into {spool or settings.shown}", err=True)
+    shown = spool or settings.shown
+    typer.echo(f"judging what comes into {shown}", err=True)
+    _work(monitor, stopped, once)
+    if not _leave(monitor):
+        typer.echo(f"the spool {shown} cannot be used; what is in it waits for the next worker", err=True)
+        raise typer.Exit(1)
+
+
+def _work(monitor: Monitor, stopped: threading.Event, once: bool) -> None:
+    """Wait until it is stopped; with `once` until the queue is empty, or could not be read for a minute."""
     seen = time.monotonic()
     while not stopped.wait(_LOOK) and not (once and _empty(monitor)):
         if monitor.stats().spool is not None:
             seen = time.monotonic()
         elif once and time.monotonic() - seen > _PATIENCE:
-            break
-    if not _leave(monitor):
-        typer.echo(
-            f"the spool {spool or settings.shown} cannot be used; what is in it waits for the next worker",
-            err=True,
-        )
-        raise typer.Exit(1)
+            return
 
 
 def _settings(spool: Path | None, queue: str | None) -> SpoolSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,10 +61,17 @@ def serve(
 
         pages = app(db, token=token, read_only=read_only, spool=spool or None)
         served = pages if endpoint is None else _beside(pages, endpoint)
-        shown = f"[{host}]" if ":" in host else host
-        results = redacted_url(db) if "://" in db else db
-        typer.echo(f"results of {results} at http://{shown}:{port}/ (Ctrl-C ends it)", err=True)
-        uvicorn.run(served, host=host, port=port, log_level="warning", access_log=False, server_header=False)
+        config = uvicorn.Config(
+            served, host=host, port=port, log_level="warning", access_log=False, server_header=False
+        )
+        # Bound before it is said where: with `--port 0` the system chooses.
+        with closing(config.bind_socket()) as listening, suppress(KeyboardInterrupt):
+            listening.listen(config.backlog)
+            shown = f"[{host}]" if ":" in host else host
+            results = redacted_url(db) if "://" in db else db
+            there = f"http://{shown}:{listening.getsockname()[1]}/"
+            typer.echo(f"results of {results} at {there} (Ctrl-C ends it)", err=True)
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 @contextmanager

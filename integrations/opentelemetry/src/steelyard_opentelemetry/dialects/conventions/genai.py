@@ -38,6 +38,7 @@ class GenAI(Dialect):
 
     name = "genai"
     scopes = ("opentelemetry.instrumentation.genai", "opentelemetry.util.genai")
+    signs = ("gen_ai.operation.name", "gen_ai.request.model", "llm.request.type")
     retrieval_kinds = ("gen_ai.operation.name", frozenset({"retrieval", "rerank"}))
     retrieval_attributes = ("gen_ai.retrieval.",)
     content_switch = (

@@ -68,13 +68,15 @@ _ELSEWHERE = (
     *("http", "db", "url", "net", "rpc", "messaging", "graphql", "code", "exception", "server", "client"),
     *("network", "thread", "process", "telemetry", "otel", "k8s", "cloud", "aws", "faas", "gen_ai", "peer"),
 )
-_FOREIGN = (
-    "db.system",
-    "db.system.name",
-    "http.method",
-    "http.request.method",
-    "rpc.system",
-    "messaging.system",
+_FOREIGN = frozenset(
+    {
+        "db.system",
+        "db.system.name",
+        "http.method",
+        "http.request.method",
+        "rpc.system",
+        "messaging.system",
+    }
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_KEYS = 200
@@ -89,7 +91,7 @@ class Generic(Dialect):
     def parse(self, span: Span) -> ParsedSpan | None:
         """What the span says, where it says enough: a lone attribute called `query` may mean anything."""
         attributes = span.attributes
-        if not attributes or any(key in attributes for key in _FOREIGN):
+        if not _FOREIGN.isdisjoint(attributes):
             return None
         told = _by_name(attributes)
         if not told:

@@ -30,6 +30,7 @@ class LangSmith(Dialect):
 
     name = "langsmith"
     scope_names = ("langsmith",)
+    signs = (KIND,)
     retrieval_kinds = (KIND, frozenset({"retriever"}))
     content_switch = "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS, or hide_inputs of its Client"
 
