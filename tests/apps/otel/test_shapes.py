@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from apps.otel.feeding import Told, as_otlp, through_processor
-from apps.otel.general import conventions, several, vendors
+from apps.otel.general import besides, conventions, several, vendors
 from apps.otel.java import langchain4j, spring
 from apps.otel.javascript import frameworks, vercel
 from apps.otel.python import (
@@ -27,7 +27,7 @@ from steelyard_opentelemetry.dialects import DIALECTS
 
 FAMILIES = (
     *(haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai, crewai),
-    *(langchain4j, spring, vercel, frameworks, conventions, several, vendors),
+    *(langchain4j, spring, vercel, frameworks, conventions, several, vendors, besides),
 )
 SHAPES = [found for family in FAMILIES for found in family.SHAPES]
 

@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     question_in_prompt,
     user_question,
 )
+from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -205,10 +206,18 @@ class Turn:
             return next(whole, own)
         return own or self._last_reply()
 
-    def _last_reply(self) -> str:
-        """The last reply, or the last answer of a service that retrieves and answers in one span.
+    @cached_property
+    def is_reply_taken(self) -> bool:
+        """Whether no span says what the user was given, so that the last reply is taken for the answer."""
+        own = self.root.parsed.answer if self.root.parsed else ""
+        return not own and not any(parsed.answer for _, parsed in self.seen("turn"))
 
-        Verdicts, scores, routes and queries are not answers, whichever was last.
+    @cached_property
+    def answering(self) -> list[tuple[Node, ParsedSpan]]:
+        """The calls that may have answered, and services that retrieve and answer in one span.
+
+        Verdicts, scores, routes and queries are not answers, whichever was last; nor is what was said of an
+        answer that had been given: a title, further questions, whether it keeps to the passages.
         """
         asked = {" ".join(query.split()) for query in self.queries}
         models = [
@@ -219,7 +228,11 @@ class Turn:
             and " ".join(parsed.answer.split()) not in asked
         ]
         outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
-        last = max(outside or models, key=lambda found: found[0].span.end, default=None)
+        return without_afterthoughts(outside or models)
+
+    def _last_reply(self) -> str:
+        """The last reply of those that may be answers."""
+        last = max(self.answering, key=lambda found: found[0].span.end, default=None)
         form = self._form(last[0].span.end if last else 0)
         if form or last is None:
             return form
@@ -268,9 +281,25 @@ class Turn:
     def _told_questions(self) -> list[str]:
         """What steps say that they were asked, then what is asked in prompts or in their variables."""
         outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
-        named = question_in_prompt(self.said)
+        named = self._named_question()
         ways = (named or question_in(self.said), self._variable())
         return [*filter(None, outer), *(ways if self.agentic else (self._variable(), named))]
+
+    def _named_question(self) -> str:
+        """The question that a prompt names: the first one's, or that of the call that answered.
+
+        Where the two differ, the first prompt was a grader's or asked for a part of the answer; unless a
+        model wrote what the call that answered was asked.
+        """
+        first = question_in_prompt(self.said)
+        if len(self.behind.made) != 1:
+            return first
+        _, answering = self.llms[self.behind.made[0]]
+        said = [message.text for message in answering.messages if message.role == "user" and message.text]
+        last = question_in_prompt(said[-1]) if said else ""
+        plain = " ".join(last.split())
+        written = any(plain in " ".join(text.split()) for call in self.calls for text in call.replies)
+        return first if not last or written or (first and first in last) else last
 
     @cached_property
     def _is_condensed(self) -> bool:
