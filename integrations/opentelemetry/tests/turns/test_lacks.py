@@ -37,6 +37,14 @@ def test_a_failed_root_tells_how_it_ended(kind: str, status: str, error: str | N
     assert (record.status, record.error, record.question) == (status, error, QUESTION)
 
 
+def test_an_answer_whose_stream_was_closed_early_is_truncated() -> None:
+    retriever, model, root = rag_turn()
+    closed = replace(model, failed=True, events=(event("exception", exception__type="GeneratorExit"),))
+    assert one([retriever, closed, root]).status == "truncated"
+    hedged = replace(model, span_id="f" * 16, attributes={**model.attributes})
+    assert one([retriever, closed, hedged, root]).status == "ok"
+
+
 def test_an_answer_that_hides_an_error_is_an_error() -> None:
     retriever, model, root = rag_turn(answer="Empty Response")
     record = one([retriever, replace(model, failed=True, error="timeout"), root])

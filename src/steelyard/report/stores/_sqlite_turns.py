@@ -26,6 +26,9 @@ _OF_INDEX: Final = {
 _KEYED: Final = ("tag", "version", "route", "judge")
 _FEW: Final = 2_000
 """So many are looked up one by one; of more, one is near the newest turn."""
+_HAS_TEXT: Final = "(e.question LIKE :text ESCAPE '!' OR e.answer LIKE :text ESCAPE '!')"
+_HOLDING: Final = f"SELECT e.record_id FROM evaluations e WHERE {_HAS_TEXT} LIMIT {_FEW + 1}"
+"""Turns with a text, as they lie in the file: half the time of a search in order of time, if none has it."""
 
 
 def turns_of(
@@ -45,6 +48,13 @@ def turns_of(
     where, values = _conditions(wanted, keys=keys)
     where += few
     values["metrics"] = json.dumps(metrics)
+    if wanted.text and not (few or keys or after):
+        holding = [row[0] for row in connection.execute(_HOLDING, wanted.parameters())]
+        if not holding:
+            return []
+        if len(holding) <= _FEW:
+            where.append("e.record_id IN (SELECT value FROM json_each(:holding))")
+            values["holding"] = json.dumps(holding)
     source, turn = "evaluations e", "e"
     if keys:
         kind = next(iter(keys))
@@ -128,7 +138,7 @@ def _conditions(wanted: TurnFilter, *, keys: Mapping[str, int]) -> tuple[list[st
                 of_score,
             ),
             *((condition, getattr(wanted, kind)) for kind, condition in of_turn.items()),
-            ("(e.question LIKE :text ESCAPE '!' OR e.answer LIKE :text ESCAPE '!')", wanted.text),
+            (_HAS_TEXT, wanted.text),
             ("e.trace_id = :trace", wanted.trace),
         )
         if given and text

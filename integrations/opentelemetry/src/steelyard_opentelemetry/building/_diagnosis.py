@@ -166,7 +166,7 @@ def _is_retrieval(turn: Turn) -> bool:
 
 
 _IN_ORDER: tuple[tuple[Cause, Callable[[Turn, Found], object]], ...] = (
-    ("no_llm_spans", lambda turn, _: not any(node.parsed for node in turn.nodes)),
+    ("no_llm_spans", lambda turn, _: not turn.parsed),
     ("content_off", lambda turn, found: _switch(turn, found) is not None),
     (
         "attributes_dropped",

@@ -11,6 +11,8 @@ from steelyard.recording import SILENT_TRACE
 OWN_SCOPE = "steelyard"
 """Instrumentation scope of the spans Steelyard writes itself; they are never recorded."""
 
+_SILENT = frozenset({SILENT_TRACE, f"{SILENT_TRACE:032x}"})
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
@@ -77,8 +79,9 @@ def is_remote(flags: int) -> bool:
 
 def is_own(scope: str, trace_id: int | str = 0) -> bool:
     """Whether a span is Steelyard's own, or a judge's."""
-    silent = int(trace_id, 16) if isinstance(trace_id, str) else trace_id
-    return scope == OWN_SCOPE or scope.startswith(OWN_SCOPE + ".") or silent == SILENT_TRACE
+    if trace_id in _SILENT:
+        return True
+    return scope == OWN_SCOPE or scope.startswith(OWN_SCOPE + ".")
 
 
 def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:

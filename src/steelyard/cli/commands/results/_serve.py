@@ -101,7 +101,9 @@ def _following(db: str) -> Iterator[None]:
 
     settings = load_settings().settings
     if not settings.alarm:
-        raise ConfigurationError("--alarms: there is no [[alarm]] in steelyard.toml; see docs/alarms.md")
+        raise ConfigurationError(
+            "--alarms: there is no [[alarm]] in steelyard.toml; `steelyard alarms` shows one"
+        )
     results = open_results(db)
     watcher = AlarmWatcher(
         alarms_from(settings.alarm), file=settings.alarm_file, smallest_inclusion=smallest_inclusion(results)
