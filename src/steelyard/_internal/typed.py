@@ -5,6 +5,7 @@ Pydantic, which comes with openai, does the work; it is imported with the first 
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,18 @@ def adapter(kind: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
+
+
+def loads(line: str | bytes) -> Any:
+    """What a line of JSON holds.
+
+    Raises:
+        InvalidRecord: If it is not JSON.
+    """
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRecord(f"not JSON: {error}") from None
 
 
 def read(kind: type[Any], data: object, *, where: str = "", what: str = "record") -> Any:
