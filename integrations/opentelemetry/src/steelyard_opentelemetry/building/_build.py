@@ -82,17 +82,22 @@ def _traced(turn: Turn, found: Found) -> Provenance:
         source=found.source,
     )
     own = {context.text for context in main}
-    if traced.contexts_source == "in_prompt" and traced.retrieved and _has_cut_prompt(turn, traced):
-        # What a prompt that was cut does not show may have stood in the rest of it.
-        every = tuple(replace(one, seen=None) for one in traced.retrieved if one.text in own)
-        return replace(traced, contexts=every, retrieved=(), contexts_source=found.source)
-    retrieved = tuple(context for context in traced.retrieved if context.text in own)
     if traced.contexts_source == "in_prompt":
+        retrieved = _of(own, traced.retrieved)
+        if traced.retrieved and _has_cut_prompt(turn, traced):
+            # What a prompt that was cut does not show may have stood in the rest of it.
+            every = tuple(replace(one, seen=None) for one in retrieved)
+            return replace(traced, contexts=every, retrieved=(), contexts_source=found.source)
         same = [context.text for context in traced.contexts] == [context.text for context in retrieved]
         return replace(traced, retrieved=() if same else retrieved)
     if found.reranked:
         return replace(traced, contexts=found.reranked, retrieved=unique(found.contexts))
-    return replace(traced, contexts=tuple(one for one in traced.contexts if one.text in own))
+    return replace(traced, contexts=_of(own, traced.contexts))
+
+
+def _of(own: set[str], contexts: Iterable[Context]) -> tuple[Context, ...]:
+    """The passages that were retrieved themselves, without those that are only in them or around them."""
+    return tuple(context for context in contexts if context.text in own)
 
 
 def _behind(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
