@@ -21,10 +21,10 @@ from typing import TypeVar
 from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
-from steelyard.online.queue._written import turn_from_json, turn_to_json
+from steelyard.online.queue._written import result_to_json, turn_from_json, turn_to_json
 from steelyard.online.queue.broker._broker import Broker, Message, Outgoing, Refused, Unreachable
 from steelyard.record import text_of
-from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
+from steelyard.scores import Evaluation, evaluation_from_json
 
 _log = logging.getLogger("steelyard.online")
 _PATIENCE = 10.0
@@ -124,7 +124,7 @@ class BrokerQueue:
             elif key in keys:
                 outcomes[place] = "known"
             else:
-                waiting[place] = Outgoing(key=key, body=_packed(line.encode()))
+                waiting[place] = Outgoing(key=key, body=_packed(line))
                 keys.add(key)
         again = False
 
@@ -367,15 +367,15 @@ def _key_of(turn: Selected) -> str:
 def _result_of(turn: Selected, evaluation: Evaluation) -> bytes:
     """A result as it is stored beside its turn: the Record, most of it, lies there already."""
     if evaluation.record is None or evaluation.record != turn.record:
-        return _packed(evaluation_to_json(evaluation).encode())
-    line = evaluation_to_json(replace(evaluation, record=None)).encode()
+        return _packed(result_to_json(evaluation))
+    line = result_to_json(replace(evaluation, record=None))
     return _packed(_OF_TURN + line[1:])
 
 
 def _evaluation_of(result: bytes, turn: bytes) -> Evaluation:
     """The result again. Raises whatever a damaged text makes it raise."""
     line = _unpacked(result)
-    evaluation = evaluation_from_json(line.decode())
+    evaluation = evaluation_from_json(line)
     if not line.startswith(_OF_TURN):
         return evaluation
     return replace(evaluation, record=turn_from_json(_unpacked(turn)).record)
