@@ -5,10 +5,10 @@ Pydantic, which comes with openai, does the work; it is imported with the first 
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from steelyard._internal.json_pieces import json_value
 from steelyard.errors import InvalidRecord
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def loads(line: str | bytes) -> Any:
         InvalidRecord: If it is not JSON.
     """
     try:
-        return json.loads(line)
+        return json_value(line)
     except (ValueError, RecursionError) as error:
         raise InvalidRecord(f"not JSON: {error}") from None
 

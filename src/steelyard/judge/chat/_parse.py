@@ -11,12 +11,12 @@ offered.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from steelyard._internal.json_pieces import PiecewiseDecoder
 from steelyard.judge.chat._kinds import KINDS, Given, malformed
 from steelyard.judge.chat._prompts import THOUGHTS
 from steelyard.questions import Answer, Question, Request, Unanswered
@@ -33,8 +33,8 @@ _REST = re.compile(
 )
 _SPACE = " \t\r\n"
 _ATTEMPTS = 200  # a reply of nothing but brackets must not cost more than this
-_MOST_TEXT = 400_000
-"""Characters of a reply with the model's thoughts: 100,000 tokens. Other threads wait while one is read."""
+_MOST_TEXT = 200_000
+"""Characters of a reply with the model's thoughts: 50,000 tokens. Other threads wait while one is read."""
 _QUOTES = str.maketrans("“”„‟«»", '""""""', "\\")
 
 
@@ -138,7 +138,8 @@ def _is_quoted(found: _Object, text: str, request: Request) -> bool:
     contexts = [context.text for context in (*(view.contexts or ()), *(view.reference_contexts or ()))]
     said = [question.quoted for question in request.questions.values()]
     material = "\n".join(filter(None, (view.question, view.answer, view.reference, *contexts, *said)))
-    if not any(key in material for key in found.keys):
+    # Not each key of the reply: thousands of others would each be looked for in a million characters.
+    if not any(key in material for key in found.keys & request.questions.keys()):
         return False
     if _squeezed(text[found.start : found.end]) in _squeezed(material):
         return True
@@ -230,4 +231,4 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_distinct)
+_DECODER = PiecewiseDecoder(parse_constant=_no_constant, object_pairs_hook=_distinct)

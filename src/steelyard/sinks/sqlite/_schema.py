@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from steelyard._internal.json_pieces import json_pieces, json_value
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, evaluation_from_dict, evaluation_to_dict
@@ -281,9 +282,9 @@ def stored_id(score: Mapping[str, Any], record_id: str) -> str:
 
 def pack(data: object) -> bytes:
     """JSON, compressed. Odd values become what JSON has: numbers of numpy numbers, everything else text."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=plain_value)
+    pieces = json_pieces(data, allow_nan=False, default=plain_value)
     deflate = zlib.compressobj(level=9, zdict=_WORDS)
-    return deflate.compress(text_of(text).encode()) + deflate.flush()
+    return deflate.compress(b"".join(text_of(piece).encode() for piece in pieces)) + deflate.flush()
 
 
 def unpack(body: object) -> dict[str, Any]:
@@ -294,7 +295,7 @@ def unpack(body: object) -> dict[str, Any]:
     """
     try:
         inflate = zlib.decompressobj(zdict=_WORDS)
-        data = json.loads(inflate.decompress(body, _LARGEST_BODY))  # type: ignore[arg-type]
+        data = json_value(inflate.decompress(body, _LARGEST_BODY))  # type: ignore[arg-type]
     except (zlib.error, TypeError, ValueError, RecursionError) as error:
         raise InvalidRecord(f"the body of an evaluation cannot be read: {type(error).__name__}") from None
     if not isinstance(data, dict):

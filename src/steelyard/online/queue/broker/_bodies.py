@@ -7,9 +7,9 @@ import zlib
 from dataclasses import replace
 
 from steelyard.online.queue._turns import Selected
-from steelyard.online.queue._written import turn_from_json
+from steelyard.online.queue._written import result_to_json, turn_from_json
 from steelyard.record import text_of
-from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
+from steelyard.scores import Evaluation, evaluation_from_json
 
 _OF_TURN = b'{"record_of":"turn",'
 _PACKED_FROM = 64 * 1024  # below, compressing costs more than the bytes do
@@ -24,15 +24,15 @@ def key_of(turn: Selected) -> str:
 def result_of(turn: Selected, evaluation: Evaluation) -> bytes:
     """A result as it is stored beside its turn: the Record, most of it, lies there already."""
     if evaluation.record is None or evaluation.record != turn.record:
-        return packed(evaluation_to_json(evaluation).encode())
-    line = evaluation_to_json(replace(evaluation, record=None)).encode()
+        return packed(result_to_json(evaluation))
+    line = result_to_json(replace(evaluation, record=None))
     return packed(_OF_TURN + line[1:])
 
 
 def evaluation_of(result: bytes, turn: bytes) -> Evaluation:
     """The result again. Raises whatever a damaged text makes it raise."""
     line = unpacked(result)
-    evaluation = evaluation_from_json(line.decode())
+    evaluation = evaluation_from_json(line)
     if not line.startswith(_OF_TURN):
         return evaluation
     return replace(evaluation, record=turn_from_json(unpacked(turn)).record)

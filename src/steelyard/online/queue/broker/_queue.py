@@ -119,7 +119,7 @@ class BrokerQueue:
             elif key in keys:
                 outcomes[place] = "known"
             else:
-                waiting[place] = Outgoing(key=key, body=packed(line.encode()))
+                waiting[place] = Outgoing(key=key, body=packed(line))
                 keys.add(key)
         again = False
 
