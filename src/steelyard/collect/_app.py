@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.collect._body import TooLarge, Unreadable, read_body
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN: Final = 16
 _JSON: Final = "application/json"
 _PROTOBUF: Final = "application/x-protobuf"
+# Larger bodies are parsed in a thread, so that other requests do not wait for them.
 _IN_LOOP: Final = 128 * 1024
-_SECONDS_FOR_A_BODY: Final = 30.0
+_SECONDS_FOR_A_BODY: Final = 30.0  # a sender that drips bytes must not hold a place for ever
 
 
 def app(
@@ -64,7 +65,7 @@ def app(
         from starlette.routing import Route
     except ModuleNotFoundError:
         raise MissingDependency("starlette", extra="collect") from None
-    known = (() if token else _LOOPBACK) if hosts is None else tuple(hosts)
+    known = (() if token else LOOPBACK) if hosts is None else tuple(hosts)
     endpoint = _Endpoint(
         collector,
         token=token,

@@ -32,9 +32,9 @@ _LOOK: Final = 0.01
 _PAUSE: Final = 1.0
 _TO_OPEN: Final = 3.0
 """Seconds that a spool may take to open before this is worth a word."""
-_NEARLY_FULL: Final = 0.9
+_NEARLY_FULL: Final = 0.9  # so that spans wait in the journal before turns are refused
 _HANDED_AT_ONCE: Final = 500
-_LOOKED_EVERY: Final = 16
+_LOOKED_EVERY: Final = 16  # asking the queue after each turn would cost more than handing it over
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -61,7 +61,7 @@ def build_figures(
     metrics = _metrics(sums.over_time, start, width)
     missing = tuple(reader.missing(scope))
     groups = _groups(sums.by_group)
-    notes = [*_notes(totals, metrics, missing)]
+    notes = _notes(scope, totals, metrics, missing)
     if by and not groups:
         notes.append(f"no turn has a {by}: nothing to compare")
     return ReportFigures(
@@ -169,10 +169,14 @@ def _groups(sums: Sequence[Sums]) -> tuple[GroupFigure, ...]:
     return tuple(figures)
 
 
-def _notes(totals: Totals, metrics: Sequence[MetricFigure], missing: Sequence[Missing]) -> list[str]:
+def _notes(
+    scope: Scope, totals: Totals, metrics: Sequence[MetricFigure], missing: Sequence[Missing]
+) -> list[str]:
     notes = []
     if not totals.turns:
-        return ["There are no evaluated turns here."]
+        if scope != Scope():
+            return ["There are no evaluated turns of this time, metric and tag."]
+        return ["There are no evaluated turns here yet. A Monitor writes each as soon as it is judged."]
     if not metrics:
         notes.append("No score has a value: every one failed or was not applicable; the reasons are below.")
     if totals.turns < FEW:

@@ -120,7 +120,7 @@ def _abbreviates(text: str, stop: int, follows: str) -> bool:
 
 
 def _opens_nothing(word: str, before: str, follows: str) -> bool:
-    """Whether what follows a time, an initial or "etc." is no likely first word of a sentence."""
+    """Whether what follows a time, an initial or "etc." is unlikely to begin a sentence."""
     if word in ("a.m", "p.m"):
         return follows.casefold() in _AFTER_TIMES
     initial = len(word.replace(".", "")) <= 2 and word[-1:].isalpha() and _INITIAL.search(before)

@@ -261,29 +261,29 @@ class OpenTurns:
         """
         found: list[Candidates] = []
         trace.look = now + self._ttl
-        tops = _Tops(trace.ended)
-        busy = {tops.above(span.started) for span in trace.open.values()}
-        fragments: dict[str, list[str]] = {}
-        for key in trace.ended:
-            fragments.setdefault(tops.of(key), []).append(key)
-        for top, keys in fragments.items():
-            if top in busy:
-                continue
+        for top, keys in _fragments(trace).items():
             age = now - max(trace.arrived[key] for key in keys)
             holders = self._holders(trace, trace.ended[top].parent_id)
-            if age < quiet:
-                trace.look = min(trace.look, now + quiet - age)
-            elif (age < self._ttl and holders) or not self._candidates(trace, keys).is_complete:
-                if age >= self._ttl and not holders:
-                    found.append(self._take(trace_id, trace, keys))
-                else:
-                    trace.look = min(trace.look, now + max(quiet, self._ttl - age))
-            else:
-                for holder in holders:
-                    del trace.open[holder]
-                self.never_ended += len(holders)
-                found.append(self._take(trace_id, trace, keys))
+            wait = self._wait(trace, keys, age, quiet, held=bool(holders))
+            if wait is not None:
+                trace.look = min(trace.look, now + wait)
+                continue
+            for holder in holders:
+                del trace.open[holder]
+            self.never_ended += len(holders)
+            found.append(self._take(trace_id, trace, keys))
         return found
+
+    def _wait(self, trace: _Trace, keys: list[str], age: float, quiet: float, *, held: bool) -> float | None:
+        """Seconds until it is worth looking at some spans again; None where they are taken now."""
+        if age < quiet:
+            return quiet - age
+        late = age >= self._ttl
+        if late and not held:
+            return None
+        if (late or not held) and self._candidates(trace, keys).is_complete:
+            return None
+        return max(quiet, self._ttl - age)
 
     def _holders(self, trace: _Trace, key: str | None) -> list[str]:
         """The open spans above that may stand for the turn."""
@@ -292,6 +292,16 @@ class OpenTurns:
             seen.append(key)
             key = trace.open[key].started.parent_id
         return [key for key in seen if known_scope(trace.open[key].started.scope)]
+
+
+def _fragments(trace: _Trace) -> dict[str, list[str]]:
+    """The ended spans by the uppermost one above them, without those below which a span is open."""
+    tops = _Tops(trace.ended)
+    busy = {tops.above(span.started) for span in trace.open.values()}
+    fragments: dict[str, list[str]] = {}
+    for key in trace.ended:
+        fragments.setdefault(tops.of(key), []).append(key)
+    return {top: keys for top, keys in fragments.items() if top not in busy}
 
 
 class _Tops:

@@ -130,7 +130,7 @@ def _what(case: CaseResult) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that stays in its cell of a Markdown table, and is no markup there."""
+    """A text that stays in its cell of a Markdown table, and is not markup there."""
     flat = shorten(text, _LONGEST)
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", flat)
 

@@ -116,7 +116,7 @@ class ContextRelevancy(Metric):
 
     @staticmethod
     def _similar(one: list[str], other: list[str], by_text: dict[str, tuple[float, ...]]) -> float:
-        """Two equal picks agree wholly, a pick and no pick not at all; a cosine below 0 is no agreement."""
+        """Two equal picks agree wholly, a pick and no pick not at all; a cosine below 0 is not agreement."""
         if one == other:
             return 1.0
         if not one or not other:

@@ -40,7 +40,7 @@ def record_of(turn: Turn, found: Found) -> Record:
     span = turn.root.span
     status, error = _status(turn)
     traced = _traced(turn, found)
-    dropped = sum(node.span.dropped for node in turn.nodes if node.parsed)
+    dropped = sum(node.span.dropped for node, _ in turn.parsed)
     reference = next((parsed.reference for _, parsed in turn.seen("turn") if parsed.reference), None)
     return Record(
         id=f"{span.trace_id}-{span.span_id}",
@@ -82,17 +82,22 @@ def _traced(turn: Turn, found: Found) -> Provenance:
         source=found.source,
     )
     own = {context.text for context in main}
-    if traced.contexts_source == "in_prompt" and traced.retrieved and _has_cut_prompt(turn, traced):
-        # What a prompt that was cut does not show may have stood in the rest of it.
-        every = tuple(replace(one, seen=None) for one in traced.retrieved if one.text in own)
-        return replace(traced, contexts=every, retrieved=(), contexts_source=found.source)
-    retrieved = tuple(context for context in traced.retrieved if context.text in own)
     if traced.contexts_source == "in_prompt":
+        retrieved = _of(own, traced.retrieved)
+        if traced.retrieved and _has_cut_prompt(turn, traced):
+            # What a prompt that was cut does not show may have stood in the rest of it.
+            every = tuple(replace(one, seen=None) for one in retrieved)
+            return replace(traced, contexts=every, retrieved=(), contexts_source=found.source)
         same = [context.text for context in traced.contexts] == [context.text for context in retrieved]
         return replace(traced, retrieved=() if same else retrieved)
     if found.reranked:
         return replace(traced, contexts=found.reranked, retrieved=unique(found.contexts))
-    return replace(traced, contexts=tuple(one for one in traced.contexts if one.text in own))
+    return replace(traced, contexts=_of(own, traced.contexts))
+
+
+def _of(own: set[str], contexts: Iterable[Context]) -> tuple[Context, ...]:
+    """The passages that were retrieved themselves, without those that are only in them or around them."""
+    return tuple(context for context in contexts if context.text in own)
 
 
 def _behind(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
@@ -219,7 +224,7 @@ def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:
     """What helps to find and to group turns later; no content."""
     attributes = [node.span.attributes for node in turn.nodes]
     found = {
-        "dialects": sorted({node.parsed.dialect for node in turn.nodes if node.parsed}),
+        "dialects": sorted({parsed.dialect for _, parsed in turn.parsed}),
         "span": turn.root.span.name,
         "service": turn.root.span.service,
         "session": _first(attributes, SESSION),
@@ -243,8 +248,12 @@ def _retrieval_span(turn: Turn, contexts: Sequence[Context]) -> str:
 
 
 def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
-    values = (found.get(key) for found in attributes for key in keys)
-    return next((value for value in values if isinstance(value, str) and value), "")
+    for found in attributes:
+        for key in keys:
+            value = found.get(key)
+            if value and isinstance(value, str):
+                return value
+    return ""
 
 
 def _doubts(turn: Turn) -> Iterable[str]:
@@ -290,7 +299,7 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
             f"texts on the spans seem to be cut at {turn.cut.length} characters, so parts may be missing; "
             "raise or unset OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
         )
-    broken = sorted({parsed.broken for node in turn.nodes if (parsed := node.parsed) and parsed.broken})
+    broken = sorted({parsed.broken for _, parsed in turn.parsed if parsed.broken})
     if broken:
         yield f"some attributes could not be read: {', '.join(broken)}"
     if turn.root.is_orphan and turn.root.parsed and turn.root.parsed.kind == "llm":

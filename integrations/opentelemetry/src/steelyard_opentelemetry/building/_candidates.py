@@ -57,7 +57,7 @@ class Candidates:
     @property
     def is_part_of_turn(self) -> bool:
         """Whether there is a retrieval, a model call or a step of a turn, so that the rest may follow."""
-        return any(node.parsed is not None for turn in (*self.whole, *self.pieces) for node in turn.nodes)
+        return any(turn.parsed for turn in (*self.whole, *self.pieces))
 
 
 def candidates_in(spans: Iterable[Span]) -> Candidates:
@@ -77,10 +77,12 @@ def candidates_in(spans: Iterable[Span]) -> Candidates:
 def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     """The turns below a root, and the pieces that may belong to one."""
     tops = [turn for top in tree.tops() for turn in _turns_of(top)]
-    whole = [turn for turn in tops if _whole(turn)]
-    pieces = [turn for turn in tops if not _whole(turn)]
     if not tops:
         return [], [Turn.below(tree)]
+    whole: list[Turn] = []
+    pieces: list[Turn] = []
+    for turn in tops:
+        (whole if _whole(turn) else pieces).append(turn)
     if whole:
         return whole, pieces
     if apart := told_apart(pieces):

@@ -8,6 +8,7 @@ watch the same application tell the same turn twice.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -204,10 +205,10 @@ class TurnExtractor:
             self.late += len(turn.nodes)
 
     def _remember(self, turn: Turn) -> None:
-        for node in turn.nodes:
+        for trace_id, nodes in itertools.groupby(turn.nodes, key=lambda node: node.span.trace_id):
             # One of these for every trace: a plain dict takes less memory than a BoundedDict.
-            told = self._told[node.span.trace_id] = self._told.get(node.span.trace_id, {})
-            told[node.span.span_id] = None
+            told = self._told[trace_id] = self._told.get(trace_id, {})
+            told.update((node.span.span_id, None) for node in nodes)
             while len(told) > _REMEMBERED_SPANS:
                 del told[next(iter(told))]
 

@@ -32,7 +32,7 @@ class TurnFingerprint:
     def of(cls, turn: Turn) -> TurnFingerprint:
         """The fingerprint of a turn."""
         span = turn.root.span
-        dialects = frozenset(node.parsed.dialect for node in turn.nodes if node.parsed)
+        dialects = frozenset(parsed.dialect for _, parsed in turn.parsed)
         return cls(
             dialects,
             span.service,

@@ -66,24 +66,31 @@ class Turn:
     def above(self) -> dict[int, frozenset[Kind]]:
         """For each span (by `id`), the kinds of the spans above it within the turn."""
         found: dict[int, frozenset[Kind]] = {}
-        tops = {id(node) for node in self.nodes} - {id(c) for node in self.nodes for c in node.children}
-        waiting = [(node, frozenset[Kind]()) for node in self.nodes if id(node) in tops]
+        waiting = [(node, frozenset[Kind]()) for node in self._tops]
         while waiting:
             node, kinds = waiting.pop()
             found[id(node)] = kinds
-            inner = kinds | {node.parsed.kind} if node.parsed else kinds
-            waiting.extend((child, inner) for child in node.children)
+            if node.children:
+                inner = kinds | {node.parsed.kind} if node.parsed else kinds
+                waiting.extend([(child, inner) for child in node.children])
         return found
 
-    def seen(self, *kinds: Kind) -> list[tuple[Node, ParsedSpan]]:
-        """The spans of some kinds."""
-        return [
-            (node, node.parsed)
-            for node in self.nodes
-            if node.parsed is not None and node.parsed.kind in kinds
-        ]
+    @cached_property
+    def _tops(self) -> list[Node]:
+        """The spans that stand below no other one of the turn."""
+        below = {id(child) for node in self.nodes for child in node.children}
+        return [node for node in self.nodes if id(node) not in below]
 
-    def outermost(self, kind: Kind) -> list[tuple[Node, ParsedSpan]]:
+    @cached_property
+    def parsed(self) -> Sequence[tuple[Node, ParsedSpan]]:
+        """The spans that a dialect knows, in order of start; most spans of a turn may be of none."""
+        return [(node, node.parsed) for node in self.nodes if node.parsed is not None]
+
+    def seen(self, *kinds: Kind) -> Sequence[tuple[Node, ParsedSpan]]:
+        """The spans of some kinds."""
+        return [found for found in self.parsed if found[1].kind in kinds]
+
+    def outermost(self, kind: Kind) -> Sequence[tuple[Node, ParsedSpan]]:
         """The spans of a kind that stand in no other of the same kind."""
         return [(node, parsed) for node, parsed in self.seen(kind) if kind not in self.above[id(node)]]
 
@@ -102,7 +109,7 @@ class Turn:
     @cached_property
     def cut(self) -> Cut:
         """Which texts were cut at a length limit."""
-        return find_cut([node.span for node in self.nodes if node.parsed])
+        return find_cut([node.span for node, _ in self.parsed])
 
     @cached_property
     def found_nothing(self) -> bool:
@@ -150,8 +157,7 @@ class Turn:
     def llms(self) -> list[tuple[Node, ParsedSpan]]:
         """The spans of model calls, without the inner ones that tell no more than the outer one's reply."""
         echoes: set[int] = set()
-        tops = {id(node) for node in self.nodes} - {id(c) for node in self.nodes for c in node.children}
-        waiting = [(node, "") for node in self.nodes if id(node) in tops]
+        waiting = [(node, "") for node in self._tops]
         while waiting:
             node, said = waiting.pop()
             if node.parsed is not None and node.parsed.kind == "llm":

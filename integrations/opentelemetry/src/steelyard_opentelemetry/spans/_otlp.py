@@ -176,16 +176,17 @@ def _value(value: object, depth: int) -> Any:
     if "stringValue" in value:
         return value["stringValue"] if isinstance(value["stringValue"], str) else None
     if "arrayValue" in value:
-        inner = value["arrayValue"]
-        items = _items(inner.get("values")) if isinstance(inner, dict) else ()
-        return [_value(item, depth - 1) for item in items]
+        return [_value(item, depth - 1) for item in _values(value["arrayValue"])]
     if "kvlistValue" in value:
-        inner = value["kvlistValue"]
-        pairs = _items(inner.get("values")) if isinstance(inner, dict) else ()
+        pairs = _values(value["kvlistValue"])
         return {str(item.get("key")): _value(item.get("value"), depth - 1) for item in pairs}
     if "intValue" in value:
         return _integer(value["intValue"])
     return next((value[kind] for kind in ("boolValue", "doubleValue", "bytesValue") if kind in value), None)
+
+
+def _values(inner: object) -> Iterable[dict[str, Any]]:
+    return _items(inner.get("values")) if isinstance(inner, dict) else ()
 
 
 def _integer(value: object) -> int:

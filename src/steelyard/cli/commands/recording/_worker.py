@@ -35,7 +35,7 @@ def worker(
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Turns judged at the same time; else as configured.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Leave when nothing is left to do.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Exit when nothing is left to do.")] = False,
 ) -> None:
     """Judge turns from a spool until stopped (SIGTERM or Ctrl-C); several workers may share one.
 

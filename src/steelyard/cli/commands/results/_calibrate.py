@@ -17,7 +17,7 @@ def calibrate(
         typer.Argument(
             metavar="[LABELS]...",
             help="Further labels: .csv or .jsonl as `steelyard labels export` writes them, .json as Phoenix "
-            "and Langfuse hand them out.",
+            "and Langfuse export them.",
         ),
     ] = None,
     db: Results = "steelyard.db",
@@ -25,10 +25,10 @@ def calibrate(
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the calibration goes.")
     ] = Path("steelyard-calibration.json"),
     metric: Annotated[str, typer.Option("--metric", "-m", metavar="M", help="Only this metric.")] = "",
-    turns: Annotated[int, typer.Option(min=1, help="The latest so many turns.")] = 10_000,
+    turns: Annotated[int, typer.Option(min=1, help="Use only the latest so many turns.")] = 10_000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write no file.")] = False,
 ) -> None:
-    """Hold each judge against people's labels, and write down what its scores mean.
+    """Compare each judge with people's labels, and write down what its scores mean.
 
     For each metric and judge that has labels: how far judge and people agree, a map from the score to the
     probability that people call the turn good, the share of good turns corrected by the labels, and how many

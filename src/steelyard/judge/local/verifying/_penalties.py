@@ -31,7 +31,7 @@ def penalties(
     Args:
         claim: The claim.
         lines: The sentences of the window.
-        texts: Everything that the claim is held against.
+        texts: Everything that the claim is checked against.
         weights: The claim's stems and what they tell.
         known: The stems of the texts.
     """

@@ -13,6 +13,7 @@
     const hour = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;
     return step >= 86400 || hour === "00:00" ? day : hour;
   });
+  const WHOLE = [...Array(9).keys()].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power));
   const utc = (time) => uPlot.tzDate(new Date(time * 1e3), "Etc/UTC");
 
   // Where all means are high, a fall of .05 must not be a hair's breadth; never less than .3 of the scale.
@@ -60,7 +61,7 @@
     new uPlot({
       width, height: 116, padding: [8, 24, 0, 0], tzDate: utc, scales: { x: scales.x, y: { range: (u, low, high) => [0, Math.max(high, 1)] } },
       cursor: { sync, y: false }, legend: { show: false },
-      axes: [axis({ values: hours }), axis({ size: 40, space: 18, values: (_, ticks) => ticks.map((t) => (t >= 1e4 ? t / 1e3 + "k" : t)) })],
+      axes: [axis({ values: hours }), axis({ size: 40, space: 18, incrs: WHOLE, values: (_, ticks) => ticks.map((t) => (t >= 1e4 ? t / 1e3 + "k" : t)) })],
       series: [{}, { label: "scored", fill: token("--band"), stroke: token("--accent"), width: 1,
         paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } }],
     }, [data.times, data.n], box);

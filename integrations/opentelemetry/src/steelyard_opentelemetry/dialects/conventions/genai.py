@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from steelyard.recording import provenance
@@ -82,18 +83,21 @@ class GenAI(Dialect):
             return self._tool(attributes)
         sent, broken = _sent(attributes)
         got = decode(attributes.get(_OUTPUT))
-        answer = answer_in(got) or _older_answer(attributes)
-        return ParsedSpan(
+        step = ParsedSpan(
             dialect=self.name,
             kind=kind,
-            question=_question(sent) if kind != "llm" else "",
-            answer=answer,
-            messages=sent if kind == "llm" else (),
-            arguments=(arguments_in(got) or _older_arguments(attributes)) if kind == "llm" else (),
-            in_conversation=kind != "llm" and provenance.has_history(_texts(sent)),
+            answer=answer_in(got) or _older_answer(attributes),
             variables=_variables(attributes),
-            hidden=kind == "llm" and not sent and not answer and not broken,
             broken=broken or (got.cause if isinstance(got, Broken) else ""),
+        )
+        if kind != "llm":
+            talk = provenance.has_history(_texts(sent))
+            return replace(step, question=_question(sent), in_conversation=talk)
+        return replace(
+            step,
+            messages=sent,
+            arguments=arguments_in(got) or _older_arguments(attributes),
+            hidden=not sent and not step.answer and not broken,
         )
 
     def _retrieval(self, attributes: Mapping[str, Any]) -> ParsedSpan:
@@ -160,14 +164,16 @@ def _sent(attributes: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
     found = () if isinstance(given, Broken) else messages_in(given)
     if system and not isinstance(system, Broken):
         found = (*messages_in([{"role": "system", "content": system}]), *found)
+    return found or _sent_before(attributes), broken
+
+
+def _sent_before(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
+    """The messages as older conventions have them: one text, or an attribute each."""
     whole = next((attributes[key] for key in _WHOLE_PROMPT if isinstance(attributes.get(key), str)), None)
-    if not found and whole:
-        told = decode(whole)
-        found = messages_in(told) or (Message("user", whole),)
-    if not found:
-        older = [(entry.get("role") or "user", entry.get("content")) for _, entry in _older(attributes)]
-        found = messages_in([{"role": role, "content": decode(content)} for role, content in older])
-    return found, broken
+    if whole:
+        return messages_in(decode(whole)) or (Message("user", whole),)
+    older = [(entry.get("role") or "user", entry.get("content")) for _, entry in _older(attributes)]
+    return messages_in([{"role": role, "content": decode(content)} for role, content in older])
 
 
 def _older(attributes: Mapping[str, Any]) -> list[tuple[int, dict[str, object]]]:

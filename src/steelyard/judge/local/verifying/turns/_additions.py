@@ -33,7 +33,7 @@ def added(claim: Line, known: frozenset[str]) -> Turn | None:
     if len(parts) < 2:
         return None
     shares = [len(words & known) / len(words) for _, words in parts]
-    # Only of what is copied otherwise: where the wording is free, other words are no addition.
+    # Only of what is copied otherwise: where the wording is free, other words are not an addition.
     if sorted(shares)[1] < _COPIED:
         return None
     for (clause, words), share in zip(parts, shares, strict=True):

@@ -30,7 +30,7 @@ def turns(claim: Line, lines: Sequence[Line], rows: Sequence[Line], known: froze
         claim: The claim.
         lines: The sentences.
         rows: The rows of the table that they stand in, if they do.
-        known: The stems of everything that the claim is held against.
+        known: The stems of everything that the claim is checked against.
     """
     found = [
         other_amount(claim, lines),
