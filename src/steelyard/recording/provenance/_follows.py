@@ -26,11 +26,11 @@ _SHOWN = (
 _LEAD = re.compile(r"(?:\d{1,3}\s{0,3}[.):]|[-*\N{BULLET}])\s{0,9}")
 _QUOTES = " \t\"'`*"
 _REPLY_OF_A_CONVERSATION = re.compile(r"(?im)^\W{0,9}(?:ai|assistant|bot|chatbot)\s?:")
-_LABEL_WORDS = 3
-_FEWEST_CHARACTERS = 8
-_FEWEST_WORDS = 6
+_LABEL_WORDS = 3  # as in "Follow Up Input: ..."
+_FEWEST_CHARACTERS = 8  # "Why?" stands in many prompts
+_FEWEST_WORDS = 6  # a shorter line may be a heading that every prompt has
 _FEWEST_SPACELESS = 15
-_MOST_LINES = 30
+_MOST_LINES = 30  # an instruction that tells what a call is for stands among the first lines
 _MOST_PROMPT = 200_000
 
 

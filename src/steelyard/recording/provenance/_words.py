@@ -18,7 +18,7 @@ from unicodedata import is_normalized, normalize
 # Written so that it begins with one plain character: text between escapes is then skipped many times faster.
 _ESCAPE = re.compile(r"""(\\\\*(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[nrtbfv'"/])?)""")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_ENTITY_LEVELS = 3
+_ENTITY_LEVELS = 3  # `&amp;lt;` was escaped twice, by a page and by a template around it
 _TAG = re.compile(r"<[A-Za-z/!?][^<>]{0,200}>")
 _SURROGATE = re.compile("([\ud800-\udbff])([\udc00-\udfff])|[\ud800-\udfff]")
 # A run is cut at 256: a normalisation sorts combining marks, in time that grows with the square of their run.
@@ -32,7 +32,7 @@ _OTHERS = re.compile(f"([^{_SPACELESS}]+)")
 _RUNS = re.compile(f"([{_SPACELESS}]{{1,1000}})|[^{_SPACELESS}]+")
 _AT_ONCE = 100_000
 """Characters that one call looks at: the application's threads get their turn between two calls."""
-_MOST_BETWEEN = 200
+_MOST_BETWEEN = 200  # with more, one expression over the text is faster than replacing one by one
 _FOREIGN_BETWEEN = re.compile(f"[^\\w{_SPACELESS}]")
 _BETWEEN = re.compile(f"(?:[^\\w{_SPACELESS}]|_)+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
@@ -125,7 +125,7 @@ def _paired(match: re.Match[str]) -> str:
     return chr(0x10000 + ((ord(match[1]) - 0xD800) << 10) + (ord(match[2]) - 0xDC00))
 
 
-_SHORTEST_CODE = 3
+_SHORTEST_CODE = 3  # `\x41` is the shortest that has a code; what is shorter has a name, as `\n`
 _NAMED = {"n": "\n", "r": "\r", "t": "\t", "'": "'", '"': '"', "/": "/"}
 
 

@@ -22,10 +22,10 @@ from steelyard.recording.provenance.matching._rows import Hashes, Places, row_of
 from steelyard.recording.provenance.matching._shingles import SHINGLE, Index, shingles
 from steelyard.recording.provenance.matching._sighting import MOST_PLACES, UNDECIDED, Sighting
 
-_WHOLE = 0.9
-_SHARE = 0.4
-_RUN = 6
-_SHORT = 8
+_WHOLE = 0.9  # a passage is taken as whole although a template changed a word of it
+_SHARE = 0.4  # less of a passage's own words may be its topic's, which others have too
+_RUN = 6  # shingles in a row: so many words are not the same by chance
+_SHORT = 8  # words below which nothing but the whole passage is evidence
 _PIECE = re.compile(r"(?s).{1000}\S{0,200}+")
 _BEFORE = frozenset("\n\r\"'`>:.)]-*|{[(,;\N{BULLET}")
 _AFTER = frozenset("\n\r\"'`<,;|]}).")

@@ -40,6 +40,8 @@ def find_passages(
         >>> [s.found for s in find_passages(["Rome has\nseven hills.", "Paris is in France."], [prompt])]
         [True, False]
     """
+    if not passages:
+        return ()
     unique, read = _within(passages, MOST_PASSAGES), _cut(prompts)
     is_small = sum(map(len, (*unique, *read))) <= _SMALL
     if is_small and (whole := _whole(unique, read, question)) is not None:
