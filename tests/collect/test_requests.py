@@ -250,9 +250,8 @@ def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(
             for number in range(40):
                 assert running.ask(protobuf(turn_spans(question=f"Question {number}?"))).status_code == 200
             until(lambda: "full" in caplog.text)
-        stored = monitor.stats().spooled
-        assert 0 < stored < 40
-        assert len(running.journal) == 40 - stored
+        assert 0 < monitor.stats().spooled < 40
+        until(lambda: len(running.journal) == 40 - monitor.stats().spooled)
     finally:
         running.collector.close()
         monitor.close(0)
@@ -280,6 +279,16 @@ def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_fu
     finally:
         running.collector.close()
         monitor.close(0)
+
+
+def test_a_turn_that_is_stored_just_before_the_end_leaves_nothing_in_the_journal(tmp_path: Path) -> None:
+    running = Running(tmp_path)
+    running.collector.start()
+    for number in range(5):
+        assert running.ask(protobuf(turn_spans(question=f"Question {number}?"))).status_code == 200
+    until(lambda: running.monitor.stats().spooled == 5)
+    assert running.collector.close() == 0
+    running.monitor.close(0)
 
 
 def test_spans_without_model_work_leave_nothing_in_the_journal(running: Running) -> None:

@@ -217,6 +217,8 @@ class Collector:
     def _work(self) -> bool:
         """Read on, hand over what is complete, forget what is settled; whether there is more to read."""
         if self._waits_for_spool():
+            if not self._monitor.stats().pending:
+                self._forget_settled()
             return False
         rows = self._journal.after(self._read) if self.reader.spans < self._max_held else []
         now = time.monotonic()
