@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,7 @@ def send(ports: list[int], bodies: list[list[bytes]], rate: float = float("inf")
                 return 0
 
         # By turns, so that every endpoint has something to do from the first request to the last.
-        sent = []
+        sent: list[Future[int]] = []
         for each in zip_longest(*bodies):
             for pool, body in zip(pools, each, strict=True):
                 if body:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import logging
+import sqlite3
+import threading
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -281,13 +284,22 @@ def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_fu
         monitor.close(0)
 
 
-def test_a_turn_that_is_stored_just_before_the_end_leaves_nothing_in_the_journal(tmp_path: Path) -> None:
+def test_a_turn_that_is_stored_while_the_collector_closes_leaves_nothing_in_the_journal(
+    tmp_path: Path,
+) -> None:
     running = Running(tmp_path)
     running.collector.start()
-    for number in range(5):
-        assert running.ask(protobuf(turn_spans(question=f"Question {number}?"))).status_code == 200
-    until(lambda: running.monitor.stats().spooled == 5)
-    assert running.collector.close() == 0
+    until(lambda: running.monitor.stats().spool is not None)
+    left: list[int] = []
+    closing = threading.Thread(target=lambda: left.append(running.collector.close()))
+    with contextlib.closing(sqlite3.connect(tmp_path / "spool", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # so that nothing can be stored yet
+        assert running.ask(protobuf(turn_spans())).status_code == 200
+        until(lambda: running.monitor.stats().pending == 1)
+        closing.start()
+        other.execute("ROLLBACK")
+    closing.join(30)
+    assert left == [0]
     running.monitor.close(0)
 
 

@@ -30,7 +30,7 @@ _log = logging.getLogger("steelyard.collect")
 _TICK: Final = 0.1
 _LOOK: Final = 0.01
 _PAUSE: Final = 1.0
-_TO_STORE: Final = 1.0
+_TO_STORE: Final = 5.0
 """Seconds for which the last turns may take to be stored when the collector is closed."""
 _TO_OPEN: Final = 3.0
 """Seconds that a spool may take to open before this is worth a word."""
