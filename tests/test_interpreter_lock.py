@@ -9,19 +9,32 @@ work whose time is known, so that other programs on the machine do not count.
 from __future__ import annotations
 
 import asyncio
+import gc
+import io
 import json
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from types import FrameType
+from typing import Any, ClassVar
 
 import pytest
 from otel_parts import documents, messages, oi, span
 
+from steelyard.errors import MalformedReply
 from steelyard.judge import LocalJudge
+from steelyard.judge._openai_client import body_of
+from steelyard.judge.chat._parse import answers_in
+from steelyard.online.queue._spool import Spool
+from steelyard.online.queue._turns import Selected
 from steelyard.questions import Request, Supported, View
-from steelyard.record import Context, Record, record_from_json, record_to_json
+from steelyard.record import Context, Record, clean, record_from_json, record_to_json
+from steelyard.scores import Evaluation, evaluation_from_json
+from steelyard.sinks import JSONLSink
 from steelyard.text import sentences, statements
 from steelyard_opentelemetry import read_spans
 
@@ -62,17 +75,63 @@ class Longest:
 def profiled() -> Iterator[Longest]:
     longest = Longest()
     before = sys.getprofile()
+    gc.disable()  # it goes through all that the whole process holds, at a moment of chance
     sys.setprofile(longest)
     try:
         yield longest
     finally:
         sys.setprofile(before)
+        gc.enable()
+
+
+def largest(text: str) -> Record:
+    """A Record at its caps."""
+    one, two, three = (
+        tuple(Context(text=text[at : at + 50_000], id=f"{at}-{number}") for number in range(20))
+        for at in range(3)
+    )
+    return Record(
+        question=text,
+        answer=text,
+        reference=text,
+        contexts=one,
+        retrieved=two,
+        reference_contexts=three,
+        metadata={"x": text},
+    )
 
 
 def recorded(text: str) -> object:
-    contexts = tuple(Context(text=text[:50_000]) for _ in range(20))
-    made = Record(question=text, answer=text, reference=text, contexts=contexts, metadata={"x": text})
-    return record_from_json(record_to_json(made))
+    return record_from_json(record_to_json(largest(text)))
+
+
+def written(text: str) -> object:
+    file = io.StringIO()
+    evaluation = Evaluation(record_id="r", scores=(), record=largest(text))
+    asyncio.run(JSONLSink(file).write([evaluation]))
+    return evaluation_from_json(file.getvalue().encode())
+
+
+ASKED = Request(view=View(contexts=(Context(text="x"),)), questions={"q": Supported(claim="x")})
+
+
+def replied(text: str) -> object:
+    """A judge's reply: one text in it at its caps, or many."""
+    escaped = json.dumps(text)
+    for body in (
+        f'{{"choices": "{escaped[1:-1] * 20}"}}',
+        f'{{"choices": {json.dumps([text[:20]] * 20_000)}}}',
+    ):
+        with suppress(MalformedReply):
+            body_of(body.encode())
+    return [answers_in(reply, ASKED) for reply in (f'{{"q": {escaped}}}', f'{{"q": true, {text}')]
+
+
+def nested(text: str) -> object:
+    """A judge's reply of as many parts as are read."""
+    parts = "[" + "[]," * 60_000 + "[]]"
+    body_of(f'{{"choices": {parts}, "usage": {parts}}}'.encode())
+    return answers_in(f'{{"q": {parts}}}', ASKED)
 
 
 def parsed(text: str) -> object:
@@ -104,6 +163,8 @@ def _slowness() -> float:
 
 WORK: dict[str, Callable[[str], object]] = {
     "a Record and its JSON": recorded,
+    "a result in a file": written,
+    "a judge's reply": replied,
     "sentences": lambda text: list(sentences(text)),
     "statements": lambda text: list(statements(text, text)),
     "the local judge": judged,
@@ -119,14 +180,58 @@ _LONG = ("spans", "the local judge")
 )
 @pytest.mark.parametrize("kind", TEXTS)
 def test_no_single_call_keeps_the_interpreter_for_long(work: str, kind: str) -> None:
-    text = (TEXTS[kind] * 100_000)[:100_000]
-    WORK[work](text[:100])  # what is imported or read at the first call
+    check(WORK[work], (TEXTS[kind] * 100_000)[:100_000])
+
+
+def test_no_reply_of_many_parts_keeps_the_interpreter_for_long() -> None:
+    check(nested, "")
+
+
+def check(work: Callable[[str], object], text: str) -> None:
+    work(text[:100])  # what is imported or read at the first call
     found = []
     for _ in range(3):  # a call that is long each time
         slowness = _slowness()
         with profiled() as longest:
-            WORK[work](text)
+            work(text)
         if longest.seconds < LONGEST * max(slowness, _slowness()):
             return
         found.append(f"{longest.seconds * 1000:.0f} ms after {longest.place}")
     raise AssertionError("; ".join(found))
+
+
+class Watched(sqlite3.Connection):
+    """Notes the length of each text that Python's module converts, before a statement or after it."""
+
+    lengths: ClassVar[list[int]] = []
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.text_factory = self._text
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        self.lengths.extend(len(value) for value in parameters if isinstance(value, str))
+        return super().execute(sql, parameters)
+
+    def _text(self, raw: bytes) -> str:
+        self.lengths.append(len(raw))
+        return raw.decode()
+
+
+def test_a_long_turn_is_converted_by_sqlite_while_other_threads_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Watched))
+    spool = Spool(tmp_path / "spool.db")
+    record = clean(largest("中" * 100_000))
+    assert spool.put([Selected(record, 0.5, 1.0)]) == ["new"]
+    [leased] = spool.lease_turns(1)
+    assert leased.turn.record == record
+    assert spool.finish(leased, Evaluation(record_id="r", scores=(), record=record)) is not None
+    spool.release([leased])
+    [left] = spool.lease_results(1)
+    assert left.evaluation.record == record
+    spool.close()
+    assert 0 < max(Watched.lengths) < 1_000
+    with closing(sqlite3.connect(tmp_path / "spool.db")) as file:
+        assert file.execute("SELECT typeof(body) FROM results").fetchall() == [("text",)]

@@ -20,47 +20,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from collect.parts import JSON, PROTOBUF, otlp_json, plain_spans, protobuf, turn_spans, until
+from collect.running import HERE, Running
 from steelyard import Context, Monitor, Record
 from steelyard.collect import Collector, Journal, app
 from steelyard.errors import ConfigurationError
 from steelyard.online import SpoolSettings
 from steelyard_opentelemetry.received import ReceivedSpans
 
-HERE = "http://127.0.0.1"
 TOKEN = "a-token-that-is-long-enough"
-
-
-class Running:
-    """A collector in this process, asked without a socket."""
-
-    def __init__(self, folder: Path, **journal: Any) -> None:
-        self.journal = Journal(folder / "spans", **journal)
-        self.monitor = Monitor(
-            metrics=[], sinks=[], spool=SpoolSettings(path=folder / "spool", evaluate=False)
-        )
-        self.collector = Collector(
-            journal=self.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=self.monitor
-        )
-
-    def ask(
-        self,
-        body: bytes | AsyncIterator[bytes] = b"",
-        headers: dict[str, str] | None = None,
-        *,
-        method: str = "POST",
-        at: str = HERE,
-        **options: Any,
-    ) -> httpx.Response:
-        async def send() -> httpx.Response:
-            transport = httpx.ASGITransport(app(self.collector, **options))
-            async with httpx.AsyncClient(transport=transport, base_url=at) as client:
-                return await client.request(method, "/v1/traces", content=body, headers=headers or PROTOBUF)
-
-        return asyncio.run(send())
-
-    @property
-    def refused(self) -> dict[str, int]:
-        return dict(self.collector.counts.refused_requests)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def result(leased: Leased) -> Evaluation:
 
 
 def check(spool: Spool) -> QueueCounts:
-    """The ledger, held against the rows themselves."""
+    """The ledger, checked against the rows themselves."""
     counts = spool.counts()
     assert counts.accepted == counts.pending + counts.evaluated + sum(counts.dead.values())
     assert (counts.bytes == 0) == (counts.pending == 0)

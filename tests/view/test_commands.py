@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -32,3 +36,18 @@ def test_an_open_address_without_a_token_is_refused(tmp_path: Path, monkeypatch:
     done = CliRunner().invoke(build(), ["serve", "--db", db, "--host", "0.0.0.0"])
     assert isinstance(done.exception, ConfigurationError)
     assert "STEELYARD_VIEW_TOKEN" in str(done.exception)
+
+
+def test_the_port_that_is_said_is_the_one_that_listens(tmp_path: Path) -> None:
+    db = str(results(tmp_path / "a.db", [turn(1, 0.5)]))
+    main = "from steelyard.cli import main; main()"
+    command = [sys.executable, "-c", main, "serve", "--db", db, "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as serving:
+        try:
+            assert serving.stderr is not None
+            said = re.search(r"http://127\.0\.0\.1:([0-9]+)/", serving.stderr.readline())
+            assert said is not None and said[1] != "0"
+            with urllib.request.urlopen(said[0], timeout=30) as page:
+                assert page.status == 200
+        finally:
+            serving.terminate()

@@ -22,7 +22,7 @@ from steelyard._internal.redact import error_place, error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.collect._journal import Journal, JournalFull
-from steelyard.collect._protocol import Export, SpanReader
+from steelyard.collect._protocol import Export, Signal, SpanReader
 from steelyard.online import Monitor
 from steelyard.record import Record, TraceRef
 
@@ -32,9 +32,9 @@ _LOOK: Final = 0.01
 _PAUSE: Final = 1.0
 _TO_OPEN: Final = 3.0
 """Seconds that a spool may take to open before this is worth a word."""
-_NEARLY_FULL: Final = 0.9
+_NEARLY_FULL: Final = 0.9  # so that spans wait in the journal before turns are refused
 _HANDED_AT_ONCE: Final = 500
-_LOOKED_EVERY: Final = 16
+_LOOKED_EVERY: Final = 16  # asking the queue after each turn would cost more than handing it over
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,16 +47,21 @@ class CollectorCounts:
     """Spans in them."""
     refused_spans: int
     """Spans in them that were refused, and reported as such to the sender."""
+    log_records: int = 0
+    """Log records in them that carry content of a span; others are not kept."""
+    refused_log_records: int = 0
+    """Log records with content in them that were refused, since they name no span."""
     refused_requests: Mapping[str, int] = field(default_factory=dict)
     """Requests that were not stored, by cause."""
     assembled: Mapping[str, int] = field(default_factory=dict)
-    """What became of spans and traces: `spans` read, `turns` handed over, and why the rest gave none."""
+    """What became of what was stored: `spans` and `log_records` read, `turns` handed over, and why the rest
+    gave none."""
     unreadable: int = 0
     """Stored pieces that could not be read and were given up."""
     held_spans: int = 0
-    """Spans that wait for the rest of their turn."""
+    """Spans and log records that wait for the rest of their turn."""
     journal_bytes: int = 0
-    """Size of the spans in the journal."""
+    """Size of what is in the journal."""
 
 
 class Collector:
@@ -95,8 +100,8 @@ class Collector:
 
     # In the server's event loop.
 
-    async def store(self, export: Export) -> None:
-        """Return when the spans of a request are safe.
+    async def store(self, export: Export, *, signal: Signal = "traces") -> None:
+        """Return when the spans, or the log records, of a request are safe.
 
         Raises:
             JournalFull: If there is no room for them now.
@@ -113,7 +118,8 @@ class Collector:
             await stored
         self._counts["requests"] += 1
         self._counts["spans"] += export.spans
-        self._counts["refused_spans"] += export.refused
+        self._counts["log_records"] += export.log_records
+        self._counts["refused_spans" if signal == "traces" else "refused_log_records"] += export.refused
 
     @property
     def _on_the_way(self) -> int:
@@ -175,6 +181,8 @@ class Collector:
             requests=self._counts["requests"],
             spans=self._counts["spans"],
             refused_spans=self._counts["refused_spans"],
+            log_records=self._counts["log_records"],
+            refused_log_records=self._counts["refused_log_records"],
             refused_requests=dict(self._refused),
             assembled=dict(self.reader.counts),
             unreadable=self._counts["unreadable"],

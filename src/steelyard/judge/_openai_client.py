@@ -6,14 +6,13 @@ sent; the key, the organisation and the headers in the environment were meant fo
 there.
 
 Messages name a server by its address without user, password and query, and hold its own words only as far as
-they are no secrets; replies are read up to a limit (`_bounded`).
+they are not secrets; replies are read up to a limit (`_bounded`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
+from steelyard._internal.json_pieces import json_value
 from steelyard._internal.redact import error_words, redacted, redacted_url
 from steelyard.errors import (
     ConfigurationError,
@@ -40,10 +40,12 @@ if TYPE_CHECKING:
 
 
 _NO_KEY = "none"
-_MOST_PARTS = 250_000
-"""Lists and objects in a reply; one of 17,000 tokens with their log probabilities has fewer."""
+_MOST_PARTS = 150_000
+"""Lists and objects in a reply; one of 12,000 tokens with their log probabilities has fewer."""
+_MOST_ESCAPES = 400_000
+"""Backslashes in a reply. They may all stand in one text, which is read by one call."""
 _IN_QUERY = "!$%&'()*+,-./:;=?@_~"
-_MOST_COUNTED = 2**53
+_MOST_COUNTED = 2**53  # beyond, a float no longer counts by ones; a server that says so is wrong
 _FOREIGN_HEADERS = ("OpenAI-Organization", "OpenAI-Project")
 
 
@@ -328,13 +330,15 @@ def body_of(content: bytes) -> Mapping[str, Any]:
     """The JSON object of a reply.
 
     Raises:
-        MalformedReply: If it is something else, or of more parts than any reply has: one call would make
-            millions of objects, and the application's threads would wait for it.
+        MalformedReply: If it is something else, or of more parts than any reply has: reading it would take
+            seconds, and the application's threads would feel it.
     """
     if content.count(b"[") + content.count(b"{") > _MOST_PARTS:
         raise MalformedReply(f"a reply of more than {_MOST_PARTS:,} lists and objects; it was not read")
+    if content.count(b"\\") > _MOST_ESCAPES:
+        raise MalformedReply(f"a reply of more than {_MOST_ESCAPES:,} escaped characters; it was not read")
     try:
-        body = json.loads(content)
+        body = json_value(content)
     except (ValueError, RecursionError) as error:
         raise MalformedReply("the server's reply is not JSON") from error
     if not isinstance(body, dict):

@@ -30,10 +30,10 @@ from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 
 _log = logging.getLogger("steelyard.online")
-_GRACE = 5.0
-_FIRST_WAIT = 5.0
-_LONGEST_WAIT = 600.0
-_POSTPONED = 30
+_GRACE = 5.0  # a judge's own deadline comes first, so that its error is the one that is told
+_FIRST_WAIT = 5.0  # doubled each time: most outages of a judge pass in seconds
+_LONGEST_WAIT = 600.0  # so that turns go on within ten minutes after an outage of any length
+_POSTPONED = 30  # with the waits above this is about four hours; then the turn's failure is its result
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 

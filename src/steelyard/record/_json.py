@@ -6,12 +6,12 @@ the first record that is read or written.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any
 
+from steelyard._internal.json_pieces import json_pieces, json_value
 from steelyard._internal.typed import adapter, read
 from steelyard.errors import InvalidRecord
 from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean
@@ -49,7 +49,7 @@ def _default(field: Field[Any]) -> object:
 
 def record_to_json(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The Record as one line of JSON."""
-    return json.dumps(record_to_dict(record, limits=limits), ensure_ascii=False, separators=(",", ":"))
+    return "".join(json_pieces(record_to_dict(record, limits=limits)))
 
 
 def record_from_json(line: str | bytes) -> Record:
@@ -59,7 +59,7 @@ def record_from_json(line: str | bytes) -> Record:
         InvalidRecord: If it is not JSON or not a Record.
     """
     try:
-        data = json.loads(line)
+        data = json_value(line)
     except (ValueError, RecursionError) as error:
         raise InvalidRecord(f"not JSON: {error}") from None
     return record_from_dict(data)

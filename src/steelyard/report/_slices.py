@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 from steelyard.report.figures import MetricFigure, SliceFigure
 from steelyard.report.queries import ResultsReader, SampledScore, Scope
@@ -14,7 +15,8 @@ from steelyard.stats import cluster, find_slices, name_clusters
 
 _SAMPLE = 3_000
 _VALUES = 30
-_QUESTIONS = 800
+_LEAST = 10  # turns below which a slice is an anecdote
+_QUESTIONS = 800  # embedding them must not take longer than the rest of the report
 _SHOWN = 12
 _ABOUT = "questions about"
 
@@ -85,15 +87,16 @@ def _of_metric(
 def _columns(scores: Sequence[SampledScore], clusters: dict[str, str]) -> dict[str, list[str | None]]:
     """A column for each frequent value of an attribute, as a turn may have several tags."""
     columns: dict[str, list[str | None]] = {}
-    for name in sorted({name for score in scores for name in score.attributes}):
-        counts = Counter(value for score in scores for value in score.attributes.get(name, ()))
-        common = [value for value, count in counts.most_common(_VALUES) if count >= 10]
+    for name in sorted(set[str]().union(*(score.attributes for score in scores))):
+        given = [score.attributes.get(name, ()) for score in scores]
+        counts = Counter(chain.from_iterable(given))
         if name != "tag" and len(counts) > _VALUES:
             continue  # an id or a text: every turn has its own
-        for value in common:
-            columns[f"{name}\0{value}"] = [
-                value if value in score.attributes.get(name, ()) else None for score in scores
-            ]
+        columns |= {
+            f"{name}\0{value}": [value if value in values else None for values in given]
+            for value, count in counts.most_common(_VALUES)
+            if count >= _LEAST
+        }
     if len(set(clusters.values())) > 1:
         columns[_ABOUT] = [clusters.get(score.question) for score in scores]
     return columns

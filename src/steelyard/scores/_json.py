@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from steelyard._internal.json_pieces import json_pieces, json_value
 from steelyard._internal.typed import adapter, read
 from steelyard.errors import InvalidRecord
 from steelyard.record import TraceRef, check_schema, record_from_dict, record_to_dict, text_of
@@ -61,7 +61,7 @@ def evaluation_to_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 def evaluation_to_json(evaluation: Evaluation) -> str:
     """An Evaluation as one line of JSON."""
-    return json.dumps(evaluation_to_dict(evaluation), ensure_ascii=False, separators=(",", ":"))
+    return "".join(json_pieces(evaluation_to_dict(evaluation)))
 
 
 def evaluation_from_json(line: str | bytes) -> Evaluation:
@@ -71,7 +71,7 @@ def evaluation_from_json(line: str | bytes) -> Evaluation:
         InvalidRecord: If it is not JSON or not an Evaluation.
     """
     try:
-        data = json.loads(line)
+        data = json_value(line)
     except (ValueError, RecursionError) as error:
         raise InvalidRecord(f"not JSON: {error}") from None
     return evaluation_from_dict(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from steelyard._internal.json_pieces import json_pieces
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
@@ -67,11 +67,11 @@ class JSONLSink:
             OSError: If it cannot be written, e.g. because the disk is full.
         """
         lines = [self._line(evaluation) for evaluation in evaluations]
-        text = "".join(line for line in lines if line is not None)
+        pieces = [piece for line in lines if line is not None for piece in line]
         if isinstance(self._target, Path):
-            self._append(self._target, text.encode())
+            self._append(self._target, b"".join(piece.encode() for piece in pieces))
         else:
-            self._target.write(text)
+            self._target.write("".join(pieces))
             self._target.flush()
         for evaluation, line in zip(evaluations, lines, strict=True):
             keys = [key_of(score, evaluation) for score in evaluation.scores]
@@ -83,13 +83,12 @@ class JSONLSink:
     async def aclose(self) -> None:
         """Nothing is held back, and a stream is its owner's to close."""
 
-    def _line(self, evaluation: Evaluation) -> str | None:
-        """One line, or None where a value has no form in JSON."""
+    def _line(self, evaluation: Evaluation) -> Sequence[str] | None:
+        """The pieces of one line, or None where a value has no form in JSON."""
         try:
             data = evaluation_to_dict(evaluation)
-            dumped = json.dumps(
-                data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=plain_value
-            )
+            pieces = json_pieces(data, allow_nan=False, default=plain_value)
+            return [*map(text_of, pieces), "\n"]
         except Exception as error:  # noqa: BLE001 - odd values may raise anything
             if not self.counts.refused:
                 _log.warning(
@@ -98,7 +97,6 @@ class JSONLSink:
                     error_words(error),
                 )
             return None
-        return f"{text_of(dumped)}\n"
 
     def _append(self, path: Path, data: bytes) -> None:
         try:

@@ -84,8 +84,8 @@ class Closer:
 class CloserLooks:
     """What stands out in a few scopes, each looked for at most once a minute.
 
-    It takes a second whatever the size of the database, so it is no part of a page: the page asks for it, and
-    says when it was looked for. Thread-safe.
+    It takes a second whatever the size of the database, so it is not part of a page: the page asks for it,
+    and says when it was looked for. Thread-safe.
     """
 
     def __init__(self, address: str) -> None:

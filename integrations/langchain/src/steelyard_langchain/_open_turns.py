@@ -33,8 +33,8 @@ STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _Cause = Literal["expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event"]
 _log = logging.getLogger("steelyard.langchain")
 _REMEMBERED = 256
-_STRAGGLING = 60.0
-_CARRIED = 1_000
+_STRAGGLING = 60.0  # callbacks of streams and of other threads come after the end of their turn
+_CARRIED = 1_000  # graphs that wait for a person may wait for ever
 
 
 class OpenTurns:

@@ -11,12 +11,12 @@ offered.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from steelyard._internal.json_pieces import PiecewiseDecoder
 from steelyard.judge.chat._kinds import KINDS, Given, malformed
 from steelyard.judge.chat._prompts import THOUGHTS
 from steelyard.questions import Answer, Question, Request, Unanswered
@@ -32,9 +32,9 @@ _REST = re.compile(
     re.DOTALL,
 )
 _SPACE = " \t\r\n"
-_ATTEMPTS = 200
-_MOST_TEXT = 400_000
-"""Characters of a reply with the model's thoughts: 100,000 tokens. Other threads wait while one is read."""
+_ATTEMPTS = 200  # a reply of nothing but brackets must not cost more than this
+_MOST_TEXT = 200_000
+"""Characters of a reply with the model's thoughts: 50,000 tokens. Other threads wait while one is read."""
 _QUOTES = str.maketrans("“”„‟«»", '""""""', "\\")
 
 
@@ -118,10 +118,18 @@ def _whole(text: str, questions: Mapping[str, Question]) -> _Object | None:
         return None
     if not found.complete and not _REST.fullmatch(text, found.end):
         return None
-    if found.complete and not found.keys & questions.keys() and len(found.pairs) == 1:
-        ((_, value, (begin, _)),) = found.pairs  # {"answers": {...}}
-        found = _scan(text, begin) if isinstance(value, dict) else None
-    return found if found is not None and found.keys & questions.keys() else None
+    if found.keys & questions.keys():
+        return found
+    inner = _wrapped(text, found)
+    return inner if inner is not None and inner.keys & questions.keys() else None
+
+
+def _wrapped(text: str, found: _Object) -> _Object | None:
+    """The object inside of one that has nothing else: `{"answers": {...}}`."""
+    if not found.complete or len(found.pairs) != 1:
+        return None
+    ((_, value, (begin, _)),) = found.pairs
+    return _scan(text, begin) if isinstance(value, dict) else None
 
 
 def _is_quoted(found: _Object, text: str, request: Request) -> bool:
@@ -130,7 +138,8 @@ def _is_quoted(found: _Object, text: str, request: Request) -> bool:
     contexts = [context.text for context in (*(view.contexts or ()), *(view.reference_contexts or ()))]
     said = [question.quoted for question in request.questions.values()]
     material = "\n".join(filter(None, (view.question, view.answer, view.reference, *contexts, *said)))
-    if not any(key in material for key in found.keys):
+    # Not each key of the reply: thousands of others would each be looked for in a million characters.
+    if not any(key in material for key in found.keys & request.questions.keys()):
         return False
     if _squeezed(text[found.start : found.end]) in _squeezed(material):
         return True
@@ -222,4 +231,4 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_distinct)
+_DECODER = PiecewiseDecoder(parse_constant=_no_constant, object_pairs_hook=_distinct)

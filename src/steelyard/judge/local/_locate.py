@@ -34,7 +34,7 @@ def locate(claim: str, text: str) -> tuple[int, int] | None:
     that the claim has; so a short answer ("In 1879.") is found under the claim that was made of it, too.
 
     Args:
-        claim: A sentence, or a claim that was extracted from the text or is held against it.
+        claim: A sentence, or a claim that was extracted from the text or is checked against it.
         text: Where to look.
 
     Returns:

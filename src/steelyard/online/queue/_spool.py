@@ -28,18 +28,21 @@ from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, Stored
 from steelyard.online.queue._spool_schema import Durability, connect
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
-from steelyard.online.queue._written import turn_from_json, turn_to_json
+from steelyard.online.queue._written import result_to_json, turn_from_json, turn_to_json
 from steelyard.online.selection import _shared_budget
 from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.record import text_of
-from steelyard.scores import Evaluation, evaluation_from_json, evaluation_to_json
+from steelyard.scores import Evaluation, evaluation_from_json
 
 _log = logging.getLogger("steelyard.online")
-_MAX_WAIT = 3600.0
-_KEPT = 100_000
+_MAX_WAIT = 3600.0  # the clock begins anew with the machine, which must not put turns off for days
+_KEPT = 100_000  # finished turns, so that one that comes again is known
 _PRUNED_EVERY = 1000
 _LONGEST_LEASE = "longest_lease_ms"
 _ID = 1000
+# The conversion between text and UTF-8 is SQLite's while no other thread waits for it, or it is the module's
+# while all do.
+_TEXT, _BYTES = "CAST(? AS TEXT)", "CAST(body AS BLOB)"
 
 
 class Spool:
@@ -105,7 +108,7 @@ class Spool:
                     stored.append("full")
                     continue
                 added = db.execute(
-                    "INSERT OR IGNORE INTO turns (record_id, body, size) VALUES (?, ?, ?)",
+                    f"INSERT OR IGNORE INTO turns (record_id, body, size) VALUES (?, {_TEXT}, ?)",
                     (text_of(turn.record.id)[:_ID], line, len(line)),
                 ).rowcount
                 stored.append("new" if added else "known")
@@ -131,7 +134,7 @@ class Spool:
                 "UPDATE turns SET state = 'leased', lease = ?, lease_until = ?, attempts = attempts + 1"
                 " WHERE seq IN (SELECT seq FROM turns WHERE state = 'waiting'"
                 " AND (not_before <= ? OR not_before > ?) ORDER BY seq LIMIT ?)"
-                " RETURNING seq, body, attempts, postponed",
+                f" RETURNING seq, {_BYTES}, attempts, postponed",
                 (lease, now + self.lease_seconds, now, now + _MAX_WAIT, most),
             ).fetchall()
             fit = [row for row in rows if row[2] <= self._max_attempts]
@@ -156,13 +159,15 @@ class Spool:
 
     def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         """Store a result and end its turn; None where the lease was lost, and another one's result counts."""
-        body = evaluation_to_json(evaluation)
+        body = result_to_json(evaluation)
         until = self._clock() + self.lease_seconds
         with self._transaction() as db:
             if not self._held(db, leased):
                 return None
             self._end(db, leased.seq, "evaluated")
-            db.execute("INSERT INTO results VALUES (?, ?, ?, ?)", (leased.seq, body, leased.lease, until))
+            db.execute(
+                f"INSERT INTO results VALUES (?, {_TEXT}, ?, ?)", (leased.seq, body, leased.lease, until)
+            )
         return Undelivered(leased.seq, leased.lease, evaluation)
 
     def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
@@ -204,7 +209,7 @@ class Spool:
         with self._transaction() as db:
             rows = db.execute(
                 "UPDATE results SET lease = ?, lease_until = ? WHERE seq IN (SELECT seq FROM results"
-                " WHERE lease_until <= ? OR lease_until > ? ORDER BY seq LIMIT ?) RETURNING seq, body",
+                f" WHERE lease_until <= ? OR lease_until > ? ORDER BY seq LIMIT ?) RETURNING seq, {_BYTES}",
                 (lease, now + self.lease_seconds, now, now + self._longest_lease(db), most),
             ).fetchall()
             results = []
@@ -303,7 +308,7 @@ class Spool:
         """Seconds; what ends later than that from now was leased before the machine was started."""
         return self._total(db, _LONGEST_LEASE) / 1000 + 1
 
-    def _read(self, db: sqlite3.Connection, seq: int, body: str) -> Selected | None:
+    def _read(self, db: sqlite3.Connection, seq: int, body: bytes) -> Selected | None:
         """A turn's body; one that cannot be read is dead."""
         try:
             return turn_from_json(body)

@@ -17,11 +17,11 @@ from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._words import words
 from steelyard.recording.provenance.matching import find_passages
 
-_LABEL_WORDS = 3
-_TELLING = 4
-_FED_LONG = 8
-_LEAVES = 2000
-_MOST_CALLS = 500
+_LABEL_WORDS = 3  # labels and verdicts have no more words
+_TELLING = 4  # fewer words than this stand anywhere by chance
+_FED_LONG = 8  # from so many words on, most of a reply is evidence as all of it is
+_LEAVES = 2000  # texts in one JSON reply that are read, so that a huge one costs no second
+_MOST_CALLS = 500  # an agent may make thousands; the answer came of the last ones
 _VERDICTS = frozenset(
     (
         *(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from steelyard.report.stores._rows import order_of, turn_rows
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.sinks.sqlite.sums import has_keys, has_sums, metrics_of
 
@@ -63,17 +63,17 @@ def turns_of(
     if key := before or after:
         where.append(f"({turn}.evaluated_at, {turn}.record_id) {'<' if before else '>'} (:time, :id)")
         values |= {"time": key[0], "id": key[1]}
-    order = "ASC" if after and not before else "DESC"
+    order = order_of(before, after)
     query = f"""SELECT e.record_id, e.evaluated_at, substr(e.question, 1, 400) FROM {source}
         WHERE {" AND ".join(where) or "1"}
         ORDER BY {turn}.evaluated_at {order}, {turn}.record_id {order} LIMIT :limit"""
     found = connection.execute(query, {**values, "limit": limit}).fetchall()
-    scores = _scores(connection, [row[0] for row in found])
-    rows = [
-        TurnRow(record_id=row[0], evaluated_at=row[1], question=row[2] or "", scores=tuple(scores[row[0]]))
-        for row in found
-    ]
-    return rows[::-1] if order == "ASC" else rows
+    scored = connection.execute(
+        f"SELECT record_id, metric, value, passed, status FROM scores WHERE record_id IN "
+        f"({', '.join('?' * len(found))}) ORDER BY record_id, position",
+        [row[0] for row in found],
+    )
+    return turn_rows(found, scored, order)
 
 
 def _keys(connection: sqlite3.Connection, wanted: TurnFilter) -> Mapping[str, int] | None:
@@ -148,17 +148,3 @@ def _conditions(wanted: TurnFilter, *, keys: Mapping[str, int]) -> tuple[list[st
 
 _LOOKED_UP: Final = """EXISTS (SELECT 1 FROM turn_keys WHERE kind = '{kind}' AND value = :{kind}
     AND evaluated_at = e.evaluated_at AND record_id = e.record_id)"""
-
-
-def _scores(
-    connection: sqlite3.Connection, ids: list[str]
-) -> defaultdict[str, list[tuple[str, float | None, bool | None, str]]]:
-    found: defaultdict[str, list[tuple[str, float | None, bool | None, str]]] = defaultdict(list)
-    marks = ", ".join("?" * len(ids))
-    for record_id, metric, value, passed, status in connection.execute(
-        f"SELECT record_id, metric, value, passed, status FROM scores WHERE record_id IN ({marks}) "
-        "ORDER BY record_id, position",
-        ids,
-    ):
-        found[record_id].append((metric, value, None if passed is None else bool(passed), status))
-    return found

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from steelyard._internal.json_pieces import json_pieces, json_value
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, evaluation_from_dict, evaluation_to_dict
@@ -207,8 +208,7 @@ def _score(row: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
 
 def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str, Any]:
     """The row of the `evaluations` table; content is there only if the Evaluation still has its record."""
-    trace, usage, record = evaluation.trace, evaluation.usage, data.get("record")
-    texts = record if isinstance(record, dict) else {}
+    trace, usage = evaluation.trace, evaluation.usage
     return {
         "record_id": text_of(evaluation.record_id),
         "evaluated_at": _real(evaluation.evaluated_at) or 0.0,
@@ -218,11 +218,7 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "run_id": trace and _text(trace.run_id),
         "framework": trace and _text(trace.framework),
         "record_status": evaluation.record and _text(evaluation.record.status),
-        # Taken out of the body: each text is stored once.
-        "question": text_of(texts.pop("question", "")) if record is not None else None,
-        "answer": text_of(texts.pop("answer", "")) if record is not None else None,
-        "tags": _json(list(dict.fromkeys(texts.get("tags", [])))) if record is not None else None,
-        "metadata": _json(metadata) if (metadata := texts.pop("metadata", None)) else None,
+        **_content(data.get("record")),
         "requests": _integer(usage.requests),
         "questions": _integer(usage.questions),
         "reasked": _integer(usage.reasked),
@@ -232,6 +228,20 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "cost": _real(usage.cost),
         "seconds": _real(usage.seconds) or 0.0,
         "body": None,
+    }
+
+
+def _content(record: object) -> dict[str, str | None]:
+    """The columns of a record, taken out of it: each text is stored once, and what is left is the body."""
+    if record is None:
+        return dict.fromkeys(("question", "answer", "tags", "metadata"))
+    texts = record if isinstance(record, dict) else {}
+    metadata = texts.pop("metadata", None)
+    return {
+        "question": text_of(texts.pop("question", "")),
+        "answer": text_of(texts.pop("answer", "")),
+        "tags": _json(list(dict.fromkeys(texts.get("tags", [])))),
+        "metadata": _json(metadata) if metadata else None,
     }
 
 
@@ -272,9 +282,9 @@ def stored_id(score: Mapping[str, Any], record_id: str) -> str:
 
 def pack(data: object) -> bytes:
     """JSON, compressed. Odd values become what JSON has: numbers of numpy numbers, everything else text."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=plain_value)
+    pieces = json_pieces(data, allow_nan=False, default=plain_value)
     deflate = zlib.compressobj(level=9, zdict=_WORDS)
-    return deflate.compress(text_of(text).encode()) + deflate.flush()
+    return deflate.compress(b"".join(text_of(piece).encode() for piece in pieces)) + deflate.flush()
 
 
 def unpack(body: object) -> dict[str, Any]:
@@ -285,7 +295,7 @@ def unpack(body: object) -> dict[str, Any]:
     """
     try:
         inflate = zlib.decompressobj(zdict=_WORDS)
-        data = json.loads(inflate.decompress(body, _LARGEST_BODY))  # type: ignore[arg-type]
+        data = json_value(inflate.decompress(body, _LARGEST_BODY))  # type: ignore[arg-type]
     except (zlib.error, TypeError, ValueError, RecursionError) as error:
         raise InvalidRecord(f"the body of an evaluation cannot be read: {type(error).__name__}") from None
     if not isinstance(data, dict):

@@ -18,6 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
+from steelyard._internal.json_pieces import json_value
 from steelyard._internal.redact import redacted_url
 from steelyard._internal.threads import DaemonExecutor, ThreadHangs
 from steelyard.errors import ConfigurationError, SinkError
@@ -32,6 +33,7 @@ _CAUSES: Final = {
     429: "rate_limited",
 }
 _LARGEST_REPLY: Final = 4 * 1024 * 1024
+_MOST_PARTS: Final = 150_000
 _PIECE: Final = 64 * 1024
 
 
@@ -177,8 +179,11 @@ def basic(user: str, password: str) -> dict[str, str]:
 
 
 def _parsed(body: bytes) -> Any:
+    # The lists and objects of a reply are made while the application waits for the interpreter.
+    if body.count(b"[") + body.count(b"{") > _MOST_PARTS:
+        return None
     try:
-        return json.loads(body)
+        return json_value(body)
     except (ValueError, RecursionError):
         return None
 

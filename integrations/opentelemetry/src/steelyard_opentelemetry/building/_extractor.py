@@ -8,6 +8,7 @@ watch the same application tell the same turn twice.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -199,10 +200,10 @@ class TurnExtractor:
             self.late += len(turn.nodes)
 
     def _remember(self, turn: Turn) -> None:
-        for node in turn.nodes:
+        for trace_id, nodes in itertools.groupby(turn.nodes, key=lambda node: node.span.trace_id):
             # One of these for every trace: a plain dict takes less memory than a BoundedDict.
-            told = self._told[node.span.trace_id] = self._told.get(node.span.trace_id, {})
-            told[node.span.span_id] = None
+            told = self._told[trace_id] = self._told.get(trace_id, {})
+            told.update((node.span.span_id, None) for node in nodes)
             while len(told) > _REMEMBERED_SPANS:
                 del told[next(iter(told))]
 
@@ -319,8 +320,8 @@ def _root(piece: Turn, parts: Sequence[Turn]) -> Node:
     return chained[0] if chained else piece.root
 
 
-def _telling(turn: Turn) -> tuple[int, int]:
-    found = find_contexts(turn)
-    return sum(c.id is not None for c in found.contexts) + sum(
-        c.score is not None for c in found.contexts
-    ), len(found.contexts)
+def _telling(turn: Turn) -> tuple[int, int, int]:
+    """How much a turn tells of its documents; of those that tell the same, the outer one tells more."""
+    found = find_contexts(turn).contexts
+    marks = sum(one.id is not None for one in found) + sum(one.score is not None for one in found)
+    return marks, len(found), turn.root.span.end - turn.root.span.start
