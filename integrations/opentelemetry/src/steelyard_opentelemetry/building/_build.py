@@ -263,7 +263,9 @@ def _doubts(turn: Turn) -> Iterable[str]:
 
 
 def _has_other_answer(turn: Turn, found: Found) -> bool:
-    """Whether another call than the last one was shown the passages, too, and said something else."""
+    """Whether no span tells the answer, and several calls were shown the passages and said different things."""
+    if not turn.is_reply_taken:
+        return False
     others = [
         parsed
         for _, parsed in turn.answering
@@ -285,7 +287,7 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
     yield from _doubts(turn)
     if turn.is_call_assumed:
         yield sentence("answer_call_assumed")
-    if turn.is_reply_taken and _has_other_answer(turn, found):
+    if _has_other_answer(turn, found):
         yield _LAST_OF_SEVERAL
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._contexts import Found, find_contexts
+from steelyard_opentelemetry.building._follows import mark_parts
 from steelyard_opentelemetry.building._several import told_apart
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import parse
@@ -45,6 +46,8 @@ class Candidates:
     """Turns with both a retrieval and its answer, or the turn's end in an error."""
     pieces: list[Turn] = field(default_factory=list)
     """Parts that may belong to a turn whose other parts stand elsewhere."""
+    aside: list[Turn] = field(default_factory=list)
+    """Model calls beside whole turns that belong to none of them: plans, combinations, titles."""
 
     @property
     def is_complete(self) -> bool:
@@ -62,8 +65,12 @@ def candidates_in(spans: Iterable[Span]) -> Candidates:
     found = Candidates()
     for tree in grow(spans, parse):
         whole, pieces = _of_tree(tree)
-        found.whole.extend(whole)
+        if whole:
+            found.aside.extend(piece for piece in pieces if not piece.retrieves)
+            pieces = [piece for piece in pieces if piece.retrieves]
+        found.whole.extend(_with_calls_beside(whole, found.aside))
         found.pieces.extend(pieces)
+    mark_parts(found.whole, found.aside)
     return found
 
 
@@ -77,8 +84,7 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     for turn in tops:
         (whole if _whole(turn) else pieces).append(turn)
     if whole:
-        calls = [piece for piece in pieces if not piece.retrieves]
-        return _with_calls_beside(whole, calls), [piece for piece in pieces if piece.retrieves]
+        return whole, pieces
     if apart := told_apart(pieces):
         return apart, []
     together = Turn.of(tree, pieces)

@@ -12,7 +12,7 @@ import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from steelyard._internal.bounded import BoundedDict
@@ -30,6 +30,7 @@ from steelyard_opentelemetry.building._candidates import (
 from steelyard_opentelemetry.building._contexts import find_contexts
 from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
+from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
@@ -83,6 +84,7 @@ class TurnExtractor:
         self._calls = WaitingPieces()
         self._recent: BoundedDict[bytes, list[TurnFingerprint]] = BoundedDict(max_items=most)
         self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
+        self._earlier = EarlierCalls()
         self._warn_once = WarnOnce(_log)
         self.errors = 0
         """Traces and turns that could not be read."""
@@ -122,6 +124,7 @@ class TurnExtractor:
         found: list[Turn] = []
         lone: list[Turn] = []
         for each in candidates:
+            self._earlier.remember((*each.whole, *each.pieces, *each.aside))
             found.extend(each.whole)
             lone.extend(each.pieces)
         joined, left = self._join(lone)
@@ -175,7 +178,9 @@ class TurnExtractor:
         """A record, or the reason why there is none."""
         found = find_contexts(turn)
         if is_judgeable(turn, found):
-            reading.records.append(record_of(turn, found))
+            record = record_of(turn, found)
+            notes = (*record.notes, *self._earlier.notes_on(turn, found))
+            reading.records.append(replace(record, notes=notes))
             self._remember(turn)
         else:
             reading.diagnoses.append(diagnose(turn, found))

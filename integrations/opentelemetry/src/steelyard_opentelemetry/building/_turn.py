@@ -46,6 +46,8 @@ class Turn:
     """What `find_contexts` found, once it has looked."""
     is_call_assumed: bool = False
     """Whether the call that made the answer is known only because no other one can have."""
+    is_part: bool = False
+    """Whether its answer was combined with that of another turn, by a call beside both."""
 
     @classmethod
     def below(cls, root: Node) -> Turn:
@@ -58,7 +60,7 @@ class Turn:
         parts = list(pieces)
         nodes = sorted((node for part in parts for node in part.nodes), key=lambda node: node.span.start)
         elsewhere = {part.root.span.trace_id for part in parts} - {root.span.trace_id}
-        return cls(root, nodes, tuple(sorted(elsewhere)))
+        return cls(root, nodes, tuple(sorted(elsewhere)), is_part=any(part.is_part for part in parts))
 
     @cached_property
     def above(self) -> dict[int, frozenset[Kind]]:
@@ -268,7 +270,7 @@ class Turn:
         queries = [parsed.query for _, parsed in self.outermost("retrieval") if parsed.query]
         replies = [text for call in self.calls for text in call.replies]
         told = self._told_questions()
-        is_condensed = self._is_condensed and len(set(queries)) == 1 and not self.agentic
+        is_condensed = self.in_conversation and len(set(queries)) == 1 and not self.agentic
         asked = user_question(told, queries=queries, replies=replies, in_conversation=is_condensed)
         said = question_in(self.said)
         found = asked if asked.question or not said else user_question([said], replies=replies)
@@ -302,7 +304,7 @@ class Turn:
         return first if not last or written or (first and first in last) else last
 
     @cached_property
-    def _is_condensed(self) -> bool:
+    def in_conversation(self) -> bool:
         """Whether there was a conversation before the question."""
         if any(parsed.in_conversation for _, parsed in self.seen("chain", "agent")):
             return True

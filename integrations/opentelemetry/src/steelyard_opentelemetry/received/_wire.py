@@ -8,7 +8,7 @@ are kept: the others may hold anything, and nothing here needs them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -152,27 +152,33 @@ def _read_protobuf(body: bytes, signal: Signal) -> Export:
         data = kind.FromString(body)
     except DecodeError:
         raise InvalidRecord(f"the body is not an export request for {signal} in protobuf") from None
-    for block in getattr(data, resources):
-        for scoped in getattr(block, scopes):
-            places: dict[str, Any] = {}
-            for item in getattr(scoped, items):
-                if signal == "logs" and not is_content(_name_of(item)):
-                    continue
-                if not (_is_id(item.trace_id, _TRACE_ID) and _is_id(item.span_id, _SPAN_ID)):
-                    export.refused += 1
-                    continue
-                trace_id = item.trace_id.hex()
-                place = places.get(trace_id)
-                if place is None:
-                    part = parts.setdefault(trace_id, kind())
-                    resource = getattr(part, resources).add(resource=block.resource)
-                    place = getattr(getattr(resource, scopes).add(scope=scoped.scope), items)
-                    places[trace_id] = place
-                place.append(item)
-                export.took()
+    scoped_blocks = ((block, each) for block in getattr(data, resources) for each in getattr(block, scopes))
+    for block, scoped in scoped_blocks:
+        places: dict[str, Any] = {}
+        for item in _wanted(getattr(scoped, items), export):
+            trace_id = item.trace_id.hex()
+            place = places.get(trace_id)
+            if place is None:
+                part = parts.setdefault(trace_id, kind())
+                resource = getattr(part, resources).add(resource=block.resource)
+                place = getattr(getattr(resource, scopes).add(scope=scoped.scope), items)
+                places[trace_id] = place
+            place.append(item)
     mark = _LOGS_MARK if signal == "logs" else b""
     export.pieces.update((trace_id, mark + part.SerializeToString()) for trace_id, part in parts.items())
     return export
+
+
+def _wanted(items: Iterable[Any], export: Export) -> Iterator[Any]:
+    """The items that are kept, each counted: those with ids, and of log records those with content."""
+    for item in items:
+        if export.signal == "logs" and not is_content(_name_of(item)):
+            continue
+        if _is_id(item.trace_id, _TRACE_ID) and _is_id(item.span_id, _SPAN_ID):
+            export.took()
+            yield item
+        else:
+            export.refused += 1
 
 
 def _name_of(item: Any) -> str:
@@ -197,29 +203,29 @@ def _read_json(body: bytes, signal: Signal) -> Export:
     export, parts = Export(signal), dict[str, list[Any]]()
     for resource, scope, found in _scopes(data, _FORMS[signal]):
         places: dict[str, list[Any]] = {}
-        for item in found:
-            if signal == "logs" and not (isinstance(item, dict) and is_content(log_name(item))):
-                continue
-            trace_id = _trace_of(item)
-            if not trace_id:
-                export.refused += 1
-                continue
+        for trace_id, item in _identified(found, export):
             if trace_id not in places:
                 places[trace_id] = []
                 scoped = {"scope": scope, items: places[trace_id]}
                 parts.setdefault(trace_id, []).append({"resource": resource, scopes: [scoped]})
             places[trace_id].append(item)
-            export.took()
     for trace_id, blocks in parts.items():
         export.pieces[trace_id] = json.dumps({resources: blocks}, separators=(",", ":")).encode()
     return export
 
 
-def _trace_of(item: Any) -> str:
-    """The trace of a span or a log record in JSON; empty where it is neither, or its ids are not ids."""
-    if not isinstance(item, dict) or not read_id(item.get("spanId"), _SPAN_ID):
-        return ""
-    return read_id(item.get("traceId"), _TRACE_ID)
+def _identified(items: Iterable[Any], export: Export) -> Iterator[tuple[str, Any]]:
+    """The items of OTLP/JSON that are kept, as `_wanted` chooses them, each with its trace id."""
+    for item in items:
+        known = item if isinstance(item, dict) else {}
+        if export.signal == "logs" and not is_content(log_name(known)):
+            continue
+        trace_id = read_id(known.get("traceId"), _TRACE_ID)
+        if trace_id and read_id(known.get("spanId"), _SPAN_ID):
+            export.took()
+            yield trace_id, item
+        else:
+            export.refused += 1
 
 
 def _scopes(data: Mapping[str, Any], form: _Form) -> Iterator[tuple[Any, Any, list[Any]]]:
