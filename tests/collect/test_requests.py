@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import logging
+import sqlite3
+import threading
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -217,9 +220,8 @@ def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(
             for number in range(40):
                 assert running.ask(protobuf(turn_spans(question=f"Question {number}?"))).status_code == 200
             until(lambda: "full" in caplog.text)
-        stored = monitor.stats().spooled
-        assert 0 < stored < 40
-        assert len(running.journal) == 40 - stored
+        assert 0 < monitor.stats().spooled < 40
+        until(lambda: len(running.journal) == 40 - monitor.stats().spooled)
     finally:
         running.collector.close()
         monitor.close(0)
@@ -247,6 +249,25 @@ def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_fu
     finally:
         running.collector.close()
         monitor.close(0)
+
+
+def test_a_turn_that_is_stored_while_the_collector_closes_leaves_nothing_in_the_journal(
+    tmp_path: Path,
+) -> None:
+    running = Running(tmp_path)
+    running.collector.start()
+    until(lambda: running.monitor.stats().spool is not None)
+    left: list[int] = []
+    closing = threading.Thread(target=lambda: left.append(running.collector.close()))
+    with contextlib.closing(sqlite3.connect(tmp_path / "spool", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # so that nothing can be stored yet
+        assert running.ask(protobuf(turn_spans())).status_code == 200
+        until(lambda: running.monitor.stats().pending == 1)
+        closing.start()
+        other.execute("ROLLBACK")
+    closing.join(30)
+    assert left == [0]
+    running.monitor.close(0)
 
 
 def test_spans_without_model_work_leave_nothing_in_the_journal(running: Running) -> None:

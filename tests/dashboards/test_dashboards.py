@@ -229,9 +229,12 @@ def wait_for(server: str, query: str) -> dict[str, Any]:
     raise AssertionError(f"{query} has no value")
 
 
-def test_the_command_writes_the_files(tmp_path: Path) -> None:
+def test_the_command_writes_the_files_and_says_what_to_do_with_them(tmp_path: Path) -> None:
     done = CliRunner().invoke(build(), ["dashboards", "--out", str(tmp_path / "made")])
     assert done.exit_code == 0
+    assert "rule_files" in done.output and "Import" in done.output
+    shipped = "".join((DATA / name).read_text() for name in FILES)
+    assert "docs/" not in done.output + shipped, "an installation has no such page"
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == sorted(FILES)
     (tmp_path / "made" / FILES[0]).write_text("edited")
     write_to(tmp_path / "made")

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import logging
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from judge_server import Fault, JudgeServer
 from steelyard.errors import ConfigurationError, JudgeError, MalformedReply
 from steelyard.judge import ChatJudge, DecisionsJudge
 from steelyard.judge.chat import ModelJudge
+from steelyard.judge.chat._parse import answers_in
 from steelyard.judge.embed import OpenAIEmbedder
 from steelyard.questions import Judge, Reply, Request, Supported, Unanswered, View, YesNo
 from steelyard.record import Context
@@ -110,6 +112,24 @@ def test_a_text_longer_than_any_reply_is_not_read() -> None:
         server.faults.append(Fault(raw=json.dumps({"choices": [{"message": {"content": text}}]}).encode()))
         answer = ask(ChatJudge("m", base_url=server.url, retries=0)).answers["q1"]
     assert isinstance(answer, Unanswered) and answer.cause == "malformed_reply"
+
+
+def test_a_reply_of_very_many_escaped_characters_is_not_read() -> None:
+    content = "a\n" * 500_000
+    with JudgeServer() as server:
+        server.faults.append(Fault(raw=json.dumps({"choices": [{"message": {"content": content}}]}).encode()))
+        with pytest.raises(MalformedReply, match="escaped characters"):
+            ask(ChatJudge("m", base_url=server.url, retries=0))
+
+
+def test_thousands_of_keys_are_not_looked_for_in_a_large_material() -> None:
+    contexts = tuple(Context(text="the river city " * 3_300, id=str(number)) for number in range(20))
+    request = Request(view=View(contexts=contexts), questions={"q": Supported(claim="It is old.")})
+    others = ", ".join(f'"other {number}": true' for number in range(3_000))
+    began = time.thread_time()
+    answers, _ = answers_in(f'{{"q": {{"context": 1, "verdict": true}}, {others}}}', request)
+    assert time.thread_time() - began < 0.5
+    assert isinstance(answers["q"], YesNo)
 
 
 ODD_COUNTS = [10**400, float("inf"), -(10**400), "1", [1], True, 2**70]

@@ -387,3 +387,26 @@ def test_a_clock_that_is_set_back_gives_no_second_budget(tmp_path: Path) -> None
     now.now = 5.0
     assert spool.claim(second, claims, {}).wait == 3600
     spool.close()
+
+
+def test_forced_turns_go_past_the_budget_and_are_on_its_bill() -> None:
+    class Dear(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            reply = await super().answer(request)
+            return Reply(answers=reply.answers, usage=Usage(requests=1, cost=0.01))
+
+    selection = Selection(rules=[Rule(tags=["must"], force=True)])
+    budget = Budget(cost_per_day=0.02)
+    monitor = Monitor(
+        metrics=FAITHFUL, judge=Dear(yes), sinks=[], budget=budget, selection=selection, concurrency=1
+    )
+    for number in range(12):
+        monitor.submit(traced(number, tags=("must",)))
+    assert monitor.flush(20) == 0
+    assert monitor.stats().evaluated == 12
+    monitor.submit(traced(100))
+    assert monitor.flush(20) == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert stats.evaluated == 12 and stats.skipped.keys() <= {"over_budget", "sampled_out"}
+    monitor.close()

@@ -274,6 +274,22 @@ def test_no_thread_before_the_first_turn() -> None:
     assert not own()
 
 
+_LOADED = """
+from steelyard.judge.local import _vectors
+from steelyard.online import Monitor, SpoolSettings
+def made(**options):
+    Monitor(sinks=[], **options).close()
+    return _vectors.loaded()
+assert not made(metrics=[])
+assert not made(spool=SpoolSettings(path="turns.db", evaluate=False))
+assert made()
+"""
+
+
+def test_what_the_local_judge_needs_is_loaded_when_a_monitor_that_judges_is_made(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", _LOADED], cwd=tmp_path, check=True, timeout=50)
+
+
 def test_closing_at_once_ends_the_thread() -> None:
     for _ in range(20):
         before = set(threading.enumerate())

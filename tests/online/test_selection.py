@@ -261,3 +261,18 @@ def test_judges_see_only_what_is_picked() -> None:
         == sum(sampling_position(f"{number:032x}") < 0.25 for number in range(200))
     )
     monitor.close()
+
+
+def test_a_dislike_reaches_back_a_thousand_turns() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
+    for number in range(1_001):
+        monitor.submit(turn(str(number)))
+    assert monitor.flush(20) == 0
+    assert sink.evaluations == []
+    monitor.feedback("0", False)
+    monitor.feedback("1", False)
+    assert monitor.flush(20) == 0
+    assert [evaluation.record_id for evaluation in sink.evaluations] == ["1"]
+    check_law(monitor.stats())
+    monitor.close()

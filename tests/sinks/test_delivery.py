@@ -30,6 +30,7 @@ from steelyard.sinks import (
     PhoenixSink,
     ScoreCounts,
 )
+from steelyard.sinks.vendors._client import _parsed
 
 KEY = "planted-key-5d1e"
 TEXT = "planted text of an answer"
@@ -241,6 +242,11 @@ def test_an_endless_reply_is_read_up_to_a_limit() -> None:
     with endless_server() as (url, taken):
         write(MAKERS["datadog"](url), turn(1))
     assert taken[0] < 32 * 1024 * 1024
+
+
+def test_a_vendors_reply_of_very_many_parts_is_not_read() -> None:
+    assert _parsed(b"[" + b"[]," * 10_000 + b"[]]") == [[]] * 10_001
+    assert _parsed(b"[" + b"[]," * 200_000 + b"[]]") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -24,6 +24,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Usage
 from steelyard.sinks import JSONLSink, Retention, ScoreCounts, SQLiteSink, prune, read_evaluations, read_jsonl
 from steelyard.text import sentences
+from steelyard.view import Label, open_labels
 
 FIRST = Path(__file__).with_name("schema1.sql")
 EVERYTHING = [
@@ -142,6 +143,14 @@ def test_the_oldest_beyond_a_limit_are_deleted(tmp_path: Path, keep: Any, left: 
     with closing(sqlite3.connect(path)) as connection:
         for table in ("scores", "bodies"):
             assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (left,)
+
+
+def test_labels_stay_when_their_turns_are_deleted(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.db")
+    write(SQLiteSink(path), *many(5))
+    open_labels(path).put([Label(record_id="r0", value="bad", who="Ann", labelled_at=5.0, note="")])
+    assert prune(path, keep=1).left == 1
+    assert [label.record_id for label in open_labels(path)] == ["r0"]
 
 
 def test_space_is_given_back(tmp_path: Path) -> None:

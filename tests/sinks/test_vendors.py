@@ -30,12 +30,14 @@ KEYS: dict[str, Any] = {"public_key": "pk-public", "secret_key": "sk-secret"}
 RUN = "0190d5ac-3d2e-7f31-9c53-0123456789ab"
 ABSENT = Score.not_applicable("m", cause="missing_answer", explanation="the record has no answer")
 
-MAKERS: dict[str, Callable[[str], Sink]] = {
-    "phoenix": lambda url: PhoenixSink(url, api_key="px-secret", timeout=0.5),
-    "langfuse": lambda url: LangfuseSink(url, **KEYS, timeout=0.5),
-    "mlflow": lambda url: MLflowSink(url, token="ml-secret", patience=0.2, timeout=0.5),
-    "langsmith": lambda url: LangSmithSink(url, api_key="ls-secret", patience=0.2, timeout=0.5),
-    "datadog": lambda url: DatadogSink("app", api_key="dd-secret", url=url, timeout=0.5),
+MAKERS: dict[str, Callable[..., Sink]] = {
+    "phoenix": lambda url, **more: PhoenixSink(url, api_key="px-secret", timeout=0.5, **more),
+    "langfuse": lambda url, **more: LangfuseSink(url, **KEYS, timeout=0.5, **more),
+    "mlflow": lambda url, **more: MLflowSink(url, token="ml-secret", patience=0.2, timeout=0.5, **more),
+    "langsmith": lambda url, **more: LangSmithSink(
+        url, api_key="ls-secret", patience=0.2, timeout=0.5, **more
+    ),
+    "datadog": lambda url, **more: DatadogSink("app", api_key="dd-secret", url=url, timeout=0.5, **more),
 }
 every_vendor = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
@@ -425,6 +427,16 @@ def test_no_text_of_the_turn_is_sent_but_the_explanation(make: Callable[[str], A
         write(make(server.url), traced())
     sent = str([request.body for request in server.requests])
     assert "Curie" not in sent
+
+
+@every_vendor
+def test_explanations_are_sent_unless_they_are_left_out(make: Callable[..., Any]) -> None:
+    for wanted in (True, False):
+        with VendorServer(FakeMLflow()) as server:
+            sink = make(server.url, explanations=wanted)
+            write(sink, traced())
+            assert sink.counts.written
+        assert ("One of two claims" in str([request.body for request in server.requests])) is wanted
 
 
 @every_vendor

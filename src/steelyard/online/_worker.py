@@ -212,10 +212,12 @@ class Worker:
             if ending.is_set():
                 raise
             with contextlib.suppress(QueueFailed):
-                await self._bury(queue, leased, error)
+                await self._dead_letter(queue, leased, error)
         held.pop(leased.seq, None)
 
-    async def _bury(self, queue: TurnQueue, leased: Leased | Undelivered, error: BaseException) -> None:
+    async def _dead_letter(
+        self, queue: TurnQueue, leased: Leased | Undelivered, error: BaseException
+    ) -> None:
         """End a turn that cannot be evaluated."""
         kind = type(error).__name__
         self._warn(kind, "a turn could not be evaluated: %s", error_place(error))

@@ -43,7 +43,7 @@ from steelyard.online.queue._turns import Queued
 from steelyard.online.selection._budget import Budget
 from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
-from steelyard.questions import Embedder, Fuse, Judge
+from steelyard.questions import Embedder, Fuse, Judge, Warming
 from steelyard.record import Record
 from steelyard.recording import Draft, check_function, is_unrecorded
 from steelyard.sinks import Observing, Sink
@@ -97,7 +97,7 @@ class Monitor:
         calibration: str | Path | Calibration | None = None,
         canaries: Canaries | float | None = None,
     ) -> None:
-        """Check the options; nothing is started yet.
+        """Check the options, and load what the local judge needs; nothing is started yet.
 
         What is not given here comes from `STEELYARD_*` environment variables, then from `steelyard.toml`,
         then from the defaults named below; `steelyard config` shows the outcome.
@@ -153,6 +153,7 @@ class Monitor:
             **plain,
         )
         """The options in force: those given in code, those of settings, and defaults."""
+        self._warm()
         self._ceiling = self.options.selection.ceiling
         self._notifier = Notifier()
         self._decisions = Decisions()
@@ -313,6 +314,14 @@ class Monitor:
         self._run.inbox.decided = self._decisions.tell
         self._run.inbox.complain = partial(_complain, self._warn)
         weakref.finalize(self, self._run.dismiss).atexit = False
+
+    def _warm(self) -> None:
+        """Load now what the first turn would: a tokenizer takes 0.1 s, in which no other thread can run."""
+        spool = self.options.spool
+        if self.options.metrics and (spool is None or spool.evaluate):
+            for judge in self._judges():
+                if isinstance(judge, Warming):
+                    judge.warm()
 
     def _introduce(self) -> None:
         for sink in self.options.sinks:

@@ -6,7 +6,7 @@ from steelyard.questions._check import check
 from steelyard.questions._keys import keyed
 from steelyard.questions._metric_run import MetricRun, ScoreOf, SupportsQuestions, require
 from steelyard.questions._packing import Fuse, Group, pack
-from steelyard.questions._protocols import Capabilities, Embedder, Judge, Reply, Request, View
+from steelyard.questions._protocols import Capabilities, Embedder, Judge, Reply, Request, View, Warming
 from steelyard.questions._question import (
     QUESTION_KINDS,
     Choose,
@@ -62,6 +62,7 @@ __all__ = [
     "Useful",
     "Vector",
     "View",
+    "Warming",
     "YesNo",
     "check",
     "keyed",

@@ -106,6 +106,19 @@ class Judge(Protocol):
 
 
 @runtime_checkable
+class Warming(Protocol):
+    """A judge with something to load that takes long; a Monitor that judges has it loaded when it is made."""
+
+    def warm(self) -> None:
+        """Load what the first question would.
+
+        Raises:
+            ConfigurationError: If it cannot be loaded.
+        """
+        ...
+
+
+@runtime_checkable
 class Embedder(Protocol):
     """Whoever turns texts into vectors."""
 

@@ -57,7 +57,7 @@ def app(
     if "://" not in address:
         address = os.path.abspath(address)  # the process may change its folder
     with closing(open_results(address)) as results:
-        name = results.name
+        name = results.name if "://" in address else os.fspath(db)
     if hosts is None:
         hosts = () if token else LOOPBACK
     elif not hosts:

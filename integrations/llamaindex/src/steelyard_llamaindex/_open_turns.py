@@ -80,14 +80,7 @@ class OpenTurns:
         if place is None:
             place = current_place.get()
         if place is None or place[0].done:
-            # A call that nothing holds is a turn if it uses what was retrieved before it in the same task.
-            loose = self._loose() if kind in _AFTER_RETRIEVAL else ()
-            if kind in _OPENING or loose:
-                turn = self.open(id_, kind, asked=asked, name=name, tags=tags)
-                turn.loose, turn.checks = loose, kind == "query" and _is_asked_by_evaluator()
-                turn.aside = kind == "llm" and not loose
-                if kind != "retrieve":
-                    follow_latest(turn, self._mark)
+            self._enter_alone(id_, kind, asked, name, tags)
             return
         turn, parent = place
         # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
@@ -95,6 +88,17 @@ class OpenTurns:
             place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
         self.places[id_] = place
         turn.open.add(id_)
+
+    def _enter_alone(self, id_: str, kind: Kind, asked: Any, name: str, tags: Any) -> None:
+        """A span began that nothing holds: a turn if it uses what was retrieved before in the same task."""
+        loose = self._loose() if kind in _AFTER_RETRIEVAL else ()
+        if kind not in _OPENING and not loose:
+            return
+        turn = self.open(id_, kind, asked=asked, name=name, tags=tags)
+        turn.loose, turn.checks = loose, kind == "query" and _is_asked_by_evaluator()
+        turn.aside = kind == "llm" and not loose
+        if kind != "retrieve":
+            follow_latest(turn, self._mark)
 
     def _step(self, turn: Turn, step: Step) -> Step:
         if len(turn.steps) < _MOST_STEPS:

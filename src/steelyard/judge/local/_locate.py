@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 from steelyard.judge.local.words import words
 from steelyard.text import sentences
@@ -94,17 +95,21 @@ def _carried(claim: str, text: str, place: tuple[int, int] | None) -> tuple[int,
         (more, (start, end), found)
         for start, end, found in _lines(text)
         if start > place[0]
-        and (more := sum(gain for stem, gain in missing.items() if stem in found)) >= enough
+        and (more := _held(missing, found)) >= enough
         and (opens_list or _leans(text[start:end]))
         and _said(wanted, found) >= _HALF
     ]
     if not later:
         return place
-    most = max(gain for gain, _, _ in later)
-    told = [(where, found) for gain, where, found in later if gain > most - 1e-9]
-    (where, found), *others = told
+    # Weights are sums of floats: equal ones may differ in the last place.
+    most = max(later, key=itemgetter(0))[0] - 1e-9
+    (_, where, found), *others = [one for one in later if one[0] > most]
     whole = _said(wanted, found) >= _ALL and (opens_list or _said(wanted, named) < _ALL)
     return where if whole and not others else None
+
+
+def _held(wanted: dict[str, float], found: dict[str, float]) -> float:
+    return sum(gain for stem, gain in wanted.items() if stem in found)
 
 
 def _leans(sentence: str) -> bool:

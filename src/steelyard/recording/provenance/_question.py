@@ -55,6 +55,12 @@ _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
 _OBJECT = re.compile(r"[A-Za-z_][\w.]{0,80}\([A-Za-z_]\w{0,80}=")
 _NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _LED_IN = re.compile(r"[^:\n]{0,120}\b(?:question|query)\b[^:\n]{0,80}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_PRESENTED = re.compile(
+    r"[ \t]{0,8}(?:here(?:'s| is)|this is|answer|given)"
+    r"(?: (?:an?|the|my|this|following|user(?:'s)?|current|latest|original)){0,4} (?:question|query)"
+    r"[ \t]{0,2}:[ \t]{0,4}(\S.*)",
+    re.IGNORECASE,
+)
 _FIELDS = re.compile(r"[a-z_]\w{0,40}=(?:['\"]|None|[\d\[{])")
 _SAID = re.compile(r"(?<!\S)(?:content|text)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
 _BY_USER = re.compile(r"(?<!\S)(?:source|role)=(?:<[\w.]{1,40}: )?'(?:user|human)'")
@@ -327,13 +333,15 @@ def _follows_reply(roles: Sequence[str]) -> bool:
 def question_in_prompt(prompt: str) -> str:
     """The question that a prompt names on its last `Question:` line; empty where it names none.
 
-    Where there is no such line, a last line such as "Answer the question from the context above: ..." is one,
-    or the first lines, where they end with a question mark and only a heading and its passages follow.
+    "Here is the question: ..." is such a line too. Where there is none, a last line such as "Answer the
+    question from the context above: ..." is one, or the first lines, where they end with a question mark and
+    only a heading and its passages follow.
     """
     lines = [line for line in prompt.split("\n") if line.strip()]
-    for line in reversed(lines):
-        if named := _NAMED.match(line):
-            return named[1].strip()
+    for names in (_NAMED, _PRESENTED):
+        for line in reversed(lines):
+            if named := names.match(line):
+                return named[1].strip()
     last = _LED_IN.match(lines[-1]) if lines else None
     if last and len(last[1].split()) <= _INVENTED_WORDS:
         return last[1].strip()

@@ -40,21 +40,10 @@ def turns_of(
     limit: int,
 ) -> list[TurnRow]:
     """A page of turns, newest first; see `ResultsReader.turns`."""
-    metrics = [one for one in metrics_of(connection) if wanted.metric in ("", one)]
-    few = _few(connection, wanted, metrics)
-    keys = _keys(connection, wanted)
-    if few is None or keys is None:
+    narrowed = _narrowed(connection, wanted, is_after=after is not None)
+    if narrowed is None:
         return []
-    where, values = _conditions(wanted, keys=keys)
-    where += few
-    values["metrics"] = json.dumps(metrics)
-    if wanted.text and not (few or keys or after):
-        holding = [row[0] for row in connection.execute(_HOLDING, wanted.parameters())]
-        if not holding:
-            return []
-        if len(holding) <= _FEW:
-            where.append("e.record_id IN (SELECT value FROM json_each(:holding))")
-            values["holding"] = json.dumps(holding)
+    where, values, keys = narrowed
     source, turn = "evaluations e", "e"
     if keys:
         kind = next(iter(keys))
@@ -74,6 +63,28 @@ def turns_of(
         [row[0] for row in found],
     )
     return turn_rows(found, scored, order)
+
+
+def _narrowed(
+    connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool
+) -> tuple[list[str], dict[str, Any], Mapping[str, int]] | None:
+    """Conditions, their values, and what is found by an index; None where it is sure that no turn fits."""
+    metrics = [one for one in metrics_of(connection) if wanted.metric in ("", one)]
+    few = _few(connection, wanted, metrics)
+    keys = _keys(connection, wanted)
+    if few is None or keys is None:
+        return None
+    where, values = _conditions(wanted, keys=keys)
+    where += few
+    values["metrics"] = json.dumps(metrics)
+    if wanted.text and not (few or keys or is_after):
+        holding = [row[0] for row in connection.execute(_HOLDING, wanted.parameters())]
+        if not holding:
+            return None
+        if len(holding) <= _FEW:
+            where.append("e.record_id IN (SELECT value FROM json_each(:holding))")
+            values["holding"] = json.dumps(holding)
+    return where, values, keys
 
 
 def _keys(connection: sqlite3.Connection, wanted: TurnFilter) -> Mapping[str, int] | None:

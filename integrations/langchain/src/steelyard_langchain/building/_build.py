@@ -31,7 +31,6 @@ from steelyard_langchain.building._extract import (
     answer_of,
     documents_in,
     ends_in_tool_call,
-    filled_form,
     is_document,
     messages_in,
     pick,
@@ -40,6 +39,7 @@ from steelyard_langchain.building._extract import (
     state_of,
     text_in,
 )
+from steelyard_langchain.building._forms import filled_form
 from steelyard_langchain.building._separate import (
     SEPARATE,
     asked_in_call,

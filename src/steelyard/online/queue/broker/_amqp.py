@@ -152,7 +152,7 @@ class AmqpBroker:
                 self._held.discard(message.seq)
         return bool(held)
 
-    async def bury(self, message: Message, cause: str) -> bool:
+    async def dead_letter(self, message: Message, cause: str) -> bool:
         """Copy a turn to the dead letters, and then end it."""
         if message.seq not in self._held:
             return False

@@ -111,7 +111,7 @@ class Broker(Protocol):
         """
         ...
 
-    async def bury(self, message: Message, cause: str) -> bool:
+    async def dead_letter(self, message: Message, cause: str) -> bool:
         """Move a turn to the dead letters; False where the lease is known to be lost."""
         ...
 

@@ -152,7 +152,7 @@ class BrokerQueue:
             except QueueFailed:
                 raise
             except Exception:  # noqa: BLE001 - RecursionError, AttributeError: a body may hold anything
-                await self._bury(message, "unreadable")
+                await self._dead_letter(message, "unreadable")
             else:
                 leased += [one] if one is not None else []
         return leased
@@ -186,7 +186,7 @@ class BrokerQueue:
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         """Move a turn that cannot be evaluated to the dead letters; False where the lease was lost."""
         message = self._take(leased)
-        return message is not None and await self._bury(message, cause)
+        return message is not None and await self._dead_letter(message, cause)
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results: now their turns are acknowledged."""
@@ -244,17 +244,17 @@ class BrokerQueue:
             self._finished[message.seq] = message
             return result
         if message.attempts > self._max_attempts:
-            await self._bury(message, "poison")
+            await self._dead_letter(message, "poison")
             return None
         leased = Leased(message.seq, message.lease, turn_from_json(unpacked(message.body)), message.postponed)
         self._held[message.seq] = message
         return leased
 
-    async def _bury(self, message: Message, cause: str) -> bool:
-        buried = await self._call(lambda: self._broker.bury(message, cause))
-        if buried and message.result is None:
+    async def _dead_letter(self, message: Message, cause: str) -> bool:
+        moved = await self._call(lambda: self._broker.dead_letter(message, cause))
+        if moved and message.result is None:
             self._counted(pending=-1, dead=cause)
-        return buried
+        return moved
 
     def _message(self, one: Leased | Undelivered) -> Message | None:
         message = (self._held if isinstance(one, Leased) else self._finished).get(one.seq)

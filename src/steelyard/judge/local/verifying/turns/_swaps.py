@@ -12,25 +12,10 @@ from steelyard.judge.local.words import Word
 _MOST = 8
 """Clauses that are compared pair by pair."""
 _PASSIVE = frozenset({"by", "from", "von", "par", "por", "da"})
-_CIRCUMSTANCES = frozenset(
-    {
-        "on",
-        "in",
-        "at",
-        "during",
-        "after",
-        "before",
-        "with",
-        "for",
-        "since",
-        "until",
-        "as",
-        "when",
-        "from",
-        "by",
-        "to",
-    }
-)
+_CIRCUMSTANCES_WORDS = """
+on in at during after before with for since until as when from by to
+"""
+_CIRCUMSTANCES = frozenset(_CIRCUMSTANCES_WORDS.split())
 _SHORT = 14
 """Words of a clause in which one verb is likely to stand between two sides."""
 
