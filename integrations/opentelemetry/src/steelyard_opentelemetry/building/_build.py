@@ -263,7 +263,7 @@ def _doubts(turn: Turn) -> Iterable[str]:
 
 
 def _has_other_answer(turn: Turn, found: Found) -> bool:
-    """Whether no span tells the answer, and several calls that were shown the passages said different things."""
+    """Whether no span tells the answer, and several calls that were shown the passages differ in theirs."""
     if not turn.is_reply_taken:
         return False
     others = [
