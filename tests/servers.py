@@ -46,6 +46,7 @@ class NatsServer:
     folder: Path
     options: Sequence[str] = ()
     port: int = field(default_factory=free_port)
+    jetstream: bool = True
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -61,7 +62,9 @@ class NatsServer:
         # A queue reserves what it may hold at most, and a server takes no more than is free on the disk.
         bounds = self.folder / "nats.conf"
         bounds.write_text("jetstream { max_file_store: 1TB }")
-        command = f"{binary} -c {bounds} -js -a 127.0.0.1 -p {self.port} -sd {stored}".split()
+        command = f"{binary} -a 127.0.0.1 -p {self.port}".split()
+        if self.jetstream:
+            command += f"-c {bounds} -js -sd {stored}".split()
         with (self.folder / "nats.log").open("ab") as log:
             self.process = subprocess.Popen([*command, *self.options], stdout=log, stderr=log)
         until(lambda: listens(self.port), "nats-server", self.process)

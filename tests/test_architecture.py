@@ -123,6 +123,26 @@ def test_no_circle_inside_a_room(name: str) -> None:
     assert not arrows, f"circle among {sorted(arrows)}"
 
 
+BRANCHES = (
+    *(ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case),
+    *(ast.BoolOp, ast.comprehension),
+)
+
+
+@pytest.mark.parametrize("folder", ["src", "integrations"])
+def test_no_function_has_more_than_twelve_branches(folder: str) -> None:
+    """Stricter than ruff, which counts neither `and` and `or` nor comprehensions."""
+    worst = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name} has {count}"
+        for path in (ROOT / folder).rglob("*.py")
+        if "tests" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (count := 1 + sum(isinstance(part, BRANCHES) for part in ast.walk(node))) > 12
+    ]
+    assert worst == []
+
+
 def test_importing_the_package_brings_nothing_heavy() -> None:
     check = (
         "import sys; import steelyard, steelyard.record, steelyard.scores; "

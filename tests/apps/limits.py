@@ -16,6 +16,7 @@ _BY_SIGN: dict[str, dict[str, str]] = {
     },
     "no_retrieval": {
         "loop_over_sub_questions": "openinference openllmetry",
+        "query_written_before_the_engine_is_asked": "openinference openllmetry",
         # A turn in which the agent chose not to search leaves the spans of any other conversation.
         "agent_in_a_thread": "openinference openllmetry",
         # The tool's span holds a command of the graph as Python prints it, not what the tool returned.

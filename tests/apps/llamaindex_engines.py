@@ -349,6 +349,20 @@ def retrieve_then_complete(config: Any) -> str:
     return str(SPEAKS.complete(f"Context:\n{context}\nQuestion: {SUNDAY}"))
 
 
+@script(
+    ONE,
+    framework="llamaindex",
+    rootless=True,
+    allowed_notes={"instrument": ("question",)},
+    parts=(Truth(question="Sunday timetable of the ferry", contexts=(FERRY,), answer=SUNDAY_ANSWER),),
+)
+def query_written_before_the_engine_is_asked(config: Any) -> str:
+    """A function lets a model write the query, and asks an engine with it: two calls without a root."""
+    writes = completes(otherwise="Sunday timetable of the ferry")
+    query = str(writes.complete(f"Turn this into a query for a search engine: {SUNDAY}"))
+    return str(over(Shelf(FERRY)).query(query))
+
+
 @script(PAIR, framework="llamaindex", ways=BOTH)
 async def index_of_everything(config: Any, way: str) -> str:
     """`SummaryIndex`: all nodes are read."""

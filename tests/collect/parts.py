@@ -18,7 +18,12 @@ from typing import Any
 
 import urllib3
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from opentelemetry._logs import LogRecord
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -62,6 +67,42 @@ def turn_spans(*, question: str = QUESTION, answer: str = ANSWER, shown: str = "
     return list(kept.get_finished_spans())
 
 
+def call_with_logs(
+    *, question: str = QUESTION, answer: str = ANSWER
+) -> tuple[list[ReadableSpan], list[ReadableLogRecord]]:
+    """A turn whose model call has no content on its span, and the log records that have it, one a message."""
+    spans = InMemorySpanExporter()
+    logs = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    logger_provider = LoggerProvider(shutdown_on_exit=False)
+    logger_provider.add_log_record_processor(SimpleLogRecordProcessor(logs))
+    logger = logger_provider.get_logger("client")
+    prompt = "Answer from the context.\n\nContext:\n" + "\n\n".join(TEXTS) + f"\n\nQuestion: {question}"
+    call = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    tracer = provider.get_tracer("client")
+    with tracer.start_as_current_span("ask"):
+        with tracer.start_as_current_span("retriever") as retriever:
+            retriever.set_attributes({"openinference.span.kind": "RETRIEVER", "input.value": question})
+            for place, text in enumerate(TEXTS):
+                retriever.set_attribute(f"retrieval.documents.{place}.document.content", text)
+        with tracer.start_as_current_span("chat", attributes=call):
+            for record in _content(prompt, answer):
+                logger.emit(record)
+        logger.emit(LogRecord(body="connected to the database"))
+    provider.shutdown()
+    logger_provider.shutdown()
+    return list(spans.get_finished_spans()), list(logs.get_finished_logs())
+
+
+def _content(prompt: str, answer: str) -> list[LogRecord]:
+    choice: Any = {"index": 0, "message": {"role": "assistant", "content": answer}}
+    return [
+        LogRecord(event_name="gen_ai.user.message", body={"content": prompt}, timestamp=1),
+        LogRecord(event_name="gen_ai.choice", body=choice, timestamp=2),
+    ]
+
+
 def plain_spans(count: int) -> list[ReadableSpan]:
     """Spans in which there is no model work."""
     kept = InMemorySpanExporter()
@@ -85,22 +126,29 @@ def trace_of(spans: Sequence[ReadableSpan]) -> str:
     return f"{context.trace_id:032x}"
 
 
-def protobuf(spans: Sequence[ReadableSpan]) -> bytes:
+def protobuf(items: Sequence[ReadableSpan] | Sequence[ReadableLogRecord]) -> bytes:
     """An export request in protobuf."""
-    made: bytes = encode_spans(spans).SerializeToString()
+    made: bytes = _request(items).SerializeToString()
     return made
 
 
-def otlp_json(spans: Sequence[ReadableSpan]) -> bytes:
+def otlp_json(items: Sequence[ReadableSpan] | Sequence[ReadableLogRecord]) -> bytes:
     """An export request in OTLP/JSON, whose ids are hex."""
-    data = MessageToDict(encode_spans(spans))
-    for block in data["resourceSpans"]:
-        for scope in block["scopeSpans"]:
-            for span in scope["spans"]:
+    data = MessageToDict(_request(items))
+    for block in data.get("resourceSpans") or data["resourceLogs"]:
+        for scope in block.get("scopeSpans") or block["scopeLogs"]:
+            for item in scope.get("spans") or scope["logRecords"]:
                 for name in ("traceId", "spanId", "parentSpanId"):
-                    if name in span:
-                        span[name] = base64.b64decode(span[name]).hex()
+                    if name in item:
+                        item[name] = base64.b64decode(item[name]).hex()
     return json.dumps(data).encode()
+
+
+def _request(items: Sequence[ReadableSpan] | Sequence[ReadableLogRecord]) -> Message:
+    spans = [item for item in items if isinstance(item, ReadableSpan)]
+    logs = [item for item in items if isinstance(item, ReadableLogRecord)]
+    made: Message = encode_spans(spans) if spans else encode_logs(logs)
+    return made
 
 
 @dataclass
@@ -110,10 +158,12 @@ class Endpoint:
     process: subprocess.Popen[str]
     port: int
 
-    def post(self, body: bytes, headers: dict[str, str] | None = None) -> urllib3.BaseHTTPResponse:
+    def post(
+        self, body: bytes, headers: dict[str, str] | None = None, *, signal: str = "traces"
+    ) -> urllib3.BaseHTTPResponse:
         with urllib3.PoolManager() as pool:
             return pool.request(
-                "POST", f"http://127.0.0.1:{self.port}/v1/traces", body=body, headers=headers or PROTOBUF
+                "POST", f"http://127.0.0.1:{self.port}/v1/{signal}", body=body, headers=headers or PROTOBUF
             )
 
     def get(self, path: str) -> urllib3.BaseHTTPResponse:

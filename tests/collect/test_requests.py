@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import logging
+import sqlite3
+import threading
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -20,47 +23,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from collect.parts import JSON, PROTOBUF, otlp_json, plain_spans, protobuf, turn_spans, until
+from collect.running import HERE, Running
 from steelyard import Context, Monitor, Record
 from steelyard.collect import Collector, Journal, app
 from steelyard.errors import ConfigurationError
 from steelyard.online import SpoolSettings
 from steelyard_opentelemetry.received import ReceivedSpans
 
-HERE = "http://127.0.0.1"
 TOKEN = "a-token-that-is-long-enough"
-
-
-class Running:
-    """A collector in this process, asked without a socket."""
-
-    def __init__(self, folder: Path, **journal: Any) -> None:
-        self.journal = Journal(folder / "spans", **journal)
-        self.monitor = Monitor(
-            metrics=[], sinks=[], spool=SpoolSettings(path=folder / "spool", evaluate=False)
-        )
-        self.collector = Collector(
-            journal=self.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=self.monitor
-        )
-
-    def ask(
-        self,
-        body: bytes | AsyncIterator[bytes] = b"",
-        headers: dict[str, str] | None = None,
-        *,
-        method: str = "POST",
-        at: str = HERE,
-        **options: Any,
-    ) -> httpx.Response:
-        async def send() -> httpx.Response:
-            transport = httpx.ASGITransport(app(self.collector, **options))
-            async with httpx.AsyncClient(transport=transport, base_url=at) as client:
-                return await client.request(method, "/v1/traces", content=body, headers=headers or PROTOBUF)
-
-        return asyncio.run(send())
-
-    @property
-    def refused(self) -> dict[str, int]:
-        return dict(self.collector.counts.refused_requests)
 
 
 @pytest.fixture
@@ -250,9 +220,8 @@ def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(
             for number in range(40):
                 assert running.ask(protobuf(turn_spans(question=f"Question {number}?"))).status_code == 200
             until(lambda: "full" in caplog.text)
-        stored = monitor.stats().spooled
-        assert 0 < stored < 40
-        assert len(running.journal) == 40 - stored
+        assert 0 < monitor.stats().spooled < 40
+        until(lambda: len(running.journal) == 40 - monitor.stats().spooled)
     finally:
         running.collector.close()
         monitor.close(0)
@@ -280,6 +249,25 @@ def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_fu
     finally:
         running.collector.close()
         monitor.close(0)
+
+
+def test_a_turn_that_is_stored_while_the_collector_closes_leaves_nothing_in_the_journal(
+    tmp_path: Path,
+) -> None:
+    running = Running(tmp_path)
+    running.collector.start()
+    until(lambda: running.monitor.stats().spool is not None)
+    left: list[int] = []
+    closing = threading.Thread(target=lambda: left.append(running.collector.close()))
+    with contextlib.closing(sqlite3.connect(tmp_path / "spool", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # so that nothing can be stored yet
+        assert running.ask(protobuf(turn_spans())).status_code == 200
+        until(lambda: running.monitor.stats().pending == 1)
+        closing.start()
+        other.execute("ROLLBACK")
+    closing.join(30)
+    assert left == [0]
+    running.monitor.close(0)
 
 
 def test_spans_without_model_work_leave_nothing_in_the_journal(running: Running) -> None:

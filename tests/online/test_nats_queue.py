@@ -504,6 +504,13 @@ def test_a_server_that_is_not_there_is_worth_waiting_for() -> None:
         asyncio.run(try_queue(SpoolSettings(path=f"nats://127.0.0.1:{free_port()}")))
 
 
+def test_a_server_without_jetstream_is_told_with_the_option_that_it_needs(tmp_path: Path) -> None:
+    server = NatsServer(tmp_path, jetstream=False).start()
+    with pytest.raises(QueueFailed, match=r"nats-server needs the option -js"):
+        asyncio.run(try_queue(SpoolSettings(path=server.url)))
+    server.stop()
+
+
 def test_a_full_stream_and_a_turn_that_is_too_large_are_skipped_for_their_size(
     nats_server: NatsServer, caplog: pytest.LogCaptureFixture
 ) -> None:

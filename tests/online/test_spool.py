@@ -64,7 +64,7 @@ def result(leased: Leased) -> Evaluation:
 
 
 def check(spool: Spool) -> QueueCounts:
-    """The ledger, held against the rows themselves."""
+    """The ledger, checked against the rows themselves."""
     counts = spool.counts()
     assert counts.accepted == counts.pending + counts.evaluated + sum(counts.dead.values())
     assert (counts.bytes == 0) == (counts.pending == 0)
@@ -197,7 +197,7 @@ def test_a_renewed_lease_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
-def test_a_poison_record_is_buried_and_others_pass(tmp_path: Path) -> None:
+def test_a_poison_record_is_dead_lettered_and_others_pass(tmp_path: Path) -> None:
     clock = Clock()
     spool = opened(tmp_path / "spool.db", clock=clock, lease_seconds=10, max_attempts=3)
     spool.put([spooled("poison")])
@@ -256,7 +256,7 @@ def test_a_wall_clock_a_day_off_changes_nothing(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.faults
-def test_a_body_that_cannot_be_read_is_buried(tmp_path: Path) -> None:
+def test_a_body_that_cannot_be_read_is_dead_lettered(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db")
     spool.put([spooled("a"), spooled("b")])
     spool.close()

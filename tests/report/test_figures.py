@@ -9,12 +9,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from report.parts import NOON, results, turn
 from steelyard.errors import ConfigurationError
-from steelyard.report import render_html, report
+from steelyard.report import print_figures, render_html, report
 from steelyard.scores import Score
 from steelyard.stats import adjusted_rand, weighted_mean
+
+DAY = NOON // 86400 * 86400
 
 
 def test_the_sums_of_the_database_are_those_of_the_values(tmp_path: Path) -> None:
@@ -89,6 +92,38 @@ def test_clusters_of_real_questions_are_found_again() -> None:
     truth = [index for index, topic in enumerate(topics) for _ in range(3 * len(topic))]
     vectors, _ = asyncio.run(StaticEmbedder().embed(texts))
     assert adjusted_rand(cluster(vectors).tolist(), truth) >= 0.7
+
+
+def test_a_fall_comes_first_with_its_day_its_size_and_how_sure_it_is(tmp_path: Path) -> None:
+    """Ten days of .9, then four of .6: said above the figures, on the page and in the terminal."""
+    values = [0.6 if n >= 100 else 0.9 for n in range(140)]
+    turns = [turn(n, value, at=DAY + n * 8640) for n, value in enumerate(values)]
+    made = report(results(tmp_path / "s.db", turns))
+    change = made.figures.metrics[0].change
+    assert change is not None and change.worse and change.since == DAY + 10 * 86400
+    assert change.difference.first == pytest.approx(0.9) and change.difference.second == pytest.approx(0.6)
+    said = "faithfulness fell from 0.90 to 0.60, since 2025-10-19."
+    page = render_html(made.figures)
+    assert said in page and "fell by 0.30" in page and page.index(said) < page.index('id="metrics"')
+    console = Console(record=True, width=100)
+    print_figures(console, made.figures)
+    assert said in console.export_text()
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(40, "too few turns to tell"), (100, "No metric has clearly changed")]
+)
+def test_where_nothing_fell_that_is_said(tmp_path: Path, count: int, said: str) -> None:
+    turns = [turn(n, 0.9 - n % 3 / 10, at=DAY + n * 8640) for n in range(count)]
+    assert said in render_html(report(results(tmp_path / "s.db", turns)).figures)
+
+
+def test_what_has_two_values_stands_out_once_by_the_worse(tmp_path: Path) -> None:
+    turns = [turn(n, 0.3 if n % 2 else 0.9, team=f"t{n % 2}") for n in range(80)]
+    slices = report(results(tmp_path / "s.db", turns)).figures.slices
+    assert [(one.value, one.difference.value < 0) for one in slices if one.attribute == "team"] == [
+        ("t1", True)
+    ]
 
 
 def test_groups_carry_the_interval_of_their_difference(tmp_path: Path) -> None:

@@ -206,6 +206,9 @@ FILTERS = (
     TurnFilter(status="not_applicable", metric="recall", version="v0"),
     TurnFilter(status="passed", metric="recall", judge="local"),
     TurnFilter(text="France", tag="rare", route="/2"),
+    TurnFilter(text="France", version="v1"),
+    TurnFilter(text="France", metric="recall"),
+    TurnFilter(text="no such text"),
 )
 
 

@@ -150,3 +150,26 @@ def test_a_form_filled_in_from_a_text_alone_is_not_a_turn(receiver: Receiver, co
         chain = ask | form.with_structured_output(Advice, include_raw=raw)
         chain.invoke({"input": PARIS.page_content}, config)
     assert (len(receiver.drafts), receiver.records) == (2, [])
+
+
+class Person(BaseModel):
+    """A part of a form, with a field that no model has to fill in."""
+
+    name: str
+    born: int | None = None
+
+
+class People(BaseModel):
+    """A form made of others."""
+
+    people: list[Person]
+
+
+def test_a_form_with_defaults_within_is_not_a_turn_by_itself(receiver: Receiver, config: Any) -> None:
+    """Taking a graph's nodes out of documents, one call a document: nobody asked anything."""
+    form = says(calls("People", people=[{"name": "Marie"}, {"name": "Pierre"}]))
+    ask = ChatPromptTemplate.from_template("Take the people out of this:\n{input}")
+    for raw in (True, False):
+        chain = ask | form.with_structured_output(People, include_raw=raw)
+        chain.invoke({"input": PARIS.page_content}, config)
+    assert (len(receiver.drafts), receiver.records) == (2, [])

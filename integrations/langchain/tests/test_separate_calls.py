@@ -205,9 +205,16 @@ def test_only_the_latest_searches_are_kept(receiver: Receiver) -> None:
     assert receiver.records == []
 
 
-def test_a_search_that_leaves_no_run_is_told_by_the_prompt(receiver: Receiver) -> None:
+@pytest.mark.parametrize(
+    "template",
+    [
+        "Answer by the following context:\n\n{passages}\n\nQuestion: {question}",
+        "You know maps.\n\nHere's a question: {question}\n\nHere's some context:\n\n{passages}\n\nAnswer:\n",
+    ],
+)
+def test_a_search_that_leaves_no_run_is_told_by_the_prompt(receiver: Receiver, template: str) -> None:
     passages = f"{PARIS.page_content}\n\n---\n\n{FRANCE.page_content}"
-    says("Paris.").invoke(f"Answer by the following context:\n\n{passages}\n\nQuestion: {QUESTION}")
+    says("Paris.").invoke(template.format(passages=passages, question=QUESTION))
     record = receiver.record
     assert (record.question, record.contexts_source) == (QUESTION, "in_prompt")
     assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]

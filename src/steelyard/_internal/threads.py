@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 _Jobs = SimpleQueue[Callable[[], None] | None]
 
 _log = logging.getLogger("steelyard")
-_SPARE_HELPERS = 8
+_SPARE_HELPERS = 8  # each call of foreign code that hangs takes one until it returns
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 30.0
 

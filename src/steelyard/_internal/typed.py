@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from steelyard._internal.json_pieces import json_value
 from steelyard.errors import InvalidRecord
 
 if TYPE_CHECKING:
@@ -20,6 +21,18 @@ def adapter(kind: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
+
+
+def loads(line: str | bytes) -> Any:
+    """What a line of JSON holds.
+
+    Raises:
+        InvalidRecord: If it is not JSON.
+    """
+    try:
+        return json_value(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRecord(f"not JSON: {error}") from None
 
 
 def read(kind: type[Any], data: object, *, where: str = "", what: str = "record") -> Any:

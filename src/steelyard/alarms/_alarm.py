@@ -47,7 +47,7 @@ class Alarm:
     """What it is called; by default what it watches. Its state is kept under this name."""
     baseline: int = 200
     """With `falls_by`: how many turns tell what is normal at first, at least 30. The mean of 200 passes and
-    failures is known to about .05, that of 1,600 to .02: no fall is held against less than that."""
+    failures is known to about .05, that of 1,600 to .02: a smaller fall is not told."""
     range: tuple[float, float] | list[float] = (0.0, 1.0)
     """The lowest and highest value the metric can have."""
     smallest_inclusion: float | None = None
@@ -91,6 +91,9 @@ class Alarm:
             raise ConfigurationError(f"{self._me}: falls_by must be between 0 and {high - low:g}")
         if bar != "falls_by" and not low < level < high:
             raise ConfigurationError(f"{self._me}: {bar} must be between {low:g} and {high:g}; see range")
+        self._check_optional_numbers()
+
+    def _check_optional_numbers(self) -> None:
         if type(self.baseline) is not int or self.baseline < _LEAST_BASELINE:
             raise ConfigurationError(f"{self._me}: baseline must be a whole number of at least 30")
         smallest = self.smallest_inclusion

@@ -62,7 +62,7 @@ class AlarmEvent:
     since: float | None = None
     """Since when, as far as can be told."""
     target: float | None = None
-    """The mean it was held against."""
+    """The mean it was compared with."""
     before: Range | None = None
     """The mean of the turns before."""
     now: Range | None = None
@@ -109,7 +109,7 @@ class AlarmEvent:
         if self.kind in ("fell", "recovered"):
             lines += [f"now {self.now}"] if self.now else []
             lines += [f"before {self.before}"] if self.before else []
-            lines.append(f"held against {self.target:.3f}; a false alarm with at most {self.alpha:.0%}")
+            lines.append(f"compared with {self.target:.3f}; a false alarm with at most {self.alpha:.0%}")
             if self.judge_changed:
                 lines.append(f"the judge changed meanwhile: {self.judge_before} -> {self.judge_now}")
             else:

@@ -38,7 +38,7 @@ class Watch:
     smallest: float = _SMALLEST
     """The lowest probability with which a turn can be picked."""
     target: float | None = None
-    """The quality in 0..1 that is held against; None while learning."""
+    """The quality in 0..1 that scores are compared with; None while learning."""
     turns: int = 0
     """Scored turns seen, ever."""
     last_at: float | None = None
@@ -245,7 +245,7 @@ class Watch:
         )
 
     def shown_target(self, alarm: Alarm) -> float | None:
-        """What turns are held against, in the metric's values; None while learning."""
+        """What turns are compared with, in the metric's values; None while learning."""
         return None if self.target is None else self._shown(alarm, self.target)
 
     def range_of(self, alarm: Alarm, sums: Moments) -> Range | None:

@@ -31,7 +31,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 """The parts of a turn, and the names under which each is found where none was given."""
 NEEDED = ("question", "answer")
 _LISTS = ("contexts", "reference_contexts", "tags")
-_MILLIS = 1e11
+_MILLIS = 1e11  # as seconds this is the year 5138, as milliseconds 1973
 
 
 @dataclass(frozen=True)
@@ -89,25 +89,25 @@ def _listed(columns: Collection[str]) -> str:
 
 
 def record_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> Record:
-    """A row as a Record. Columns that are no part of a turn become its metadata.
+    """A row as a Record. Columns that are not part of a turn become its metadata.
 
     A row without an id gets one from its content, so that the same turn in another file is the same turn.
 
     Raises:
         InvalidRecord: If the row holds none.
     """
-    data = {part: row.get(column) for part, column in columns.items() if row.get(column) is not None}
-    for part in _LISTS:
-        if part in data:
-            data[part] = _items(data[part])
+    data = {
+        part: _items(cell) if part in _LISTS else cell
+        for part, column in columns.items()
+        if (cell := row.get(column)) is not None
+    }
     traced = {name: str(data.pop(name)) for name in ("trace_id", "span_id", "run_id") if name in data}
     moment = _moment(data.pop("time", None))
     known = set(columns.values())
     rest = {name: _plain(value) for name, value in row.items() if name not in known and value is not None}
     data["metadata"] = {**rest, **_mapping(data.get("metadata"))}
-    for part in ("question", "answer", "reference"):
-        if part in data and not isinstance(data[part], str):
-            data[part] = str(data[part])
+    for part in data.keys() & {"question", "answer", "reference"}:
+        data[part] = str(data[part])
     if moment is not None:
         data["timings"] = {"started_at": moment}
     if traced:

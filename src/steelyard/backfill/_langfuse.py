@@ -32,15 +32,15 @@ def span_of(row: Mapping[str, Any], tracing: Tracing) -> bytes:
     kind = _KINDS.get(str(found.get("type")).lower(), "CHAIN")
     given, made = payload(found.get("input")), payload(found.get("output"))
     attributes: dict[str, Any] = {"openinference.span.kind": kind}
-    if given not in (None, ""):
-        attributes["input.value"] = as_text(given)
-    if made not in (None, ""):
-        attributes["output.value"] = as_text(made)
+    attributes |= {
+        name: as_text(value)
+        for name, value in (("input.value", given), ("output.value", made))
+        if value not in (None, "")
+    }
     if kind == "RETRIEVER":
         attributes |= documents(made)
-    for key, name in (("sessionid", "session.id"), ("userid", "user.id")):
-        if found.get(key):
-            attributes[name] = str(found[key])
+    named = {"session.id": found.get("sessionid"), "user.id": found.get("userid")}
+    attributes |= {name: str(value) for name, value in named.items() if value}
     parent = found.get("parentobservationid") or None
     failed = str(found.get("level") or "").upper() == "ERROR"
     return tracing.line(

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from steelyard._internal.redact import redacted_url
+from steelyard._internal.redact import error_words, redacted_url
 from steelyard.backfill._traced import Tracing
 from steelyard.errors import ConfigurationError
 
@@ -54,7 +54,7 @@ class PhoenixServer:
             body = reply.read(_LARGEST + 1)
             reply.release_conn()
         except urllib3.exceptions.HTTPError as error:
-            raise ConfigurationError(f"{self.name} cannot be reached: {type(error).__name__}") from None
+            raise ConfigurationError(f"{self.name} cannot be reached: {error_words(_cause(error))}") from None
         if reply.status != 200:
             raise ConfigurationError(f"{self.name}: HTTP {reply.status} instead of spans")
         if len(body) > _LARGEST:
@@ -84,3 +84,10 @@ def _line(tracing: Tracing, span: Mapping[str, Any]) -> bytes:
         attributes=attributes,
         error=str(span.get("status_message") or "Error") if failed else "",
     )
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What lies behind an error of urllib3: the refused connection rather than that it was tried so often."""
+    reason = getattr(error, "reason", None)
+    inner = reason if isinstance(reason, BaseException) else error.__cause__
+    return error if inner is None else _cause(inner)

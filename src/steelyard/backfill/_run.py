@@ -32,7 +32,7 @@ _LOOKED_UP_AT_ONCE: Final = 200
 _WRITTEN_AT_ONCE: Final = 64
 _TRIES: Final = 3
 _PAUSE: Final = 0.5
-_HOPELESS: Final = 20
+_HOPELESS: Final = 20  # a wrong key or address shows at once, and costs no run of a hundred thousand
 _JUDGED: Final = frozenset({"ok", "truncated"})
 _MOST_NAMED: Final = 100
 

@@ -1,6 +1,6 @@
 """The calibration room: what a judge's numbers mean, going by what people say of the same turns.
 
-Labels and scores are brought together for each metric and judge (`collect`), held against each other
+Labels and scores are brought together for each metric and judge (`collect`), compared
 (`assess`), and made into a map from the judge's value to the probability that people call a turn good
 (`fit`). A `Calibration` holds such maps, has a file with a version, and puts calibrated values beside the raw
 ones. Nothing is calibrated on too few labels, or on labels of one kind: a `Refusal` says why.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 _GOOD = frozenset({"good", "correct", "yes", "true", "pass", "passed", "supported", "faithful", "factual"})
 _GOOD_TOO = frozenset({"relevant", "positive", "thumbs_up", "thumbs-up", "up", "👍", "ok", "grounded"})
@@ -72,32 +72,49 @@ def _label(
     row: Mapping[str, Any], records: Mapping[str, str], metrics: frozenset[str]
 ) -> PersonLabel | str | None:
     """The label, or why there is none; None for what no person gave."""
-    if "annotator_kind" in row:
-        if row["annotator_kind"] != "HUMAN":
-            return None
-        result = row["result"] if isinstance(row.get("result"), Mapping) else row
-        places: Sequence[Any] = (row.get("span_id"), row.get("trace_id"))
-        who, word, number = row.get("user_id"), result.get("label"), result.get("score")
-    elif "source" in row and ("traceId" in row or "observationId" in row):
-        if row["source"] != "ANNOTATION":
-            return None
-        places = (row.get("observationId"), row.get("traceId"))
-        who, word, number = row.get("authorUserId"), row.get("stringValue"), row.get("value")
-    else:
+    given = _of_phoenix(row) if "annotator_kind" in row else _of_langfuse(row)
+    if given is None:
         return "it is neither of Phoenix nor of Langfuse"
-    record = next((records[place] for place in places if isinstance(place, str) and place in records), None)
+    if not given.by_person:
+        return None
+    record = next((records[one] for one in given.places if isinstance(one, str) and one in records), None)
     if record is None:
         return "no evaluated turn has its trace or span"
-    good = _is_good(word, number)
+    good = _is_good(given.word, given.number)
     if good is None:
-        return f"neither its label nor its score says good or bad: {str(word)[:40]!r}"
+        return f"neither its label nor its score says good or bad: {str(given.word)[:40]!r}"
     name = row.get("name")
     return PersonLabel(
         record_id=record,
         value="good" if good else "bad",
-        who=str(who or "somebody"),
+        who=str(given.who or "somebody"),
         metric=name if isinstance(name, str) and name in metrics else None,
     )
+
+
+class _Given(NamedTuple):
+    """An annotation, whatever product it is of. The span comes before its trace: it says more of the turn."""
+
+    by_person: bool
+    places: Sequence[Any]
+    who: object
+    word: object
+    number: object
+
+
+def _of_phoenix(row: Mapping[str, Any]) -> _Given:
+    result = row["result"] if isinstance(row.get("result"), Mapping) else row
+    places = (row.get("span_id"), row.get("trace_id"))
+    by_person = row["annotator_kind"] == "HUMAN"
+    return _Given(by_person, places, row.get("user_id"), result.get("label"), result.get("score"))
+
+
+def _of_langfuse(row: Mapping[str, Any]) -> _Given | None:
+    if "source" not in row or ("traceId" not in row and "observationId" not in row):
+        return None
+    places = (row.get("observationId"), row.get("traceId"))
+    by_person = row["source"] == "ANNOTATION"
+    return _Given(by_person, places, row.get("authorUserId"), row.get("stringValue"), row.get("value"))
 
 
 def _is_good(word: object, number: object) -> bool | None:

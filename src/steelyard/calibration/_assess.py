@@ -1,4 +1,4 @@
-"""A judge held against people: how far they agree, what the mean really is, what more labels would bring."""
+"""A judge compared with people: how far they agree, what the mean really is, what more labels would bring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.calibration._signals import Judged
 from steelyard.stats import Estimate, auroc, cohen_kappa, corrected_mean, weighted_mean
 
 _Array = npt.NDArray[np.float64]
-_LEAST = 10
+_LEAST = 10  # below, an interval says nothing but that there are few labels
 _CHI_SQUARE = (0.0, 2.71, 4.61, 6.25, 7.78, 9.24)
 """By degrees of freedom: what is exceeded by chance in one case of ten."""
 _STRATA = 5

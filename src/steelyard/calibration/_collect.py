@@ -160,19 +160,12 @@ def _add(gathered: _Gathered, judged: Judged, metric: str, labels: Sequence[Labe
 
 def _vote(labels: Sequence[LabelLike], metric: str, claims: int) -> tuple[bool | None, bool]:
     """One person's word on one metric's score of a turn, and whether it is of the whole turn."""
-    of_turn: bool | None = None
-    of_metric: bool | None = None
-    of_claims: dict[int, bool] = {}
-    for label in labels:
-        good = _GOOD.get(label.value)
-        if good is None:
-            continue
-        if label.metric is None:
-            of_turn = good
-        elif label.metric == metric and label.claim is None:
-            of_metric = good
-        elif label.metric == metric and label.claim is not None and label.claim < claims:
-            of_claims[label.claim] = good
+    known = [(label, _GOOD[label.value]) for label in labels if label.value in _GOOD]
+    # The last one counts: it is the person's later word.
+    of_turn = next((good for label, good in reversed(known) if label.metric is None), None)
+    of_parts = {label.claim: good for label, good in known if label.metric == metric}
+    of_metric = of_parts.pop(None, None)
+    of_claims = {claim: good for claim, good in of_parts.items() if claim is not None and claim < claims}
     if of_metric is not None:
         return of_metric, False
     if of_claims and not all(of_claims.values()):

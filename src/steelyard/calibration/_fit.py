@@ -18,8 +18,8 @@ LEAST = 30
 """Labels below which nothing is calibrated."""
 LEAST_OF_EACH = 8
 """Good ones and bad ones below which nothing is calibrated."""
-_ISOTONIC = 200
-_ISOTONIC_OF_EACH = 50
+_ISOTONIC = 200  # below, steps follow the noise of the labels; two parameters do not
+_ISOTONIC_OF_EACH = 50  # of good and of bad labels; a rare kind has few steps of its own
 _FOLDS = 5
 _BINS = 10
 

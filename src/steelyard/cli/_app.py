@@ -38,7 +38,7 @@ def main() -> None:
     Exit status: 0 fine, 1 finished with findings (bad input lines, a missed `--fail-under`), 2 wrong usage.
     """
     for stream in (sys.stdout, sys.stderr):
-        # A terminal or pipe that cannot show a character shows a question mark; that is no reason to stop.
+        # A terminal or pipe that cannot show a character shows a question mark; the command goes on.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
@@ -90,7 +90,7 @@ def _show_version(wanted: bool) -> None:
 
 def _root(
     _: bool = typer.Option(
-        False, "--version", "-V", callback=_show_version, is_eager=True, help="Show the version and leave."
+        False, "--version", "-V", callback=_show_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
     pass

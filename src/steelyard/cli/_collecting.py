@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import redacted_url
 from steelyard.cli._words import counted
 from steelyard.errors import ConfigurationError, MissingDependency
@@ -106,7 +107,7 @@ def token_for(host: str) -> str | None:
         ConfigurationError: If others can reach the address, and there is none.
     """
     token = os.environ.get(TOKEN) or None
-    if token is None and host not in ("127.0.0.1", "localhost", "::1"):
+    if token is None and host not in LOOPBACK:
         raise ConfigurationError(f"on {host!r} others can send spans: set {TOKEN} to a secret")
     return token
 
@@ -152,8 +153,11 @@ def _monitor(options: CollectOptions) -> Monitor:
 def _say(collector: Collector, monitor: Monitor) -> None:
     counts, stats = collector.counts, monitor.stats()
     sinks = ", ".join(f"{name} {sink.written}" for name, sink in stats.sinks.items())
+    taken = counted(counts.spans, "span")
+    if counts.log_records:
+        taken += f" and {counted(counts.log_records, 'log record')}"
     typer.echo(
-        f"{counted(counts.spans, 'span')} in {counted(counts.requests, 'request')}, "
+        f"{taken} in {counted(counts.requests, 'request')}, "
         f"{counted(counts.assembled.get('turns', 0), 'turn')}; written: {sinks or 'nothing'}",
         err=True,
     )

@@ -1,12 +1,13 @@
 """The collect room: an OTLP endpoint, so that a process in any language can send its spans.
 
-Spans are stored in a journal before the sender is told that they have arrived; turns are put together in the
-background and handed to a Monitor with a spool; what has been handed over safely leaves the journal.
+Log records that carry the content of spans are taken too. What is taken is stored in a journal before the
+sender is told that it has arrived; turns are put together in the background and handed to a Monitor with a
+spool; what has been handed over safely leaves the journal.
 """
 
 from steelyard.collect._app import app
 from steelyard.collect._collector import Collector, CollectorCounts
 from steelyard.collect._journal import Journal
-from steelyard.collect._protocol import Export, SpanReader
+from steelyard.collect._protocol import Export, Signal, SpanReader
 
-__all__ = ["Collector", "CollectorCounts", "Export", "Journal", "SpanReader", "app"]
+__all__ = ["Collector", "CollectorCounts", "Export", "Journal", "Signal", "SpanReader", "app"]

@@ -11,11 +11,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.collect._body import TooLarge, Unreadable, read_body
 from steelyard.collect._collector import Collector
 from steelyard.collect._journal import JournalFull
+from steelyard.collect._protocol import Signal
 from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
 
 if TYPE_CHECKING:
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN: Final = 16
 _JSON: Final = "application/json"
 _PROTOBUF: Final = "application/x-protobuf"
+# Larger bodies are parsed in a thread, so that other requests do not wait for them.
 _IN_LOOP: Final = 128 * 1024
-_SECONDS_FOR_A_BODY: Final = 30.0
+_SECONDS_FOR_A_BODY: Final = 30.0  # a sender that drips bytes must not hold a place for ever
 
 
 def app(
@@ -40,10 +42,10 @@ def app(
     max_requests: int = 32,
     retry_after: int = 5,
 ) -> ASGIApp:
-    """An ASGI application with `POST /v1/traces` and `GET /healthz`, to be served or mounted.
+    """An ASGI application to be served or mounted: `POST /v1/traces`, `POST /v1/logs` and `GET /healthz`.
 
     Args:
-        collector: Where the spans go; started and closed by the caller.
+        collector: Where spans and log records go; started and closed by the caller.
         token: What senders must give as `Authorization: Bearer ...`, 16 characters at least. None: whoever
             can reach the server may send, so serve it on 127.0.0.1 only.
         hosts: Names this server goes by; requests for other names are refused. None: those of this machine
@@ -63,7 +65,7 @@ def app(
         from starlette.routing import Route
     except ModuleNotFoundError:
         raise MissingDependency("starlette", extra="collect") from None
-    known = (() if token else _LOOPBACK) if hosts is None else tuple(hosts)
+    known = (() if token else LOOPBACK) if hosts is None else tuple(hosts)
     endpoint = _Endpoint(
         collector,
         token=token,
@@ -75,6 +77,7 @@ def app(
     return Starlette(
         routes=[
             Route("/v1/traces", endpoint.traces, methods=["POST"]),
+            Route("/v1/logs", endpoint.logs, methods=["POST"]),
             Route("/healthz", endpoint.health, methods=["GET"]),
         ]
     )
@@ -104,6 +107,14 @@ class _Endpoint:
 
     async def traces(self, request: Request) -> Response:
         """`POST /v1/traces`."""
+        return await self._post(request, "traces")
+
+    async def logs(self, request: Request) -> Response:
+        """`POST /v1/logs`: content that belongs to spans; other log records are taken, and not kept."""
+        return await self._post(request, "logs")
+
+    async def _post(self, request: Request, signal: Signal) -> Response:
+        """Answer an export request."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_json = kind == _JSON
         refusal = self._stranger(request, is_json)
@@ -115,7 +126,7 @@ class _Endpoint:
             return self._refuse("busy", 429, "too many requests at once", is_json=is_json)
         self._under_way += 1
         try:
-            return await self._take(request, is_json=is_json)
+            return await self._take(request, signal, is_json=is_json)
         finally:
             self._under_way -= 1
 
@@ -128,7 +139,7 @@ class _Endpoint:
             return refusal
         return Response(json.dumps(asdict(self._collector.counts)), media_type=_JSON)
 
-    async def _take(self, request: Request, *, is_json: bool) -> Response:
+    async def _take(self, request: Request, signal: Signal, *, is_json: bool) -> Response:
         """Answer a request that is let in."""
         encoding = request.headers.get("content-encoding", "")
         try:
@@ -138,10 +149,10 @@ class _Endpoint:
                 body = await read_body(request.stream(), encoding=encoding, longest=self._max_body)
             read = self._collector.reader.read
             if len(body) > _IN_LOOP:
-                export = await self._executor.run(read, body, is_json=is_json)
+                export = await self._executor.run(read, body, is_json=is_json, signal=signal)
             else:
-                export = read(body, is_json=is_json)
-            await self._collector.store(export)
+                export = read(body, is_json=is_json, signal=signal)
+            await self._collector.store(export, signal=signal)
         except TooLarge:
             limit = f"{self._max_body >> 20} MiB" if self._max_body >> 20 else f"{self._max_body} bytes"
             return self._refuse("too_large", 413, f"the body has more than {limit}", is_json=is_json)
@@ -154,7 +165,7 @@ class _Endpoint:
         except JournalFull:
             return self._refuse("full", 503, "there is no room now; come back later", is_json=is_json)
         except sqlite3.Error as error:
-            problem = f"the spans cannot be stored: {error_words(error)}"
+            problem = f"the {signal} cannot be stored: {error_words(error)}"
             return self._refuse("not_stored", 503, problem, is_json=is_json)
         return _response(200, self._collector.reader.success(export, is_json=is_json), is_json=is_json)
 

@@ -22,7 +22,7 @@ from steelyard._internal.redact import error_place, error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.collect._journal import Journal, JournalFull
-from steelyard.collect._protocol import Export, SpanReader
+from steelyard.collect._protocol import Export, Signal, SpanReader
 from steelyard.online import Monitor
 from steelyard.record import Record, TraceRef
 
@@ -30,11 +30,13 @@ _log = logging.getLogger("steelyard.collect")
 _TICK: Final = 0.1
 _LOOK: Final = 0.01
 _PAUSE: Final = 1.0
+_TO_STORE: Final = 5.0
+"""Seconds for which the last turns may take to be stored when the collector is closed."""
 _TO_OPEN: Final = 3.0
 """Seconds that a spool may take to open before this is worth a word."""
-_NEARLY_FULL: Final = 0.9
+_NEARLY_FULL: Final = 0.9  # so that spans wait in the journal before turns are refused
 _HANDED_AT_ONCE: Final = 500
-_LOOKED_EVERY: Final = 16
+_LOOKED_EVERY: Final = 16  # asking the queue after each turn would cost more than handing it over
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,16 +49,21 @@ class CollectorCounts:
     """Spans in them."""
     refused_spans: int
     """Spans in them that were refused, and reported as such to the sender."""
+    log_records: int = 0
+    """Log records in them that carry content of a span; others are not kept."""
+    refused_log_records: int = 0
+    """Log records with content in them that were refused, since they name no span."""
     refused_requests: Mapping[str, int] = field(default_factory=dict)
     """Requests that were not stored, by cause."""
     assembled: Mapping[str, int] = field(default_factory=dict)
-    """What became of spans and traces: `spans` read, `turns` handed over, and why the rest gave none."""
+    """What became of what was stored: `spans` and `log_records` read, `turns` handed over, and why the rest
+    gave none."""
     unreadable: int = 0
     """Stored pieces that could not be read and were given up."""
     held_spans: int = 0
-    """Spans that wait for the rest of their turn."""
+    """Spans and log records that wait for the rest of their turn."""
     journal_bytes: int = 0
-    """Size of the spans in the journal."""
+    """Size of what is in the journal."""
 
 
 class Collector:
@@ -85,6 +92,8 @@ class Collector:
         self._open: dict[str, None] = {}
         self._turns: list[Record] = []
         self._kept: set[str] = set()
+        self._settled: list[str] = []
+        self._settled_upto = 0
         self._refused: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
         self._warn = WarnOnce(_log)
@@ -95,8 +104,8 @@ class Collector:
 
     # In the server's event loop.
 
-    async def store(self, export: Export) -> None:
-        """Return when the spans of a request are safe.
+    async def store(self, export: Export, *, signal: Signal = "traces") -> None:
+        """Return when the spans, or the log records, of a request are safe.
 
         Raises:
             JournalFull: If there is no room for them now.
@@ -113,7 +122,8 @@ class Collector:
             await stored
         self._counts["requests"] += 1
         self._counts["spans"] += export.spans
-        self._counts["refused_spans"] += export.refused
+        self._counts["log_records"] += export.log_records
+        self._counts["refused_spans" if signal == "traces" else "refused_log_records"] += export.refused
 
     @property
     def _on_the_way(self) -> int:
@@ -175,6 +185,8 @@ class Collector:
             requests=self._counts["requests"],
             spans=self._counts["spans"],
             refused_spans=self._counts["refused_spans"],
+            log_records=self._counts["log_records"],
+            refused_log_records=self._counts["refused_log_records"],
             refused_requests=dict(self._refused),
             assembled=dict(self.reader.counts),
             unreadable=self._counts["unreadable"],
@@ -196,10 +208,25 @@ class Collector:
             if not busy:
                 self._news.wait(_TICK)
                 self._news.clear()
+        self._end()
+
+    def _end(self) -> None:
+        """Forget what was handed over last, if it is stored soon; if not, the next start reads it again."""
+        deadline = time.monotonic() + _TO_STORE
+        try:
+            while self._monitor.stats().pending:
+                if time.monotonic() > deadline:
+                    return
+                time.sleep(_LOOK)
+            self._forget_settled()
+        except sqlite3.Error as error:
+            self._warn("journal", "the journal cannot be used: %s", error_words(error))
 
     def _work(self) -> bool:
         """Read on, hand over what is complete, forget what is settled; whether there is more to read."""
         if self._waits_for_spool():
+            if not self._monitor.stats().pending:
+                self._forget_settled()
             return False
         rows = self._journal.after(self._read) if self.reader.spans < self._max_held else []
         now = time.monotonic()
@@ -211,15 +238,24 @@ class Collector:
             # Which of the open traces have lost their turns cannot be told: the next start reads them again.
             self._kept.update(self._open)
             raise
+        # What was handed over last time has been stored while these were read and put together.
+        if not self._is_stored():
+            return False
+        self._forget_settled()
         if not self._hand_over():
             return False
-        settled = [trace_id for trace_id in self._open if not self.reader.holds(trace_id)]
-        gone = [trace_id for trace_id in settled if trace_id not in self._kept]
-        if gone:
-            self._journal.forget(gone, upto=self._read)
-        for trace_id in settled:
+        self._settled = [trace_id for trace_id in self._open if not self.reader.holds(trace_id)]
+        self._settled_upto = self._read
+        for trace_id in self._settled:
             del self._open[trace_id]
         return bool(rows)
+
+    def _forget_settled(self) -> None:
+        """Take out of the journal what was settled the last time; its turns are stored by now."""
+        gone = [trace_id for trace_id in self._settled if trace_id not in self._kept]
+        if gone:
+            self._journal.forget(gone, upto=self._settled_upto)
+        self._settled = []
 
     def _take(self, seq: int, trace_id: str, body: bytes, now: float) -> None:
         self._read = seq
@@ -254,8 +290,15 @@ class Collector:
                 "full", "the spool is full; the spans of some turns stay in the journal until the next start"
             )
 
+    def _is_stored(self) -> bool:
+        """Wait until the Monitor has stored or decided all that it was given; False where this is to end."""
+        while self._monitor.stats().pending:
+            if self._stopping.wait(_LOOK):
+                return False
+        return True
+
     def _hand_over(self) -> bool:
-        """Give turns to the Monitor; whether it has stored or decided every one of them."""
+        """Give turns to the Monitor, so many at a time as it has room for; False where this is to end."""
         options = self._monitor.options
         while self._turns:
             batch = self._turns[: min(_HANDED_AT_ONCE, options.max_queue)]
@@ -265,8 +308,7 @@ class Collector:
                     while self._monitor.stats().queued_bytes > options.max_queue_bytes // 2:
                         time.sleep(_LOOK)
                 self._monitor.submit(record)
-            while self._monitor.stats().pending:
-                if self._stopping.wait(_LOOK):
-                    return False
             del self._turns[: len(batch)]
+            if self._turns and not self._is_stored():
+                return False
         return True

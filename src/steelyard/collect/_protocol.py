@@ -1,11 +1,14 @@
-"""What the endpoint needs to know of spans; `steelyard_opentelemetry.received` knows it."""
+"""What the endpoint needs to know of spans and log records; `steelyard_opentelemetry.received` knows it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from steelyard.record import Record
+
+Signal = Literal["traces", "logs"]
+"""What a request is about, as its path says."""
 
 
 class Export(Protocol):
@@ -22,8 +25,13 @@ class Export(Protocol):
         ...
 
     @property
+    def log_records(self) -> int:
+        """How many log records there are in the pieces; those without a model call's content are not."""
+        ...
+
+    @property
     def refused(self) -> int:
-        """Spans that were left out."""
+        """Spans, or log records with content, that were left out."""
         ...
 
 
@@ -33,7 +41,7 @@ _Export = TypeVar("_Export", bound=Export)
 class SpanReader(Protocol[_Export]):
     """Reads requests, answers them, and puts turns together; `take` and what follows run in one thread."""
 
-    def read(self, body: bytes, *, is_json: bool) -> _Export:
+    def read(self, body: bytes, *, is_json: bool, signal: Signal) -> _Export:
         """Take a request apart by trace.
 
         Raises:
@@ -42,7 +50,7 @@ class SpanReader(Protocol[_Export]):
         ...
 
     def success(self, export: _Export, *, is_json: bool) -> bytes:
-        """The body that answers a request whose spans are safe."""
+        """The body that answers a request whose spans or log records are safe."""
         ...
 
     def failure(self, message: str, *, is_json: bool, passes: bool) -> bytes:
@@ -63,7 +71,7 @@ class SpanReader(Protocol[_Export]):
 
     @property
     def spans(self) -> int:
-        """Spans that are held until their turns are complete."""
+        """Spans and log records that are held until their turns are complete."""
         ...
 
     @property

@@ -6,7 +6,7 @@ sent; the key, the organisation and the headers in the environment were meant fo
 there.
 
 Messages name a server by its address without user, password and query, and hold its own words only as far as
-they are no secrets; replies are read up to a limit (`_bounded`).
+they are not secrets; replies are read up to a limit (`_bounded`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MOST_PARTS = 150_000
 _MOST_ESCAPES = 400_000
 """Backslashes in a reply. They may all stand in one text, which is read by one call."""
 _IN_QUERY = "!$%&'()*+,-./:;=?@_~"
-_MOST_COUNTED = 2**53
+_MOST_COUNTED = 2**53  # beyond, a float no longer counts by ones; a server that says so is wrong
 _FOREIGN_HEADERS = ("OpenAI-Organization", "OpenAI-Project")
 
 

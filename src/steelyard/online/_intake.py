@@ -22,8 +22,8 @@ from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
 
 _log = logging.getLogger("steelyard.online")
-_LOOK = 0.02
-_LINGER = 5.0
+_LOOK = 0.02  # looking in is cheaper for the host than waking the loop at every turn
+_LINGER = 5.0  # traffic pauses; after this long it has ended, and the thread sleeps
 _BATCH = 256
 _REFUSED: Mapping[Stored, tuple[FinalState, str]] = {
     "known": ("skipped", "duplicate"),

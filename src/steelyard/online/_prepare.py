@@ -64,13 +64,17 @@ class Preparer:
         requeue = self._worth_keeping(item, record, position, decision)
         if position >= decision.rate and not decision.forced:
             return Closed("skipped", "sampled_out", requeue)
-        if (reason := _NOT_JUDGED.get(record.status)) is not None:
+        if (reason := self._unfit(record, item)) is not None:
             return Closed("skipped", reason)
-        if self._metrics and all(metric.missing(record) for metric in self._metrics):
-            return Closed("skipped", "missing_input")
-        if record.id in self._latest and not item.requeued:
-            return Closed("skipped", "duplicate")
         return await self._admit(record, position, decision, requeue)
+
+    def _unfit(self, record: Record, item: Queued) -> SkipReason | None:
+        """Why a picked turn cannot be judged, or need not be once more."""
+        if (reason := _NOT_JUDGED.get(record.status)) is not None:
+            return reason
+        if self._metrics and all(metric.missing(record) for metric in self._metrics):
+            return "missing_input"
+        return "duplicate" if record.id in self._latest and not item.requeued else None
 
     async def _admit(
         self, record: Record, position: float, decision: Decision, requeue: Queued | None

@@ -30,10 +30,10 @@ from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 
 _log = logging.getLogger("steelyard.online")
-_GRACE = 5.0
-_FIRST_WAIT = 5.0
-_LONGEST_WAIT = 600.0
-_POSTPONED = 30
+_GRACE = 5.0  # a judge's own deadline comes first, so that its error is the one that is told
+_FIRST_WAIT = 5.0  # doubled each time: most outages of a judge pass in seconds
+_LONGEST_WAIT = 600.0  # so that turns go on within ten minutes after an outage of any length
+_POSTPONED = 30  # with the waits above this is about four hours; then the turn's failure is its result
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 
@@ -212,10 +212,12 @@ class Worker:
             if ending.is_set():
                 raise
             with contextlib.suppress(QueueFailed):
-                await self._bury(queue, leased, error)
+                await self._dead_letter(queue, leased, error)
         held.pop(leased.seq, None)
 
-    async def _bury(self, queue: TurnQueue, leased: Leased | Undelivered, error: BaseException) -> None:
+    async def _dead_letter(
+        self, queue: TurnQueue, leased: Leased | Undelivered, error: BaseException
+    ) -> None:
         """End a turn that cannot be evaluated."""
         kind = type(error).__name__
         self._warn(kind, "a turn could not be evaluated: %s", error_place(error))

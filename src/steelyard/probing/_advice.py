@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from steelyard.probing._figures import Change, JudgeCheck
 
-_CHANCE = 0.5
+_CHANCE = 0.5  # what a coin gets right
 _SINGLE = 0.9
 _MOVES = 0.05
 _CALIBRATED = 0.08

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -102,41 +102,49 @@ def fitted(view: View, questions: Sequence[Question], *, characters: int) -> tup
         The view, and how many characters were left out; None where even without contexts it is too large.
     """
     rest = sum(len(text) for text in (view.question, view.answer, view.reference) if text)
-    room = _share(characters) - rest
     passages = {
         (part, index): passage.text
         for part in ("contexts", "reference_contexts")
         for index, passage in enumerate(getattr(view, part) or ())
     }
-    room -= _MARK * len(passages)
+    room = _share(characters) - rest - _MARK * len(passages)
     if room <= 0 or not passages:
         return view, None
     pieces = [piece for place, text in passages.items() for piece in _pieces(place, text)]
     wanted = _words(" ".join(filter(None, (view.question, view.answer, *_quoted(questions)))))
-    kept: dict[tuple[str, int], list[_Piece]] = {place: [] for place in passages}
-    for piece in _by_relevance(pieces, wanted):
+    kept = _kept(_by_relevance(pieces, wanted), room)
+    cut = replace(
+        view,
+        contexts=_cut("contexts", view.contexts, kept),
+        reference_contexts=_cut("reference_contexts", view.reference_contexts, kept),
+    )
+    return cut, sum(map(len, passages.values())) - sum(piece.end - piece.start for piece in kept)
+
+
+def _kept(pieces: Iterable[_Piece], room: int) -> list[_Piece]:
+    """The pieces that fit, the first ones first; a smaller one may fit where a larger one did not."""
+    kept: list[_Piece] = []
+    for piece in pieces:
         # A mark may stand on either side of what is kept.
         size = piece.end - piece.start + _MARK
         if size <= room:
             room -= size
-            kept[piece.place].append(piece)
-    cut = {
-        part: tuple(
-            replace(passage, text=_joined(passage.text, kept[part, index]))
-            for index, passage in enumerate(getattr(view, part))
-        )
-        for part in ("contexts", "reference_contexts")
-        if getattr(view, part)
-    }
-    there = sum(piece.end - piece.start for pieces in kept.values() for piece in pieces)
-    return _with(view, cut), sum(map(len, passages.values())) - there
+            kept.append(piece)
+    return kept
 
 
-def _with(view: View, cut: dict[str, tuple[Context, ...]]) -> View:
-    return replace(
-        view,
-        contexts=cut.get("contexts", view.contexts),
-        reference_contexts=cut.get("reference_contexts", view.reference_contexts),
+def _cut(
+    part: str, passages: tuple[Context, ...] | None, kept: Sequence[_Piece]
+) -> tuple[Context, ...] | None:
+    """The passages of a part, each of the pieces of it that were kept."""
+    if not passages:
+        return passages
+    by_place: dict[tuple[str, int], list[_Piece]] = defaultdict(list)
+    for piece in kept:
+        by_place[piece.place].append(piece)
+    return tuple(
+        replace(passage, text=_joined(passage.text, by_place[part, index]))
+        for index, passage in enumerate(passages)
     )
 
 

@@ -75,7 +75,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class _AboutClaim(Question):
-    """A question about a claim that is held against a text.
+    """A question about a claim that is checked against a text.
 
     The user's question and the text that the claim was taken from are in view: "In 1879." or "It closed
     then." says nothing by itself, and neither of the two gives a verdict away.
@@ -85,7 +85,7 @@ class _AboutClaim(Question):
     claim: str
     """The claim, a full sentence."""
     by: Literal["contexts", "reference_contexts", "reference", "answer"] = "contexts"
-    """What it is held against."""
+    """What it is checked against."""
     of: Part = "answer"
     """What the claim was taken from."""
 

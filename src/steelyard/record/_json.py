@@ -11,8 +11,8 @@ from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any
 
-from steelyard._internal.json_pieces import json_pieces, json_value
-from steelyard._internal.typed import adapter, read
+from steelyard._internal.json_pieces import json_pieces
+from steelyard._internal.typed import adapter, loads, read
 from steelyard.errors import InvalidRecord
 from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean
 from steelyard.record._record import Context, Record
@@ -58,11 +58,7 @@ def record_from_json(line: str | bytes) -> Record:
     Raises:
         InvalidRecord: If it is not JSON or not a Record.
     """
-    try:
-        data = json_value(line)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRecord(f"not JSON: {error}") from None
-    return record_from_dict(data)
+    return record_from_dict(loads(line))
 
 
 def record_from_dict(data: object) -> Record:

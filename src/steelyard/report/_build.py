@@ -10,15 +10,23 @@ import numpy as np
 
 from steelyard.report._people import people_of
 from steelyard.report._slices import slices_of
-from steelyard.report.figures import GroupFigure, MetricFigure, Point, ReportFigures, WorstTurns
+from steelyard.report.figures import (
+    ChangeFigure,
+    GroupFigure,
+    MetricFigure,
+    Point,
+    ReportFigures,
+    WorstTurns,
+)
 from steelyard.report.labels import LabelStore
 from steelyard.report.period import bucket_width
 from steelyard.report.queries import Missing, ResultsReader, Scope, Sums, Totals
-from steelyard.stats import FEW, Moments, difference_of, ewma
+from steelyard.stats import FEW, Moments, change_point, difference_of, ewma
 
 _WORST = 6
 _GROUPS = 12
 _HALF_LIFE = 7.0
+_FALSE_CHANGES = 0.05
 
 
 def build_figures(
@@ -53,7 +61,7 @@ def build_figures(
     metrics = _metrics(sums.over_time, start, width)
     missing = tuple(reader.missing(scope))
     groups = _groups(sums.by_group)
-    notes = [*_notes(totals, metrics, missing)]
+    notes = _notes(scope, totals, metrics, missing)
     if by and not groups:
         notes.append(f"no turn has a {by}: nothing to compare")
     return ReportFigures(
@@ -82,10 +90,12 @@ def _metrics(sums: Sequence[Sums], start: float, width: float) -> tuple[MetricFi
     by_name: defaultdict[str, list[Sums]] = defaultdict(list)
     for one in sums:
         by_name[one.metric].append(one)
-    return tuple(_metric(parts, start, width) for _, parts in sorted(by_name.items()))
+    # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
+    level = 1 - _FALSE_CHANGES / max(len(by_name), 1)
+    return tuple(_metric(parts, start, width, level) for _, parts in sorted(by_name.items()))
 
 
-def _metric(parts: Sequence[Sums], start: float, width: float) -> MetricFigure:
+def _metric(parts: Sequence[Sums], start: float, width: float, level: float) -> MetricFigure:
     values, passes = Moments(), Moments()
     for part in parts:
         values.merge(part.values)
@@ -114,9 +124,21 @@ def _metric(parts: Sequence[Sums], start: float, width: float) -> MetricFigure:
                 half_life=_HALF_LIFE,
             ).tolist()
         ),
+        change=_change(ordered, start, width, level),
         shares=tuple((bars / values.weight).tolist()),
         stands_for=values.weight,
         unequal=values.effective_n < 0.999 * values.n,
+    )
+
+
+def _change(ordered: Sequence[Sums], start: float, width: float, level: float) -> ChangeFigure | None:
+    found = change_point([part.values for part in ordered], level=level)
+    if found is None:
+        return None
+    return ChangeFigure(
+        since=start + ordered[found.index].bucket * width,
+        difference=found.difference,
+        worse=(found.difference.value < 0) == (ordered[-1].direction == "higher"),
     )
 
 
@@ -147,10 +169,14 @@ def _groups(sums: Sequence[Sums]) -> tuple[GroupFigure, ...]:
     return tuple(figures)
 
 
-def _notes(totals: Totals, metrics: Sequence[MetricFigure], missing: Sequence[Missing]) -> list[str]:
+def _notes(
+    scope: Scope, totals: Totals, metrics: Sequence[MetricFigure], missing: Sequence[Missing]
+) -> list[str]:
     notes = []
     if not totals.turns:
-        return ["There are no evaluated turns here."]
+        if scope != Scope():
+            return ["There are no evaluated turns of this time, metric and tag."]
+        return ["There are no evaluated turns here yet. A Monitor writes each as soon as it is judged."]
     if not metrics:
         notes.append("No score has a value: every one failed or was not applicable; the reasons are below.")
     if totals.turns < FEW:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 from steelyard.report.figures import MetricFigure, SliceFigure
 from steelyard.report.queries import ResultsReader, SampledScore, Scope
@@ -13,7 +15,8 @@ from steelyard.stats import cluster, find_slices, name_clusters
 
 _SAMPLE = 3_000
 _VALUES = 30
-_QUESTIONS = 800
+_LEAST = 10  # turns below which a slice is an anecdote
+_QUESTIONS = 800  # embedding them must not take longer than the rest of the report
 _SHOWN = 12
 _ABOUT = "questions about"
 
@@ -35,7 +38,25 @@ def slices_of(
         if named is None:
             named = _clusters([score.question for score in scores])
         found += _of_metric(metric, scores, named)
-    return tuple(sorted(found, key=lambda one: one.q)[:_SHOWN])
+    return tuple(sorted(_told_once(found), key=lambda one: one.q)[:_SHOWN])
+
+
+def _told_once(found: Sequence[SliceFigure]) -> list[SliceFigure]:
+    """Without the better half of what has two values: it says the same as the worse half."""
+    return [one for one in found if not (_better(one) and any(_halves(one, other) for other in found))]
+
+
+def _better(one: SliceFigure) -> bool:
+    return (one.difference.value > 0) == (one.direction == "higher")
+
+
+def _halves(one: SliceFigure, other: SliceFigure) -> bool:
+    """Whether each is the other's rest."""
+    return (
+        (one.metric, one.attribute, one.of_fall) == (other.metric, other.attribute, other.of_fall)
+        and math.isclose(one.share + other.share, 1.0)
+        and math.isclose(one.difference.value, -other.difference.value, abs_tol=1e-9)
+    )
 
 
 def _of_metric(
@@ -66,15 +87,16 @@ def _of_metric(
 def _columns(scores: Sequence[SampledScore], clusters: dict[str, str]) -> dict[str, list[str | None]]:
     """A column for each frequent value of an attribute, as a turn may have several tags."""
     columns: dict[str, list[str | None]] = {}
-    for name in sorted({name for score in scores for name in score.attributes}):
-        counts = Counter(value for score in scores for value in score.attributes.get(name, ()))
-        common = [value for value, count in counts.most_common(_VALUES) if count >= 10]
+    for name in sorted(set[str]().union(*(score.attributes for score in scores))):
+        given = [score.attributes.get(name, ()) for score in scores]
+        counts = Counter(chain.from_iterable(given))
         if name != "tag" and len(counts) > _VALUES:
             continue  # an id or a text: every turn has its own
-        for value in common:
-            columns[f"{name}\0{value}"] = [
-                value if value in score.attributes.get(name, ()) else None for score in scores
-            ]
+        columns |= {
+            f"{name}\0{value}": [value if value in values else None for values in given]
+            for value, count in counts.most_common(_VALUES)
+            if count >= _LEAST
+        }
     if len(set(clusters.values())) > 1:
         columns[_ABOUT] = [clusters.get(score.question) for score in scores]
     return columns

@@ -20,6 +20,18 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ChangeFigure:
+    """The moment before and since which a metric differs most."""
+
+    since: float
+    """When the piece of time after it starts, as Unix time."""
+    difference: Difference
+    """Since then - before. Where no metric has changed, one is `clear` in one of twenty reports at most."""
+    worse: bool
+    """Whether the metric is worse since then, by its own direction."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MetricFigure:
     """One metric over the whole period."""
 
@@ -38,6 +50,8 @@ class MetricFigure:
     smooth: tuple[float, ...]
     """For the eye: the exponentially weighted average of the points so far, by the turns they stand for; a
     point counts half after seven more."""
+    change: ChangeFigure | None
+    """Where it changed most; None of too few turns to tell."""
     shares: tuple[float, ...]
     """The weighted share of turns in each of 20 bars from 0 to 1."""
     stands_for: float

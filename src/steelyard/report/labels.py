@@ -54,16 +54,19 @@ class Label:
         if self.value not in get_args(LabelValue) or (self.value in ("good", "bad")) != of_turn:
             wanted = "good or bad" if of_turn else "supported or not_supported"
             raise InvalidRecord(f"the value of this label must be {wanted}")
+        self._check_texts()
+        if self.claim is not None and not (type(self.claim) is int and 0 <= self.claim < _LARGEST_CLAIM):
+            raise InvalidRecord("the claim of a label is an index from 0")
+        if not math.isfinite(self.labelled_at):
+            raise InvalidRecord("the time of a label is a finite number of seconds")
+
+    def _check_texts(self) -> None:
         if not self.record_id or not self.who.strip():
             raise InvalidRecord("a label needs a record and the name of who gave it")
         for name, longest in _LONGEST.items():
             text = getattr(self, name) or ""
             if len(text) > longest or not _is_storable(text):
                 raise InvalidRecord(f"the {name} of a label is longer than {longest} characters or not text")
-        if self.claim is not None and not (type(self.claim) is int and 0 <= self.claim < _LARGEST_CLAIM):
-            raise InvalidRecord("the claim of a label is an index from 0")
-        if not math.isfinite(self.labelled_at):
-            raise InvalidRecord("the time of a label is a finite number of seconds")
 
 
 class LabelStore(Protocol):

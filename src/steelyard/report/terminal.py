@@ -14,7 +14,7 @@ from steelyard._internal.text import shorten
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
-from steelyard.report.page import turn_view
+from steelyard.report.page import headline, turn_view
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 
@@ -37,6 +37,7 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
     if figures.metrics:
         console.print(_metrics(figures.metrics))
         console.print(Text(_LEGEND, style="dim"))
+        console.print(Text(headline(figures.metrics), style=_style(figures.metrics)))
     _section(console, f"By {figures.by}", _groups(figures))
     _section(console, "What people say", _people(figures))
     _section(console, "What stands out", _slices(figures))
@@ -73,6 +74,13 @@ def _metrics(metrics: Sequence[MetricFigure]) -> Table:
             Text(_trend(one.points)),
         )
     return table
+
+
+def _style(metrics: Sequence[MetricFigure]) -> str:
+    changes = [metric.change for metric in metrics if metric.change and metric.change.difference.clear]
+    if not changes:
+        return "dim"
+    return "bold red" if any(change.worse for change in changes) else "green"
 
 
 def _interval(found: Estimate) -> str:

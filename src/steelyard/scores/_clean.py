@@ -27,7 +27,6 @@ def clean_score(score: Score) -> Score:
     if status == "scored" and value is None:
         status = "failed"
     lost = status is not score.status
-    chance, calibrated = number(score.inclusion_probability), number(score.calibrated_value)
     return _changed(
         score,
         metric=text_of(score.metric),
@@ -45,8 +44,9 @@ def clean_score(score: Score) -> Score:
         passed=None if score.passed is None else _flag(score.passed),
         threshold=number(score.threshold),
         direction=_word(score.direction, Direction, "higher"),
-        inclusion_probability=chance if chance is not None and 0 < chance <= 1 else 1.0,
-        calibrated_value=calibrated if calibrated is not None and 0 <= calibrated <= 1 else None,
+        # A probability of 0 cannot be weighed by: such a turn could not have been picked.
+        inclusion_probability=_probability(score.inclusion_probability) or 1.0,
+        calibrated_value=_probability(score.calibrated_value),
         calibration=_optional(score.calibration),
         provenance=score.provenance if isinstance(score.provenance, Provenance) else None,
         also_seen=_seen(score.also_seen),
@@ -110,6 +110,11 @@ def number(value: object) -> float | None:
     except Exception:  # noqa: BLE001 - the value may be anything
         return None
     return found if math.isfinite(found) else None
+
+
+def _probability(value: object) -> float | None:
+    found = number(value)
+    return found if found is not None and 0 <= found <= 1 else None
 
 
 def _whole(value: object) -> int | None:

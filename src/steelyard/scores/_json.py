@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from steelyard._internal.json_pieces import json_pieces, json_value
-from steelyard._internal.typed import adapter, read
+from steelyard._internal.json_pieces import json_pieces
+from steelyard._internal.typed import adapter, loads, read
 from steelyard.errors import InvalidRecord
 from steelyard.record import TraceRef, check_schema, record_from_dict, record_to_dict, text_of
 from steelyard.scores._clean import clean_score, clean_usage, number
@@ -70,11 +70,7 @@ def evaluation_from_json(line: str | bytes) -> Evaluation:
     Raises:
         InvalidRecord: If it is not JSON or not an Evaluation.
     """
-    try:
-        data = json_value(line)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRecord(f"not JSON: {error}") from None
-    return evaluation_from_dict(data)
+    return evaluation_from_dict(loads(line))
 
 
 def evaluation_from_dict(data: object) -> Evaluation:

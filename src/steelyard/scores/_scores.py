@@ -156,7 +156,7 @@ class Score:
     passed: bool | None = None
     """Whether the value is on the right side of the threshold; None without one."""
     threshold: float | None = None
-    """The bar it was held against."""
+    """The bar it was compared with."""
     direction: Direction = "higher"
     """Which way is better."""
     inclusion_probability: float = 1.0

@@ -23,7 +23,7 @@ from steelyard._internal.redact import error_words
 from steelyard._internal.worker_thread import WorkerThread
 from steelyard.record import TraceRef
 from steelyard.recording import unrecorded
-from steelyard.scores import Evaluation
+from steelyard.scores import Evaluation, Score
 from steelyard.sinks import _attributes as names
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
 from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes
@@ -182,10 +182,7 @@ class OpenTelemetrySink:
             self._miss("span", provider, "not_sampled")
         elif self._is_shut_down(provider):
             self._miss("span", provider, "provider_shut_down")
-        failed = [score.cause or "" for score in evaluation.scores if score.status == "failed"]
-        if failed and len(failed) == len(evaluation.scores):
-            span.set_attribute(names.ERROR_TYPE, failed[0])
-            span.set_status(trace.StatusCode.ERROR, f"every metric failed: {failed[0]}")
+        _mark_if_failed(span, evaluation.scores)
         span.end(end)
         return trace.set_span_in_context(span, Context()) if scored is None else scored
 
@@ -260,6 +257,14 @@ class OpenTelemetrySink:
 def _nowhere() -> Context:
     """A context without a span. An empty one would do as little: the API takes the current one instead."""
     return trace.set_span_in_context(trace.INVALID_SPAN, Context())
+
+
+def _mark_if_failed(span: trace.Span, scores: Sequence[Score]) -> None:
+    if not scores or any(score.status != "failed" for score in scores):
+        return
+    cause = scores[0].cause or ""
+    span.set_attribute(names.ERROR_TYPE, cause)
+    span.set_status(trace.StatusCode.ERROR, f"every metric failed: {cause}")
 
 
 def _is_api_only(provider: object) -> bool:

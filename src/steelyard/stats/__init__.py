@@ -12,7 +12,14 @@ here turn such samples into figures with intervals; they need numpy alone and re
 
 from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
 from steelyard.stats._corrected import corrected_mean
-from steelyard.stats._difference import Difference, difference_of, paired_difference, unpaired_difference
+from steelyard.stats._difference import (
+    ChangePoint,
+    Difference,
+    change_point,
+    difference_of,
+    paired_difference,
+    unpaired_difference,
+)
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
 from steelyard.stats._flips import ChangeAlarm, FlipAlarm, flip_probability
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
@@ -27,6 +34,7 @@ from steelyard.stats._summary import MetricSummary, Summarizer
 __all__ = [
     "FEW",
     "ChangeAlarm",
+    "ChangePoint",
     "ConfidenceSequence",
     "Decision",
     "Difference",
@@ -41,6 +49,7 @@ __all__ = [
     "adjusted_rand",
     "auroc",
     "benjamini_hochberg",
+    "change_point",
     "cluster",
     "cohen_kappa",
     "corrected_mean",

@@ -14,7 +14,7 @@ from steelyard.stats._quantiles import t_quantile
 _Array = npt.NDArray[np.float64]
 _DOUBT = 0.5
 """What is added to the good and to the bad labels before the curve is drawn (Krichevsky & Trofimov 1981)."""
-_PRIOR = 2.0
+_PRIOR = 2.0  # pseudo-observations: with few labels a residual variance of nearly zero is luck
 _LEAST_PRIOR = 0.1
 """How many labels speak for a judge that tells nothing, if all are 0 or 1, and at least.
 

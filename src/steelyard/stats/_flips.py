@@ -9,11 +9,11 @@ from steelyard.stats._moments import wilson
 from steelyard.stats._quantiles import normal_quantile
 
 _FLIPPED = (0.05, 0.1, 0.2, 0.5)
-_LEAST_NOISE = 0.005
-_MOST_NOISE = 0.25
+_LEAST_NOISE = 0.005  # no judge is held to fewer slips than one in 200
+_MOST_NOISE = 0.25  # a judge that wavers more often is not one that a change can be seen in
 _CONFIRMED = 0.002
 """Share of answers that chance may make wrong three times running: of 1 in 20 wrong ones, 1 in 8,000 is."""
-_SETTLED = 100
+_SETTLED = 100  # the latest answers do not count as noise yet: they may be the change
 _CERTAINTY = 0.88
 """How sure it is to be that a judge wavers no more often than is allowed for.
 

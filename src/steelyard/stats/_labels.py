@@ -1,4 +1,4 @@
-"""A judge held against people's labels: how far the two agree."""
+"""A judge compared with people's labels: how far the two agree."""
 
 from __future__ import annotations
 

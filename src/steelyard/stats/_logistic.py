@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 _Array = npt.NDArray[np.float64]
 _STEPS = 100
-_SMALL = 1e-9
+_SMALL = 1e-9  # keeps the curvature invertible where the labels are separated
 
 
 def fit_logistic(values: npt.ArrayLike, targets: npt.ArrayLike) -> tuple[float, float]:

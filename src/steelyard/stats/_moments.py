@@ -26,7 +26,7 @@ Chosen by simulation, not derived; tests/stats/test_mean.py measures what it cov
 with one failure in 33 cover .85 where suspicious turns are picked ten times as often, and with it .95.
 """
 _PRIOR = 4.0
-_LEAST_PRIOR = 0.1
+_LEAST_PRIOR = 0.1  # so that scores without any spread still have an interval
 _SHOWN = 12.0
 """So many turns speak for values that vary as zeros and ones do, if all seen are 0 or 1, or at most 12 are.
 

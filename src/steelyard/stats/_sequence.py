@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-_MOST_BET = 0.5
+_MOST_BET = 0.5  # more would risk all evidence on one score
 _BETS = (0.15, 0.4, 0.8)
-_HORIZON = 200.0
+_HORIZON = 200.0  # scores after which half of the stake has been put on a fall
 
 
 class ConfidenceSequence:

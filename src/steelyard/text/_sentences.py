@@ -106,15 +106,21 @@ def _ends(text: str, match: re.Match[str]) -> bool:
 
 def _abbreviates(text: str, stop: int, follows: str) -> bool:
     before = text[max(0, stop - 12) : stop]
+    last = before.split()[-1] if before.split() else ""
     if _is_ordinal(text[max(0, stop - 16) : stop], follows.casefold()):
         return True
-    if _ENUMERATOR.search(before) and (before[-1].isdigit() or len(before.split()[-1]) == 1):
+    if _ENUMERATOR.search(before) and (before[-1].isdigit() or len(last) == 1):
         return True
-    word = before.split()[-1].lstrip("(\"'“‘[").casefold() if before.split() else ""
+    word = last.lstrip("(\"'“‘[").casefold()
     if word in _BEFORE_NAMES:
         return True
-    if word in _BEFORE_NUMBERS or (word.endswith("str") and word.isalpha()):
+    if word in _BEFORE_NUMBERS or (word.endswith("str") and word.isalpha()):  # "Hauptstr. 5"
         return follows[0].isdigit()
+    return _opens_nothing(word, before, follows)
+
+
+def _opens_nothing(word: str, before: str, follows: str) -> bool:
+    """Whether what follows a time, an initial or "etc." is unlikely to begin a sentence."""
     if word in ("a.m", "p.m"):
         return follows.casefold() in _AFTER_TIMES
     initial = len(word.replace(".", "")) <= 2 and word[-1:].isalpha() and _INITIAL.search(before)

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard._internal.loopback import LOOPBACK
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.report import open_results
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from steelyard.sinks import Monitored
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def app(
@@ -35,7 +34,7 @@ def app(
             go on writing to it.
         token: Whoever opens a page must give this, 16 characters at least. None: whoever can reach the
             server sees everything, so serve it on 127.0.0.1 only, or behind a check of your own.
-        read_only: Take no labels.
+        read_only: Accept no labels.
         hosts: Names this server goes by; requests for other names are refused. None: those of this machine
             itself, and any name where a token is needed.
         monitor: A Monitor of this process, whose ledger the overview shows as it is now; those of others are
@@ -58,9 +57,9 @@ def app(
     if "://" not in address:
         address = os.path.abspath(address)  # the process may change its folder
     with closing(open_results(address)) as results:
-        name = results.name
+        name = results.name if "://" in address else os.fspath(db)
     if hosts is None:
-        hosts = () if token else _LOOPBACK
+        hosts = () if token else LOOPBACK
     elif not hosts:
         raise ConfigurationError("hosts must name at least one host, or be left out")
     live = LiveLook(monitor=monitor, spool=None if spool is None else Path(spool).absolute())

@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from steelyard.errors import ConfigurationError
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _COOKIE = "steelyard_session"
 _SHORTEST_TOKEN = 16
 _POLICY = (
@@ -78,15 +77,17 @@ class Guard:
         changes = request.method not in ("GET", "HEAD")
         if changes and not _is_own_origin(request.headers):
             return PlainTextResponse("this request comes from another site", status_code=403)
-        path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-        if path == "/login" and request.method == "POST":
-            return await self._log_in(request)
-        if path == "/login" or path.startswith("/static/"):
+        root = request.scope.get("root_path", "")
+        path = request.url.path.removeprefix(root)
+        if path == "/login":
+            return await self._log_in(request) if request.method == "POST" else None
+        if path.startswith("/static/"):
             return None
         if not self._is_known_user(request):
-            if changes or path.startswith("/api/"):
-                return PlainTextResponse("a token is needed", status_code=401)
-            return RedirectResponse(f"{request.scope.get('root_path', '')}/login", status_code=303)
+            # A program cannot fill in the form, and what was to be changed would be lost on the way there.
+            refused = PlainTextResponse("a token is needed", status_code=401)
+            is_page = not changes and not path.startswith("/api/")
+            return RedirectResponse(f"{root}/login", status_code=303) if is_page else refused
         if changes and not _same(request.headers.get("x-csrf-token", ""), self._csrf):
             return PlainTextResponse("the page is out of date; load it again", status_code=403)
         return None

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from steelyard._internal.text import printable, shorten
 from steelyard.report import (
@@ -25,6 +25,7 @@ from steelyard.report import (
     slices_of,
 )
 from steelyard.report.figures import PeopleFigure, SliceFigure
+from steelyard.report.page import change_words, signed
 
 STATIC: Final = {
     "uPlot.iife.min.js": ("steelyard.report.page", "text/javascript"),
@@ -35,6 +36,8 @@ STATIC: Final = {
     "view.css": ("steelyard.view", "text/css"),
 }
 """Every file that is served, the room it lies in and its type; nothing else is."""
+_TEMPLATES: Final = ("steelyard.view", "steelyard.report.page")
+"""Where templates lie; some pieces are the report's own."""
 _KEPT: Final = 16
 _FRESH: Final = 60.0
 
@@ -49,14 +52,19 @@ def static_file(name: str) -> bytes:
 def environment() -> Environment:
     """The templates of this room; every value is escaped."""
     made = Environment(
-        loader=PackageLoader("steelyard.view", "templates"),
+        loader=ChoiceLoader([PackageLoader(room, "templates") for room in _TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters.update(
-        when=_when, line=shorten, people=people_words, harmless=lambda text: printable(text, lines=True)
+        when=_when,
+        line=shorten,
+        people=people_words,
+        change=change_words,
+        signed=signed,
+        harmless=lambda text: printable(text, lines=True),
     )
     return made
 
@@ -76,8 +84,8 @@ class Closer:
 class CloserLooks:
     """What stands out in a few scopes, each looked for at most once a minute.
 
-    It takes a second whatever the size of the database, so it is no part of a page: the page asks for it, and
-    says when it was looked for. Thread-safe.
+    It takes a second whatever the size of the database, so it is not part of a page: the page asks for it,
+    and says when it was looked for. Thread-safe.
     """
 
     def __init__(self, address: str) -> None:

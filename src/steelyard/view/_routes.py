@@ -30,7 +30,7 @@ from steelyard.report import (
     open_results,
     rest_of,
 )
-from steelyard.report.page import chart_of
+from steelyard.report.page import chart_of, headline
 from steelyard.report.period import moment
 from steelyard.report.turns import STATUSES
 from steelyard.scores import Evaluation
@@ -91,6 +91,7 @@ class Pages:
     def render(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         """A page of a template."""
         shared = {"root": request.scope.get("root_path", ""), "db": self._name, "csrf": self.csrf}
+        shared["here"] = request.url.path.removeprefix(shared["root"]) or "/"
         page = environment().get_template(template)
         return HTMLResponse(page.render(**shared, read_only=self._read_only, **values), status_code=status)
 
@@ -115,6 +116,7 @@ class Pages:
             "overview.html",
             figures=figures,
             charts=charts,
+            headline=headline(figures.metrics),
             asked=asked,
             query=urlencode({name: value for name, value in asked.items() if value}),
             rest=rest_of(figures.funnel) if figures.funnel else [],

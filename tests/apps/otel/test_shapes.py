@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from apps.otel.feeding import Told, as_otlp, through_processor
-from apps.otel.general import conventions, several, vendors
+from apps.otel.general import besides, conventions, several, vendors
 from apps.otel.java import langchain4j, spring
 from apps.otel.javascript import frameworks, vercel
 from apps.otel.python import (
+    crewai,
     genai,
     haystack,
     openinference,
@@ -22,10 +23,11 @@ from apps.otel.python import (
 )
 from apps.otel.shapes import Gap, Shape, Turn
 from steelyard_opentelemetry import Span, read_otlp, read_spans
+from steelyard_opentelemetry.dialects import DIALECTS
 
 FAMILIES = (
-    *(haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai),
-    *(langchain4j, spring, vercel, frameworks, conventions, several, vendors),
+    *(haystack, pydantic_ai, openinference, openinference_agents, openllmetry, genai, crewai),
+    *(langchain4j, spring, vercel, frameworks, conventions, several, vendors, besides),
 )
 SHAPES = [found for family in FAMILIES for found in family.SHAPES]
 
@@ -70,6 +72,23 @@ def test_a_shape_gives_its_turns_or_names_the_switch(found: Shape, way: str) -> 
         assert turn.note in " ".join(record.notes)
         assert not turn.without or turn.without not in " ".join(record.notes)
     assert all(record.standalone_question in (None, record.question) for record in told.records)
+
+
+def test_a_dialect_is_asked_about_every_span_that_it_can_read() -> None:
+    read: Counter[str] = Counter()
+    for found in SHAPES:
+        for span in found.spans():
+            signs = frozenset(span.attributes)
+            for dialect in DIALECTS:
+                if dialect.parse(span) is not None:
+                    read[dialect.name] += 1
+                    assert dialect.may_speak(span.scope, signs), (found.name, dialect.name, span.name)
+    assert len(read) >= 8
+
+
+def test_no_dialect_but_those_without_signs_is_asked_about_a_span_of_an_http_client() -> None:
+    asked = [one for one in DIALECTS if one.may_speak("opentelemetry.instrumentation.httpx", frozenset())]
+    assert {one.name for one in asked} <= {"haystack", "openllmetry"}
 
 
 def test_every_shape_names_its_pattern_once() -> None:

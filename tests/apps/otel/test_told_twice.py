@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from apps.otel.attributes import oi, oi_model, oi_retriever
 from apps.otel.general.conventions import chat, retrieval, said
-from apps.otel.shapes import ANSWER, QUESTION, Trace, prompt
+from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Trace, compact, prompt
 from steelyard_opentelemetry import Extraction, Span, read_spans
 
 
@@ -26,6 +28,23 @@ def by_genai(answer: str = ANSWER) -> list[Span]:
         trace.leaf("retrieval", retrieval())
         trace.leaf("chat", chat(prompt(), answer))
     return trace.spans
+
+
+def by_runs_without_parents(graph: int, step: int) -> list[Span]:
+    """A graph and one of its steps, each in a trace of its own; the numbers are seconds they last."""
+    documents = [{"pageContent": text, "metadata": {}} for text in PASSAGES]
+    state = {"question": QUESTION, "context": documents}
+    spans: list[Span] = []
+    for name, given, seconds in (("graph", {"question": QUESTION}, graph), ("step", state, step)):
+        told = {
+            "traceloop.span.kind": "workflow",
+            "traceloop.entity.input": compact(given),
+            "traceloop.entity.output": compact({**state, "answer": ANSWER}),
+        }
+        trace = Trace("@traceloop/instrumentation-langchain")
+        trace.leaf(f"workflow {name}", told)
+        spans += [replace(span, end=span.start + seconds * 10**9) for span in trace.spans]
+    return spans
 
 
 def read(*turns: list[Span]) -> Extraction:
@@ -50,3 +69,14 @@ def test_two_users_who_ask_the_same_at_the_same_time_are_two_turns() -> None:
 def test_two_users_under_two_instrumentors_are_two_turns() -> None:
     reading = read(by_openinference(), by_genai(), by_openinference(), by_genai())
     assert (len(reading.records), reading.duplicates) == (2, 2)
+
+
+def test_a_step_in_a_trace_of_its_own_is_told_with_the_run_it_belongs_to() -> None:
+    reading = read(by_runs_without_parents(graph=3, step=2))
+    assert [record.metadata["span"] for record in reading.records] == ["workflow graph"]
+    assert reading.duplicates == 1
+
+
+def test_a_step_that_went_on_after_a_run_belongs_to_another_one() -> None:
+    reading = read(by_runs_without_parents(graph=1, step=2))
+    assert (len(reading.records), reading.duplicates) == (2, 0)

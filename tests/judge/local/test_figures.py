@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local_worked import supported
+from local_worked import check_twins
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,7 @@ from local_worked import supported
 def test_a_number_is_the_same_however_it_is_written_and_another_one_is_not(
     true: str, false: str, text: str
 ) -> None:
-    assert supported(true, text).value
-    assert not supported(false, text).value
+    check_twins(true, false, text)
 
 
 TOWNS = (
@@ -100,5 +99,4 @@ STORES = (
     ],
 )
 def test_rows_are_ranked_and_items_keep_their_amounts(true: str, false: str, text: str) -> None:
-    assert supported(true, text).value
-    assert not supported(false, text).value
+    check_twins(true, false, text)

@@ -349,3 +349,51 @@ def test_few_and_many_kinds_of_escapes_are_read_alike(mark: str) -> None:
     for tail in ("", many):
         (there,) = find_passages([text], [f"Pages: {text} .{tail}"])
         assert (there.found, there.seen) == (True, 1.0)
+
+
+FILLING = " ".join(f"{n} barrels of herring left the quay on day {n * 7};" for n in range(400))
+"""So much text that passages are compared as arrays."""
+
+
+@pytest.mark.parametrize(
+    ("passage", "other"),
+    [
+        ("Die Straße am Großen Platz ist weiß gekalkt", "Die Straße am Großen Markt bleibt heiß und breit"),
+        ("ΟΔΥΣΣΕΥΣ ΠΛΕΕΙ ΠΡΟΣ ΤΗΝ ΙΘΑΚΗ ΜΕΤΑ ΑΠΟ ΧΡΟΝΙΑ", "ΑΧΙΛΛΕΥΣ ΜΕΝΕΙ ΕΙΣ ΤΗΝ ΤΡΟΙΑΝ ΑΝΕΥ ΤΩΝ ΦΙΛΩΝ"),
+        ("ตาชั่งจีนใช้ชั่งน้ำหนักของในตลาดเก่า", "เตาเผาต้องใช้ไฟแรงสองวันหนึ่งคืนเต็ม"),
+        (
+            "\U00020000\U00020001\U00020002\U00020003\U00020004\U00020005\U00020006\U00020007",
+            "\U00020010" * 9,
+        ),
+        ("the scale \N{BALLOT BOX} weighs \N{CAT FACE} forty pounds of wool", "the scale holds eleven hens"),
+        (
+            "\N{LATIN SMALL LIGATURE FI}ve \uff11\uff12 kilos were put on the pan",
+            "six 12 kilos fell off the cart",
+        ),
+    ],
+    ids=["German", "Greek", "Thai", "beyond the basic plane", "signs", "compatible forms"],
+)
+def test_a_long_prompt_in_any_script_and_case_shows_its_passage_and_no_other(
+    passage: str, other: str
+) -> None:
+    prompt = f"{FILLING}\n{passage.casefold()}\n{FILLING}"
+    assert found([passage, other], prompt) == [True, False]
+    assert found([passage, other], f"{FILLING}\n{json.dumps(passage)}") == [True, False]
+
+
+def test_positions_are_words_of_the_prompts_however_long_these_are() -> None:
+    lead = "Use the following context"
+    first, second = find_passages([TIDE, KILN], ["Be brief.", f"{lead} {TIDE} {FILLING}", f"{lead} {KILN}"])
+    assert first.position == 2 + 4
+    assert second.position == 2 + 4 + len(TIDE.split()) + len(FILLING.split()) + 4
+
+
+def test_long_words_that_a_polynomial_takes_for_each_other_are_told_apart() -> None:
+    """The Thue-Morse word and its opposite have one value for every base, modulo a power of two."""
+    word = "a"
+    for _ in range(12):
+        word += word.translate({97: "b", 98: "a"})
+    opposite = word.translate({97: "b", 98: "a"})
+    passage, twin = " ".join([word] * 8), " ".join([opposite] * 8)
+    assert found([passage], f"{FILLING} {twin}") == [False]
+    assert found([passage], f"{FILLING} {passage}") == [True]

@@ -110,6 +110,14 @@ def test_a_prompt_names_its_question_on_the_last_such_line() -> None:
     assert question_in_prompt("Summarise this.") == ""
 
 
+@pytest.mark.parametrize("lead", ["Here's a question", "Here is the user's question", "Answer this query"])
+def test_a_line_that_presents_the_question_names_it(lead: str) -> None:
+    prompt = f"You know scales.\n\n{lead}: {ASK}\n\nHere's some context:\n\nA question: of weight.\n\nAnswer:"
+    assert question_in_prompt(prompt) == ASK
+    assert question_in_prompt(f"{prompt}\nQuestion: {ASK[:-8]}?") == f"{ASK[:-8]}?"
+    assert question_in_prompt("Here is how a question: mark looks.\nUse this context:\nScales.") == ""
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: (

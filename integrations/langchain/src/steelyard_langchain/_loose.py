@@ -20,12 +20,32 @@ from steelyard_langchain._turn import Earlier, Predecessor, Turn
 _MOST = 8
 _MOST_FOLLOWED = 12
 _MOST_PROMPT = 50_000
-_NOTHING: tuple[object, tuple[Earlier, ...]] = (None, ())
 
-# A tuple, never a list: a child task takes over what was found before it began, and no sibling sees its own.
-_earlier: ContextVar[tuple[object, tuple[Earlier, ...]]] = ContextVar("steelyard_earlier", default=_NOTHING)
-_NOBODY: tuple[object, tuple[Predecessor, ...]] = (None, ())
-_latest: ContextVar[tuple[object, tuple[Predecessor, ...]]] = ContextVar("steelyard_latest", default=_NOBODY)
+
+class _Ran:
+    """What ran in a task or thread, as one handler and one target saw it.
+
+    Never changed, and its fields are tuples: a child task takes over what ran before it began, and no sibling
+    sees its own.
+    """
+
+    __slots__ = ("earlier", "handler", "latest", "target")
+
+    def __init__(
+        self,
+        handler: object,
+        target: object,
+        earlier: tuple[Earlier, ...],
+        latest: tuple[Predecessor, ...],
+    ) -> None:
+        self.handler = handler
+        self.target = target
+        self.earlier = earlier
+        self.latest = latest
+
+
+_NOTHING = _Ran(None, None, (), ())
+_ran: ContextVar[_Ran | None] = ContextVar("steelyard_ran", default=None)
 
 
 class LooseRuns:
@@ -37,26 +57,29 @@ class LooseRuns:
         with suppress(TypeError):  # not every class can be referred to weakly
             self._target = weakref.ref(target)  # the same object for the same target
 
-    def expect(self, turn: Turn) -> None:
-        """Make room for what a run will find.
+    def begin(self, turn: Turn, *, finds: bool = True, follows: bool = True) -> None:
+        """Tell a run that begins of those before it, and make room for what it will leave to those after it.
 
         At its start: of asynchronous runs only that is told in the caller's own context. The oldest goes.
+
+        Args:
+            turn: The run.
+            finds: Whether it may find what a later run uses.
+            follows: Whether a model is asked in it, whose reply a later run may be built upon.
         """
-        owner, earlier = _earlier.get()
-        turn.earlier = Earlier(turn)
-        _earlier.set((self, (*earlier[1 - _MOST :], turn.earlier) if owner is self else (turn.earlier,)))
-
-    def nearby(self) -> tuple[Earlier, ...]:
-        """What has been found before in the same task or thread, and not answered from."""
-        owner, earlier = _earlier.get()
-        return tuple(one for one in earlier if one.ready) if owner is self else ()
-
-    def follow(self, turn: Turn) -> None:
-        """Tell a run that begins of those before it."""
-        target, latest = _latest.get()
-        earlier = latest[1 - _MOST_FOLLOWED :] if target is self._target else ()
-        turn.predecessors = (*earlier, Predecessor())
-        _latest.set((self._target, turn.predecessors))
+        ran = _ran.get() or _NOTHING
+        handler, target, earlier, latest = ran.handler, ran.target, ran.earlier, ran.latest
+        own = earlier if handler is self else ()
+        if own:
+            turn.nearby = tuple([one for one in own if one.ready])
+        if finds:
+            turn.earlier = Earlier(turn)
+            handler, earlier = self, (*own[1 - _MOST :], turn.earlier)
+        if follows:
+            before = latest[1 - _MOST_FOLLOWED :] if target is self._target else ()
+            turn.predecessors = (*before, Predecessor())
+            target, latest = self._target, turn.predecessors
+        _ran.set(_Ran(handler, target, earlier, latest))
 
     def precede(self, turn: Turn) -> None:
         """Keep what a run that has ended asked a model last, for those after it."""

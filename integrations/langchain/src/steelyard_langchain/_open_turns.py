@@ -33,8 +33,8 @@ STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _Cause = Literal["expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event"]
 _log = logging.getLogger("steelyard.langchain")
 _REMEMBERED = 256
-_STRAGGLING = 60.0
-_CARRIED = 1_000
+_STRAGGLING = 60.0  # callbacks of streams and of other threads come after the end of their turn
+_CARRIED = 1_000  # graphs that wait for a person may wait for ever
 
 
 class OpenTurns:
@@ -100,10 +100,8 @@ class OpenTurns:
             tags=about.get("tags"),
             metadata=metadata,
         )
-        turn.nearby = self._loose.nearby()
-        self._loose.expect(turn)
-        self._loose.follow(turn)
-        if self._interrupted and metadata and not isinstance(inputs, (str, dict, list)):
+        self._loose.begin(turn)
+        if metadata and not isinstance(inputs, (str, dict, list)) and self._interrupted:
             turn.before = self._interrupted.pop(str(metadata.get("thread_id")), None)
         self.runs[turn.key] = turn
         self.open(turn)
@@ -155,11 +153,7 @@ class OpenTurns:
             return block.adopt(self.runs, run_id)
         turn = Turn(run_id, current_trace(run_id=str(run_id), framework="langchain"))
         turn.loose = True
-        turn.nearby = self._loose.nearby()
-        if finds:
-            self._loose.expect(turn)
-        else:
-            self._loose.follow(turn)
+        self._loose.begin(turn, finds=finds, follows=not finds)
         self.runs[turn.key] = turn
         self.open(turn)
         return turn

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 _PLAIN = frozenset((type(None), bool, int, float))
-_SHORT = 200
-_PER_VALUE = 60
-_MOST_VALUES = 5_000
-_MEDIUM = 2_000
+_FLAT = frozenset((str, bytes))
+_LISTS = frozenset((list, tuple))
+_SHORT = 200  # so short a text is counted at once: looking whether it was seen costs more
+_PER_VALUE = 60  # bytes of an object without its texts
+_MOST_VALUES = 5_000  # this runs on the host's thread
+_MEDIUM = 2_000  # an image is larger; base64 of less is a key or a hash
 _MEDIA = frozenset(("image_url", "image", "input_image", "input_audio", "audio", "video", "file", "media"))
 
 
@@ -45,16 +47,16 @@ def weigh(values: Iterable[Any]) -> Weight:
         if id(value) in known:
             continue
         known.add(id(value))
-        if kind is str or kind is bytes:
+        if kind in _FLAT:
             size += len(value)
-            has_media = has_media or (len(value) > _MEDIUM and (kind is bytes or _is_medium(value)))
+            has_media = has_media or _is_medium(value)
             continue
         size += _PER_VALUE
         if seen > _MOST_VALUES:  # of so large a value the rest counts as what was looked at
             return Weight(size * len(waiting) // seen, has_media)
         if kind is dict:
             waiting += value.values()
-        elif kind is list or kind is tuple:
+        elif kind in _LISTS:
             waiting += value
         else:
             waiting += _parts(value)
@@ -72,9 +74,11 @@ def _parts(value: Any) -> Iterable[Any]:
     return value if isinstance(value, (list, tuple, set, frozenset)) else ()
 
 
-def _is_medium(text: str) -> bool:
-    """Whether a text is base64 rather than words: no blank in its first thousands of characters."""
-    return text.startswith("data:") or not any(map(str.isspace, text[:_MEDIUM]))
+def _is_medium(value: str | bytes) -> bool:
+    """Whether it is long, and not words: bytes, or base64, with no blank in its first 2,000 characters."""
+    if len(value) <= _MEDIUM or isinstance(value, bytes):
+        return len(value) > _MEDIUM
+    return value.startswith("data:") or not any(map(str.isspace, value[:_MEDIUM]))
 
 
 def without_media(value: Any, depth: int = 8) -> Any:

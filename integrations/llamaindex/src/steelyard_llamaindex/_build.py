@@ -10,6 +10,7 @@ from steelyard.recording import TurnDraft, with_given
 from steelyard_llamaindex._contexts import TurnContexts
 from steelyard_llamaindex._extract import answer_of, reply_of, trouble_of
 from steelyard_llamaindex._options import Options
+from steelyard_llamaindex._predecessors import notes_on_latest
 from steelyard_llamaindex._provenance import Evidence
 from steelyard_llamaindex._turn import Turn
 
@@ -47,6 +48,8 @@ class LlamaIndexDraft(TurnDraft):
         if not evidence.is_turn:
             return None
         asked, sources, notes = evidence.asked, evidence.sources, evidence.notes()
+        retrieved = [context.text for context in (*sources.contexts, *sources.retrieved)]
+        notes += notes_on_latest(turn, asked.question, evidence.calls, found=retrieved)
         status, error = turn.status, turn.error
         if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
             status, error, answer = "error", trouble, ""

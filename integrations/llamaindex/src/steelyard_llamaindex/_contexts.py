@@ -148,7 +148,7 @@ class TurnContexts:
 
 
 def _searches(step: Step, turn: Turn) -> bool:
-    """Whether a retrieval is no part of another, and does not ask engines that retrieve."""
+    """Whether a retrieval is not part of another, and does not ask engines that retrieve."""
     if any(one.kind in ("query", "chat") and _is_below(one, step) for one in turn.steps):
         return False
     parent = step.parent

@@ -55,6 +55,12 @@ def _last_of_user(messages: Any) -> Any:
     return next(users, None)
 
 
+def is_conversation(prompt: Any) -> bool:
+    """Whether a model was shown what it, or another, said before."""
+    messages = prompt if isinstance(prompt, (list, tuple)) else ()
+    return any(str(get(get(message, "role"), "value")) == "assistant" for message in messages)
+
+
 def answer_of(result: Any) -> str:
     """What was answered, out of whatever an engine, an agent, a workflow or a model returned."""
     if result is None or isinstance(result, str):

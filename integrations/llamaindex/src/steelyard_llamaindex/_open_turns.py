@@ -19,6 +19,7 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
 from steelyard_llamaindex._kinds import Kind, stream_of
+from steelyard_llamaindex._predecessors import follow_latest, precede
 from steelyard_llamaindex._turn import Call, Place, Step, Turn, current_place, loose_retrievals
 
 _logger = logging.getLogger("steelyard.llamaindex")
@@ -26,6 +27,7 @@ _logger = logging.getLogger("steelyard.llamaindex")
 _ROOTS = frozenset({"query", "chat", "agent", "workflow"})
 _PARTS = frozenset({"agent", "workflow", "synthesis"})
 _AFTER_RETRIEVAL = frozenset({"synthesis", "llm"})
+_OPENING = _ROOTS | {"retrieve", "llm"}
 _MOST_STEPS = 1000
 _MOST_CALLS = 1000
 _MOST_LOOSE = 8
@@ -78,11 +80,7 @@ class OpenTurns:
         if place is None:
             place = current_place.get()
         if place is None or place[0].done:
-            # A call that nothing holds is a turn if it uses what was retrieved before it in the same task.
-            loose = self._loose() if kind in _AFTER_RETRIEVAL else ()
-            if kind in _ROOTS or kind == "retrieve" or loose:
-                turn = self.open(id_, kind, asked=asked, name=name, tags=tags)
-                turn.loose, turn.checks = loose, kind == "query" and _is_asked_by_evaluator()
+            self._enter_alone(id_, kind, asked, name, tags)
             return
         turn, parent = place
         # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
@@ -90,6 +88,17 @@ class OpenTurns:
             place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
         self.places[id_] = place
         turn.open.add(id_)
+
+    def _enter_alone(self, id_: str, kind: Kind, asked: Any, name: str, tags: Any) -> None:
+        """A span began that nothing holds: a turn if it uses what was retrieved before in the same task."""
+        loose = self._loose() if kind in _AFTER_RETRIEVAL else ()
+        if kind not in _OPENING and not loose:
+            return
+        turn = self.open(id_, kind, asked=asked, name=name, tags=tags)
+        turn.loose, turn.checks = loose, kind == "query" and _is_asked_by_evaluator()
+        turn.aside = kind == "llm" and not loose
+        if kind != "retrieve":
+            follow_latest(turn, self._mark)
 
     def _step(self, turn: Turn, step: Step) -> Step:
         if len(turn.steps) < _MOST_STEPS:
@@ -160,7 +169,8 @@ class OpenTurns:
             self.finish(turn)
             return
         if kind == "llm" and isinstance(result, (Generator, AsyncGenerator)):
-            self._warn_once("loose_stream", _LOOSE_STREAM)
+            if not turn.aside:
+                self._warn_once("loose_stream", _LOOSE_STREAM)
             turn.done = True
             self.release(turn)
             return
@@ -261,7 +271,8 @@ class OpenTurns:
                 return
             turn.done = True
         self.release(turn)
-        if turn.root.kind == "retrieve" or turn.checks:  # not a turn by itself
+        precede(turn)
+        if turn.root.kind == "retrieve" or turn.checks or turn.aside:  # not a turn by itself
             return
         if turn.root.seconds is None or turn.streaming:
             turn.root.seconds = perf_counter() - turn.root.began

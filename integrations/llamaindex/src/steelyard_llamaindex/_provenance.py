@@ -56,6 +56,7 @@ class Evidence:
     """What is known of a turn from its texts.
 
     Attributes:
+        calls: The model calls of the turn.
         asked: What the user asked.
         sources: What the answer is judged by.
         is_turn: False for a workflow that retrieved nothing and showed a model no passages, and for a
@@ -64,13 +65,13 @@ class Evidence:
 
     def __init__(self, turn: Turn, hops: TurnContexts, answer: str) -> None:
         self._turn, self._hops, self._answered = turn, hops, bool(answer) and turn.status != "error"
-        self._calls = model_calls(turn)
+        self.calls = model_calls(turn)
         self.asked = self._asked()
         contexts, self._notes = hops.passages(self.asked.question)
         self.sources = self._sources(contexts, answer)
         found = bool(hops.hops or hops.retrievals or contexts)
         if not found and not turn.loose:
-            self.sources = cut_from_prompt(self.sources, self._calls, question=self.asked.question)
+            self.sources = cut_from_prompt(self.sources, self.calls, question=self.asked.question)
             found = bool(self.sources.contexts and self.asked.question)
         self.is_turn = turn.root.kind != "workflow" or found
         if turn.loose:
@@ -78,7 +79,7 @@ class Evidence:
         self.sources = replace(self.sources, retrieved=self._retrieved())
         if turn.given and "contexts" in turn.given:
             self.sources = with_contexts(
-                self.sources, turn.given["contexts"], self._calls, self.asked.question
+                self.sources, turn.given["contexts"], self.calls, self.asked.question
             )
 
     def notes(self) -> list[str]:
@@ -100,7 +101,7 @@ class Evidence:
         queries = [hop.query for hop in self._hops.hops]
         own = question_of(self._turn.root.asked)
         if not own.strip():
-            replies = [text for call in self._calls for text in call.replies]
+            replies = [text for call in self.calls for text in call.replies]
             return user_question((), queries=queries, replies=replies)
         message = {"role": "user", "content": own}
         asked = user_question([message], queries=queries, in_conversation=self._turn.root.kind == "chat")
@@ -111,7 +112,7 @@ class Evidence:
         queries = (question_of(step.asked) for step in self._turn.steps if step.kind == "retrieve")
         return trace_provenance(
             contexts,
-            self._calls,
+            self.calls,
             answer=answer,
             question=question,
             # A retriever is mostly asked the question itself, which a call may well repeat.
@@ -121,7 +122,7 @@ class Evidence:
 
     def _be_loose(self) -> None:
         """Decide about a call that no run holds together with the retrievals before it."""
-        calls, sources = self._calls, self.sources
+        calls, sources = self.calls, self.sources
         used = {one.text for one in sources.contexts if one.seen}
         said = [text for at in sources.calls.made for text in calls[at].replies]
         verdict = judge_turn(calls, answer=said[0] if len(said) == 1 else "")
@@ -132,7 +133,7 @@ class Evidence:
 
     def _asked_loosely(self, used: set[str]) -> Asked:
         """The question of such a call: the query that its prompt repeats, or what the prompt names."""
-        prompts = [text for at in self.sources.calls.all for text in self._calls[at].prompts]
+        prompts = [text for at in self.sources.calls.all for text in self.calls[at].prompts]
         queries = [query for query, texts in self._hops.by_hop() if query and not used.isdisjoint(texts)]
         shown = (query for query in queries if any(query in text for text in prompts))
         named = filter(None, map(question_in_prompt, reversed(prompts)))
@@ -148,7 +149,7 @@ class Evidence:
         fresh = [context for text, context in every.items() if text not in known]
         if not fresh:
             return sources.retrieved
-        known.update((one.text, one) for one in _marked(fresh, sources, self._calls, question))
+        known.update((one.text, one) for one in _marked(fresh, sources, self.calls, question))
         return tuple(known[text] for text in every)
 
 

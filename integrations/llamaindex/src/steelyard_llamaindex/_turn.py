@@ -50,6 +50,21 @@ class Call:
 
 
 @dataclass(slots=True, eq=False)
+class Predecessor:
+    """A run that began before a turn in the same task or thread, whose reply the turn may be built upon.
+
+    It holds on to nothing else of that run.
+    """
+
+    prompts: tuple[str, ...] = ()
+    """What it asked a model last; empty until it ends, and of prompts too large to be kept."""
+    reply: Any = None
+    """What the model replied."""
+    ended: float = 0.0
+    """When it ended, by the performance counter."""
+
+
+@dataclass(slots=True, eq=False)
 class Turn:
     """One RAG turn under way, or over and waiting to become a Record."""
 
@@ -93,6 +108,10 @@ class Turn:
     """Of a call that no run holds, the retrievals before it in the same task."""
     checks: bool = False
     """Whether an evaluator asks it about an answer, or to make up questions: not a user's turn."""
+    aside: bool = False
+    """Whether it is a model call on its own, which used nothing that was retrieved: not a turn either."""
+    predecessors: tuple[Predecessor, ...] = ()
+    """The latest runs of the same task or thread, itself last."""
     given: Mapping[str, Any] | None = None
     """Record fields that a `record` block was given; they win over what was seen."""
 
@@ -103,6 +122,11 @@ loose_retrievals: ContextVar[tuple[object, tuple[Step, ...]]] = ContextVar(
     "steelyard_llamaindex_loose", default=(None, ())
 )
 """The last retrievals of this task or thread that no run holds, and whose recorder saw them."""
+
+latest_runs: ContextVar[tuple[object, tuple[Predecessor, ...]]] = ContextVar(
+    "steelyard_llamaindex_latest", default=(None, ())
+)
+"""The latest runs of this task or thread, and whose recorder saw them."""
 
 current_place: ContextVar[Place | None] = ContextVar("steelyard_llamaindex_place", default=None)
 """Where spans without a parent of their own belong: a `record` block, or a stream that is being read."""

@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from steelyard_opentelemetry.building._candidates import Candidates
 from steelyard_opentelemetry.dialects import known_scope
+from steelyard_opentelemetry.spans._logs import Told, with_content
 from steelyard_opentelemetry.spans._span import Span
 
 
@@ -47,6 +49,7 @@ class _Trace:
     open: dict[str, _Open] = field(default_factory=dict)
     ended: dict[str, Span] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
+    told: dict[str, list[Told]] = field(default_factory=dict)
     look: float = 0.0
     kept_until: float = 0.0
     read: dict[str, tuple[list[str], Candidates]] = field(default_factory=dict)
@@ -89,6 +92,10 @@ class OpenTurns:
         """Spans that were given up."""
         self.repeated = 0
         """Spans that ended twice."""
+        self.told = 0
+        """Log events in the table."""
+        self.told_in_vain = 0
+        """Log events whose span never came, or had left the table."""
 
     def __len__(self) -> int:
         return len(self._traces)
@@ -123,6 +130,23 @@ class OpenTurns:
         while self.spans > self._max_spans and len(self._traces) > 1:
             self._evict()
 
+    def tell(self, told: Told, now: float) -> None:
+        """Note what a log event says of a span, which may have ended, or not have come yet."""
+        trace = self._trace(told.trace_id, now)
+        trace.told.setdefault(told.span_id, []).append(told)
+        self.told += 1
+        if told.span_id in trace.ended:
+            # Whatever was read of the trace was read without it.
+            trace.read.clear()
+            trace.kept_until = 0.0
+            trace.arrived[told.span_id] = now
+            trace.look = min(trace.look, now + self._quiet)
+            self._touch(trace, trace.ended[told.span_id].parent_id, now)
+        elif told.span_id in trace.open:
+            trace.open[told.span_id].touched = now
+        else:
+            trace.open[told.span_id] = _Open(Started(told.trace_id, told.span_id, None, ""), now)
+
     def ripe(self, now: float, *, force: bool = False) -> list[Candidates]:
         """Take out every turn that is complete.
 
@@ -140,7 +164,7 @@ class OpenTurns:
                 if trace.ended:
                     found.append(self._take(trace_id, trace, list(trace.ended)))
                 else:
-                    del self._traces[trace_id]
+                    self._forget(trace_id)
             elif trace.ended and (force or now >= trace.look):
                 found.extend(self._ready(trace_id, trace, now, quiet))
         return found
@@ -160,7 +184,7 @@ class OpenTurns:
         traces = [trace for trace in self._traces.values() if trace.ended]
         found = [self._candidates(trace, list(trace.ended)) for trace in traces]
         self._traces.clear()
-        self.spans = 0
+        self.spans = self.told = 0
         return found
 
     def _trace(self, trace_id: str, now: float) -> _Trace:
@@ -174,9 +198,17 @@ class OpenTurns:
         return trace
 
     def _evict(self) -> None:
-        _, trace = self._traces.popitem(last=False)
-        self.spans -= len(trace.ended)
+        trace_id = next(iter(self._traces))
+        self.spans -= len(self._traces[trace_id].ended)
+        self._forget(trace_id)
         self.evicted += 1
+
+    def _forget(self, trace_id: str) -> None:
+        """Drop a trace; what was told of spans that are not there belongs to nothing."""
+        trace = self._traces.pop(trace_id)
+        in_vain = sum(map(len, trace.told.values()))
+        self.told -= in_vain
+        self.told_in_vain += in_vain
 
     def _touch(self, trace: _Trace, parent_id: str | None, now: float) -> None:
         """Everything open above has news."""
@@ -189,6 +221,9 @@ class OpenTurns:
         stale = [key for key, span in trace.open.items() if now - span.touched >= self._ttl]
         for key in stale:
             del trace.open[key]
+            in_vain = len(trace.told.pop(key, ()))
+            self.told -= in_vain
+            self.told_in_vain += in_vain
         self.never_ended += len(stale)
         if stale:
             trace.look = now
@@ -198,18 +233,24 @@ class OpenTurns:
         known = trace.read.get(keys[0])
         if known is not None and known[0] == keys:
             return known[1]
-        found = self._read([trace.ended[key] for key in keys])
+        found = self._read([self._with_told(trace, key) for key in keys])
         trace.read[keys[0]] = (keys, found)
         return found
+
+    def _with_told(self, trace: _Trace, key: str) -> Span:
+        """A span with what log events said of it."""
+        told = sorted(trace.told.get(key, ()), key=attrgetter("at"))
+        return with_content(trace.ended[key], (each.content for each in told)) if told else trace.ended[key]
 
     def _take(self, trace_id: str, trace: _Trace, keys: list[str]) -> Candidates:
         found = self._candidates(trace, keys)
         for key in keys:
             del trace.ended[key], trace.arrived[key]
             trace.read.pop(key, None)
+            self.told -= len(trace.told.pop(key, ()))
         self.spans -= len(keys)
         if not trace.ended and not trace.open:
-            del self._traces[trace_id]
+            self._forget(trace_id)
         return found
 
     def _ready(self, trace_id: str, trace: _Trace, now: float, quiet: float) -> list[Candidates]:
@@ -220,29 +261,29 @@ class OpenTurns:
         """
         found: list[Candidates] = []
         trace.look = now + self._ttl
-        tops = _Tops(trace.ended)
-        busy = {tops.above(span.started) for span in trace.open.values()}
-        fragments: dict[str, list[str]] = {}
-        for key in trace.ended:
-            fragments.setdefault(tops.of(key), []).append(key)
-        for top, keys in fragments.items():
-            if top in busy:
-                continue
+        for top, keys in _fragments(trace).items():
             age = now - max(trace.arrived[key] for key in keys)
             holders = self._holders(trace, trace.ended[top].parent_id)
-            if age < quiet:
-                trace.look = min(trace.look, now + quiet - age)
-            elif (age < self._ttl and holders) or not self._candidates(trace, keys).is_complete:
-                if age >= self._ttl and not holders:
-                    found.append(self._take(trace_id, trace, keys))
-                else:
-                    trace.look = min(trace.look, now + max(quiet, self._ttl - age))
-            else:
-                for holder in holders:
-                    del trace.open[holder]
-                self.never_ended += len(holders)
-                found.append(self._take(trace_id, trace, keys))
+            wait = self._wait(trace, keys, age, quiet, held=bool(holders))
+            if wait is not None:
+                trace.look = min(trace.look, now + wait)
+                continue
+            for holder in holders:
+                del trace.open[holder]
+            self.never_ended += len(holders)
+            found.append(self._take(trace_id, trace, keys))
         return found
+
+    def _wait(self, trace: _Trace, keys: list[str], age: float, quiet: float, *, held: bool) -> float | None:
+        """Seconds until it is worth looking at some spans again; None where they are taken now."""
+        if age < quiet:
+            return quiet - age
+        late = age >= self._ttl
+        if late and not held:
+            return None
+        if (late or not held) and self._candidates(trace, keys).is_complete:
+            return None
+        return max(quiet, self._ttl - age)
 
     def _holders(self, trace: _Trace, key: str | None) -> list[str]:
         """The open spans above that may stand for the turn."""
@@ -251,6 +292,16 @@ class OpenTurns:
             seen.append(key)
             key = trace.open[key].started.parent_id
         return [key for key in seen if known_scope(trace.open[key].started.scope)]
+
+
+def _fragments(trace: _Trace) -> dict[str, list[str]]:
+    """The ended spans by the uppermost one above them, without those below which a span is open."""
+    tops = _Tops(trace.ended)
+    busy = {tops.above(span.started) for span in trace.open.values()}
+    fragments: dict[str, list[str]] = {}
+    for key in trace.ended:
+        fragments.setdefault(tops.of(key), []).append(key)
+    return {top: keys for top, keys in fragments.items() if top not in busy}
 
 
 class _Tops:

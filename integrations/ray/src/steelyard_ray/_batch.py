@@ -66,30 +66,30 @@ class ScoreBatch:
         """Score one batch of columns."""
         found = self._columns.find(list(batch), where="the dataset")
         size = len(next(iter(batch.values()), ()))
-        records: list[Record | None] = []
-        errors: list[str] = []
-        for at in range(size):
-            try:
-                record = record_of({name: _plain(column[at]) for name, column in batch.items()}, found)
-            except InvalidRecord as error:
-                records.append(None)
-                errors.append(str(error))
-            else:
-                records.append(record)
-                errors.append("")
-        scored = iter(self._judging.score([record for record in records if record is not None]))
-        results = [None if record is None else next(scored) for record in records]
-        made: dict[str, Any] = {
-            "record_id": np.array(["" if r is None else r.record_id for r in results], dtype=object),
-            "evaluation": np.array(
-                ["" if r is None else evaluation_to_json(r) for r in results], dtype=object
-            ),
-            "evaluation_error": np.array(errors, dtype=object),
-        }
-        for metric in self._judging.metrics:
-            values = [None if result is None else result[metric.name].value for result in results]
-            made[metric.name] = np.array([np.nan if v is None else v for v in values], dtype=float)
-        return {**batch, **made}
+        ids, made = np.full(size, "", dtype=object), np.full(size, "", dtype=object)
+        values = {metric.name: np.full(size, np.nan) for metric in self._judging.metrics}
+        rows = [{name: _plain(column[at]) for name, column in batch.items()} for at in range(size)]
+        records, errors = _records(rows, found)
+        for at, result in zip(records, self._judging.score(list(records.values())), strict=True):
+            ids[at], made[at] = result.record_id, evaluation_to_json(result)
+            for name, column in values.items():
+                value = result[name].value
+                column[at] = np.nan if value is None else value
+        return {**batch, "record_id": ids, "evaluation": made, "evaluation_error": errors, **values}
+
+
+def _records(
+    rows: Sequence[Mapping[str, Any]], found: Mapping[str, str]
+) -> tuple[dict[int, Record], np.ndarray[Any, Any]]:
+    """The turns by the place of their row, and why each other row holds none."""
+    records: dict[int, Record] = {}
+    errors = np.full(len(rows), "", dtype=object)
+    for at, row in enumerate(rows):
+        try:
+            records[at] = record_of(row, found)
+        except InvalidRecord as error:
+            errors[at] = str(error)
+    return records, errors
 
 
 def _plain(value: Any) -> Any:

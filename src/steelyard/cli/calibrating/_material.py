@@ -31,7 +31,7 @@ class Sources:
     metric: str | None = None
     """Only this metric."""
     limit: int = LIMIT
-    """The latest so many turns."""
+    """Use only the latest so many turns."""
     problems: list[str] = field(default_factory=list)
     """Lines and annotations that hold no label; filled while reading."""
 

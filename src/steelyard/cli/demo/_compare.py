@@ -38,23 +38,24 @@ def compare(
     Returns:
         The differences, and the names of metrics without two pairs of values to compare.
     """
-    pairs: dict[str, list[tuple[float, float]]] = {}
     directions: dict[str, Direction] = {}
+    pairs: dict[str, list[tuple[float, float]]] = {}
     for question in sorted(first.keys() & second.keys()):
         other = {score.metric: score.value for score in second[question].scores}
         for score in first[question].scores:
-            found = pairs.setdefault(score.metric, [])
             directions[score.metric] = score.direction
             value = other.get(score.metric)
             if score.value is not None and value is not None:
-                found.append((score.value, value))
-    differences = []
-    for metric, values in pairs.items():
-        one, two = [value for value, _ in values], [value for _, value in values]
-        difference = paired_difference(one, two) if len(values) > 1 else None
-        if difference is not None:
-            differences.append(
-                MetricDifference(metric=metric, direction=directions[metric], difference=difference)
-            )
-    compared = {one.metric for one in differences}
-    return differences, [metric for metric in pairs if metric not in compared]
+                pairs.setdefault(score.metric, []).append((score.value, value))
+    # Of one pair nothing can be said.
+    differences = {
+        metric: paired_difference([one for one, _ in values], [two for _, two in values])
+        for metric, values in pairs.items()
+        if len(values) > 1
+    }
+    told = [
+        MetricDifference(metric=metric, direction=directions[metric], difference=difference)
+        for metric, difference in differences.items()
+        if difference is not None
+    ]
+    return told, [metric for metric in directions if differences.get(metric) is None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from steelyard.cli.demo._words import words
 from steelyard.text import sentences
@@ -34,22 +34,20 @@ def best_sentences(question: str, passages: Sequence[str], *, most: int = 2) -> 
     ]
     asked = dict.fromkeys(words(question))
     rarity = {word: _rarity(sum(word in own for _, own, _, _ in found), len(found)) for word in asked}
-    whole = sum(rarity.values())
-    if not found or not whole:
+    if not found or not rarity:
         return DONT_KNOW
-
-    def fit(own: set[str], around: set[str]) -> float:
-        met = sum(
-            weight * (1 if word in own else _BESIDE * (word in around)) for word, weight in rarity.items()
-        )
-        return met / whole
-
-    fits = [(fit(own, around), text, index) for text, own, around, index in found]
+    fits = [(_fit(rarity, own, around), text, index) for text, own, around, index in found]
     best, _, place = max(fits, key=lambda entry: entry[0])
     if best < _FITS:
         return DONT_KNOW
     good = [text for value, text, index in fits if index == place and value >= _AS_GOOD * best]
     return " ".join(good[:most])
+
+
+def _fit(rarity: Mapping[str, float], own: set[str], around: set[str]) -> float:
+    """How much of a question a sentence meets, by its words and by those of its passage."""
+    met = sum(weight * (1 if word in own else _BESIDE * (word in around)) for word, weight in rarity.items())
+    return met / sum(rarity.values())
 
 
 def _rarity(holding: int, total: int) -> float:

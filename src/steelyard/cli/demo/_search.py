@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from steelyard.cli.demo._text import Passage
 from steelyard.cli.demo._words import words
 
-_K1 = 1.2
-_B = 0.75
+_K1 = 1.2  # the usual values of BM25
+_B = 0.75  # as above
 
 
 class Index:

@@ -6,62 +6,12 @@ import re
 
 _WORD = re.compile(r"\w+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "y", "e")
-_FILLER = frozenset(
-    (
-        *(
-            "a",
-            "an",
-            "and",
-            "are",
-            "as",
-            "at",
-            "be",
-            "been",
-            "before",
-            "but",
-            "by",
-            "can",
-            "did",
-            "do",
-            "does",
-        ),
-        *(
-            "for",
-            "from",
-            "had",
-            "has",
-            "have",
-            "he",
-            "her",
-            "his",
-            "how",
-            "i",
-            "if",
-            "in",
-            "into",
-            "is",
-            "it",
-        ),
-        *(
-            "its",
-            "many",
-            "more",
-            "most",
-            "much",
-            "no",
-            "not",
-            "of",
-            "on",
-            "one",
-            "or",
-            "still",
-            "that",
-            "the",
-        ),
-        *("their", "them", "then", "they", "this", "to", "was", "were", "what", "when", "where", "which"),
-        *("who", "why", "with", "would", "year"),
-    )
-)
+_FILLER_WORDS = """
+a an and are as at be been before but by can did do does for from had has have he her his how i if in into
+is it its many more most much no not of on one or still that the their them then they this to was were what
+when where which who why with would year
+"""
+_FILLER = frozenset(_FILLER_WORDS.split())
 
 
 def words(text: str) -> list[str]:

@@ -25,6 +25,7 @@ from steelyard.questions import (
     GeneratedQuestions,
     Judge,
     Noncommittal,
+    Part,
     Question,
     Reply,
     Request,
@@ -107,16 +108,18 @@ def _assume(question: Question, view: View) -> _Answer:
         case Noncommittal():
             return False
         case Claims(of=of):
-            return [sentence.text for sentence in sentences(getattr(view, of) or "")]
-        case Entities(of="contexts"):
-            texts = " ".join(context.text for context in view.contexts or ())
-            return list(dict.fromkeys(_NAME.findall(texts)))
+            return [sentence.text for sentence in sentences(_material(view, of))]
         case Entities(of=of):
-            return list(dict.fromkeys(_NAME.findall(getattr(view, of) or "")))
+            return list(dict.fromkeys(_NAME.findall(_material(view, of))))
         case GeneratedQuestions(count=count):
             return [f"What does the answer say about its subject number {number}?" for number in range(count)]
         case _:
             return True
+
+
+def _material(view: View, of: Part) -> str:
+    material = getattr(view, of) or ""
+    return material if isinstance(material, str) else " ".join(context.text for context in material)
 
 
 def _chat(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:

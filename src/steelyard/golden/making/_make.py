@@ -304,7 +304,7 @@ class _Making:
 
 def _objection(candidate: Candidate, verdict: object, known: object) -> str | None:
     """Why a case is not accepted."""
-    said: Mapping[str, Any] = verdict if isinstance(verdict, Mapping) else {}
+    said = _mapping(verdict)
     if not all(isinstance(said.get(name), bool) for name in ("answerable", "right", "alone")):
         return "not criticised"
     if not said["alone"]:
@@ -315,10 +315,15 @@ def _objection(candidate: Candidate, verdict: object, known: object) -> str | No
         return "not answerable from its sentences"
     if not said["right"]:
         return "reference does not follow"
-    answer = known.get("answer") if isinstance(known, Mapping) and known.get("known") is True else None
+    unaided = _mapping(known)
+    answer = unaided.get("answer") if unaided.get("known") is True else None
     if isinstance(answer, str) and gives_itself_away(candidate, answer):
         return "answerable without the documents"
     return None
+
+
+def _mapping(data: object) -> Mapping[str, Any]:
+    return data if isinstance(data, Mapping) else {}
 
 
 def _batches(jobs: Sequence[Job]) -> Iterable[Sequence[Job]]:

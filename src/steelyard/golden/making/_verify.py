@@ -31,20 +31,29 @@ def candidate_from(data: object, job: Job) -> Candidate | Problem:
     """
     row: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
     question, reference = _text(row.get("question")), _text(row.get("reference"))
-    quoted = row.get("sentences")
-    if not question or not reference or len(question) > _LONGEST_QUESTION or not isinstance(quoted, list):
+    if not question or not reference or len(question) > _LONGEST_QUESTION:
         return "not written"
-    places = [_place(text, job) for text in quoted if _text(text)]
-    if not places or None in places:
-        return "quotation not word for word"
-    found = [place for place in places if place is not None]
-    if KINDS[job.kind].passages > 1 and len({index for index, _ in found}) < KINDS[job.kind].passages:
-        return "rests on one passage only"
+    sentences = _quoted(row.get("sentences"), job)
+    if isinstance(sentences, str):
+        return sentences
     history = _history(row.get("history")) if job.kind == "follow_up" else ()
     if job.kind == "follow_up" and not (history and history[-1].role == "assistant"):
         return "conversation missing"
-    sentences = tuple(dict.fromkeys(text for _, text in found))
     return Candidate(job=job, question=question, reference=reference, sentences=sentences, history=history)
+
+
+def _quoted(given: object, job: Job) -> tuple[str, ...] | Problem:
+    """The quoted sentences as they stand in the passages, or what is wrong with them."""
+    if not isinstance(given, list):
+        return "not written"
+    places = [_place(text, job) for text in given if _text(text)]
+    found = [place for place in places if place is not None]
+    if not found or len(found) < len(places):
+        return "quotation not word for word"
+    wanted = KINDS[job.kind].passages
+    if wanted > 1 and len({index for index, _ in found}) < wanted:
+        return "rests on one passage only"
+    return tuple(dict.fromkeys(text for _, text in found))
 
 
 def _text(value: object) -> str:

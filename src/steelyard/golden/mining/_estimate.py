@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from steelyard.errors import ConfigurationError
@@ -44,28 +44,36 @@ def production_mean(
     if (db is None) != (metric is None):
         raise ConfigurationError("production_mean needs db and metric together")
     said = labels if labels is not None else labels_of(golden)
-    drawn = {case.id: case.inclusion_probability for case in golden if case.id in said}
-    chances = {name: chance for name, chance in drawn.items() if chance is not None}
-    if len(chances) < 2:
+    inclusion = _inclusion(golden, said)
+    if len(inclusion) < 2:
         raise ConfigurationError("production_mean needs the labels of at least two cases that were drawn")
-    # A weighted mean depends on the ratios of the chances only; the share of all turns drawn cancels out.
-    inclusion = [chance / max(chances.values()) for chance in chances.values()]
-    values = [float(said[name]) for name in chances]
+    values = [float(said[name]) for name in inclusion]
     if db is None or metric is None:
-        found = weighted_mean(values, inclusion, level=level)
+        found = weighted_mean(values, list(inclusion.values()), level=level)
         assert found is not None
         return found
     turns = {turn.record_id: turn for turn in read_turns(db, metric=metric, since=since).turns}
-    if gone := chances.keys() - turns.keys():
+    if gone := inclusion.keys() - turns.keys():
         raise ConfigurationError(f"{len(gone)} labelled cases have no score of {metric!r} in {str(db)!r}")
     return corrected_mean(
         [_GRADES[turn.stratum] for turn in turns.values()],
-        [_GRADES[turns[name].stratum] for name in chances],
+        [_GRADES[turns[name].stratum] for name in inclusion],
         values,
         judged_inclusion=[turn.inclusion for turn in turns.values()],
-        labelled_inclusion=inclusion,
+        labelled_inclusion=list(inclusion.values()),
         level=level,
     )
+
+
+def _inclusion(golden: GoldenSet, said: Container[str]) -> dict[str, float]:
+    """With what chance each labelled case was drawn, beside the likeliest one.
+
+    A weighted mean depends on the ratios of the chances only; the share of all turns drawn cancels out.
+    """
+    drawn = {case.id: case.inclusion_probability for case in golden if case.id in said}
+    chances = {name: chance for name, chance in drawn.items() if chance is not None}
+    largest = max(chances.values(), default=1.0)
+    return {name: chance / largest for name, chance in chances.items()}
 
 
 def labels_of(golden: GoldenSet) -> dict[str, float]:

@@ -38,8 +38,8 @@ class Turn:
     """How long the application took."""
 
 
-class Asker:
-    """Puts cases to an application. Use `Asker.open`, which attaches the recorders meanwhile."""
+class AppRunner:
+    """Puts cases to an application. Use `AppRunner.open`, which attaches the recorders meanwhile."""
 
     def __init__(self, app: App, *, concurrency: int, seconds: float) -> None:
         workers = 1 if app.alone else concurrency
@@ -55,17 +55,17 @@ class Asker:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, app: App, *, concurrency: int, seconds: float) -> AsyncIterator[Asker]:
-        """An Asker whose turns are recorded by every recorder that is installed."""
-        asker = cls(app, concurrency=concurrency, seconds=seconds)
-        attach_recorders(asker._capture)
+    async def open(cls, app: App, *, concurrency: int, seconds: float) -> AsyncIterator[AppRunner]:
+        """An AppRunner whose turns are recorded by every recorder that is installed."""
+        runner = cls(app, concurrency=concurrency, seconds=seconds)
+        attach_recorders(runner._capture)
         try:
             if app.is_async:
-                await asker._start_loop()
-            yield asker
+                await runner._start_loop()
+            yield runner
         finally:
             detach_recorders()
-            asker._close()
+            runner._close()
 
     async def ask(self, case: Case) -> Turn:
         """Put one case to the application; whatever it does, there is a Turn."""

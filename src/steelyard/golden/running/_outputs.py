@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from steelyard._internal.text import shorten
-from steelyard.golden._results import CaseResult, Run
+from steelyard.golden._results import CaseResult, GateResult, Run
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MOST_ROWS = 30
@@ -86,25 +87,26 @@ def markdown_summary(run: Run) -> str:
     ]
     if run.gates:
         lines += ["| gate | | mean | interval | scores | |", "|---|---|---|---|---|---|"]
-        for gate in run.gates:
-            ends = "-" if gate.low is None or gate.high is None else f"{gate.low:.3f} to {gate.high:.3f}"
-            sign, why = _SIGNS[gate.outcome], _cell(gate.why)
-            lines.append(
-                f"| {_cell(gate.gate)} | {sign} | {_number(gate.mean)} | {ends} | {gate.calls} | {why} |"
-            )
-        lines.append("")
+        lines += [*map(_gate_row, run.gates), ""]
     lines += ["| metric | mean | 95 % interval | scored | missed |", "|---|---|---|---|---|"]
     lines += [_metric_row(run, name) for name in run.metrics]
-    bad = [case for case in run if _is_error(case) or case.failed]
-    if bad:
-        lines += ["", "| case | question | what |", "|---|---|---|"]
-        lines += [
-            f"| `{case.id}` | {_cell(case.question)} | {_cell(_what(case))} |" for case in bad[:_MOST_ROWS]
-        ]
-        if len(bad) > _MOST_ROWS:
-            lines.append(f"| | and {len(bad) - _MOST_ROWS} more | |")
+    lines += _bad_rows([case for case in run if _is_error(case) or case.failed])
     lines += ["", *(f"- {_cell(warning)}" for warning in run.warnings)] if run.warnings else []
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _gate_row(gate: GateResult) -> str:
+    ends = "-" if gate.low is None or gate.high is None else f"{gate.low:.3f} to {gate.high:.3f}"
+    sign, why = _SIGNS[gate.outcome], _cell(gate.why)
+    return f"| {_cell(gate.gate)} | {sign} | {_number(gate.mean)} | {ends} | {gate.calls} | {why} |"
+
+
+def _bad_rows(bad: Sequence[CaseResult]) -> list[str]:
+    if not bad:
+        return []
+    lines = ["", "| case | question | what |", "|---|---|---|"]
+    lines += [f"| `{case.id}` | {_cell(case.question)} | {_cell(_what(case))} |" for case in bad[:_MOST_ROWS]]
+    return lines if len(bad) <= _MOST_ROWS else [*lines, f"| | and {len(bad) - _MOST_ROWS} more | |"]
 
 
 def _metric_row(run: Run, name: str) -> str:
@@ -128,7 +130,7 @@ def _what(case: CaseResult) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that stays in its cell of a Markdown table, and is no markup there."""
+    """A text that stays in its cell of a Markdown table, and is not markup there."""
     flat = shorten(text, _LONGEST)
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", flat)
 

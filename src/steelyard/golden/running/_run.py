@@ -16,7 +16,7 @@ from steelyard.golden._results import CaseResult, MetricResult, Run
 from steelyard.golden._set import GoldenSet
 from steelyard.golden.gates import Gate, GateCheck, gates_from
 from steelyard.golden.running._app import App, app_from
-from steelyard.golden.running._ask import Asker, Turn
+from steelyard.golden.running._ask import AppRunner, Turn
 from steelyard.golden.running._declined import Declined
 from steelyard.golden.running._scores import measured, merged
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
@@ -191,15 +191,15 @@ class _Runner:
         """Ask and judge every case once, then repeat."""
         plan, started = self.plan, time.time()
         clock = time.monotonic()
-        async with Asker.open(plan.app, concurrency=plan.concurrency, seconds=plan.app_timeout) as asker:
-            turns = {case.id: asyncio.create_task(self._first(asker, case)) for case in plan.golden}
+        async with AppRunner.open(plan.app, concurrency=plan.concurrency, seconds=plan.app_timeout) as runner:
+            turns = {case.id: asyncio.create_task(self._first(runner, case)) for case in plan.golden}
             try:
                 asked = {name: await task for name, task in turns.items()}
             finally:
                 for task in turns.values():
                     task.cancel()
             await self._repeat(
-                asker, {name: turn for name, turn in asked.items() if turn.asked == "answered"}
+                runner, {name: turn for name, turn in asked.items() if turn.asked == "answered"}
             )
         judge = plan.judge
         return Run(
@@ -216,8 +216,8 @@ class _Runner:
             warnings=tuple(_warnings(plan.golden)),
         )
 
-    async def _first(self, asker: Asker, case: Case) -> Turn:
-        turn = await asker.ask(case)
+    async def _first(self, runner: AppRunner, case: Case) -> Turn:
+        turn = await runner.ask(case)
         metrics = self.plan.metrics_for(case)
         evaluation = await self._judged(turn, metrics) if turn.asked == "answered" else None
         result = CaseResult(
@@ -242,7 +242,7 @@ class _Runner:
             self.plan.on_case(result)
         return turn
 
-    async def _repeat(self, asker: Asker, turns: Mapping[str, Turn]) -> None:
+    async def _repeat(self, runner: AppRunner, turns: Mapping[str, Turn]) -> None:
         """Repeat cases in random order, a few at a time, until every gate is decided or at its cap."""
         most = max((check.gate.passes for check in self.checks), default=1)
         for number in range(1, most):
@@ -253,14 +253,14 @@ class _Runner:
                     break
                 batch, order = order[: self.plan.concurrency], order[self.plan.concurrency :]
                 names = {check.gate.metric for check in open_checks}
-                await asyncio.gather(*(self._again(asker, turns[name], names) for name in batch))
+                await asyncio.gather(*(self._again(runner, turns[name], names) for name in batch))
 
-    async def _again(self, asker: Asker, turn: Turn, names: set[str]) -> None:
+    async def _again(self, runner: AppRunner, turn: Turn, names: set[str]) -> None:
         metrics = [metric for metric in self.plan.metrics_for(turn.case) if metric.name in names]
         if not metrics:
             return
         if self.plan.repeat == "app":
-            turn = await asker.ask(turn.case)
+            turn = await runner.ask(turn.case)
             if turn.asked != "answered":
                 return
         found = measured(await self._judged(turn, metrics, again=True), self.plan.thresholds)

@@ -40,7 +40,7 @@ def _result(score: Score, threshold: float | None) -> MetricResult:
 
 
 def _line(verdict: Verdict) -> str:
-    """What was judged, what was said of it, and the passage it was held against."""
+    """What was judged, what was said of it, and the passage it was checked against."""
     said = f"{verdict.kind.replace('_', ' ')}: {'yes' if verdict.value else 'no'}"
     parts = [f"{shorten(verdict.about, _LONGEST)!r} ({said})"]
     if verdict.reason:

@@ -20,6 +20,12 @@ from steelyard.scores import Usage
 Form = Literal["schema", "json", "plain"]
 """How the server is held to JSON: by a strict schema, by JSON mode, or by the prompt alone."""
 
+_REFUSABLE: Mapping[str, Mapping[str, Any]] = {
+    "temperature": {"temperature": False},
+    "logprobs": {"logprobs": False},
+    "max_tokens": {"limit": "max_completion_tokens"},
+}
+"""What to change where a server refuses an option that was sent; the first one that it names."""
 _LOWER: dict[Form, Form] = {"schema": "json", "json": "plain"}
 
 
@@ -48,14 +54,11 @@ class ServerFeatures:
             sent: The options that were sent.
         """
         words = message.lower()
-        if "context length" in words or "context_length" in words or "maximum context" in words:
+        if any(said in words for said in ("context length", "context_length", "maximum context")):
             return None
-        if "temperature" in words and "temperature" in sent:
-            return replace(self, temperature=False)
-        if "logprobs" in words and "logprobs" in sent:
-            return replace(self, logprobs=False)
-        if "max_tokens" in words and "max_tokens" in sent:
-            return replace(self, limit="max_completion_tokens")
+        refused = next((name for name in _REFUSABLE if name in words and name in sent), None)
+        if refused is not None:
+            return replace(self, **_REFUSABLE[refused])
         if self.form == "schema" and self.counts and ("minitems" in words or "maxitems" in words):
             return replace(self, counts=False)
         lower = _LOWER.get(self.form)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-_REPEAT_TEMPERATURE = 0.7
+_REPEAT_TEMPERATURE = 0.7  # at 0 the same request has the same reply, and asking again brings nothing new
 
 
 class ChatJudge(Wrapper):

@@ -22,7 +22,7 @@ from steelyard.questions import Answer, Level, Rating, Request, YesNo
 
 # Within a JSON string every quotation mark is escaped, so this matches a field and never a quoted one.
 _FIELD = re.compile(r'"(?:verdict|level)"\s*:\s*')
-_ENOUGH = 0.5
+_ENOUGH = 0.5  # where the verdict's own tokens have less, the model was about to write something else
 _LEAST = -700.0
 _WORDS = {True: ("true", "yes"), False: ("false", "no")}
 

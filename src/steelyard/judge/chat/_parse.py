@@ -32,7 +32,7 @@ _REST = re.compile(
     re.DOTALL,
 )
 _SPACE = " \t\r\n"
-_ATTEMPTS = 200
+_ATTEMPTS = 200  # a reply of nothing but brackets must not cost more than this
 _MOST_TEXT = 200_000
 """Characters of a reply with the model's thoughts: 50,000 tokens. Other threads wait while one is read."""
 _QUOTES = str.maketrans("“”„‟«»", '""""""', "\\")
@@ -118,10 +118,18 @@ def _whole(text: str, questions: Mapping[str, Question]) -> _Object | None:
         return None
     if not found.complete and not _REST.fullmatch(text, found.end):
         return None
-    if found.complete and not found.keys & questions.keys() and len(found.pairs) == 1:
-        ((_, value, (begin, _)),) = found.pairs  # {"answers": {...}}
-        found = _scan(text, begin) if isinstance(value, dict) else None
-    return found if found is not None and found.keys & questions.keys() else None
+    if found.keys & questions.keys():
+        return found
+    inner = _wrapped(text, found)
+    return inner if inner is not None and inner.keys & questions.keys() else None
+
+
+def _wrapped(text: str, found: _Object) -> _Object | None:
+    """The object inside of one that has nothing else: `{"answers": {...}}`."""
+    if not found.complete or len(found.pairs) != 1:
+        return None
+    ((_, value, (begin, _)),) = found.pairs
+    return _scan(text, begin) if isinstance(value, dict) else None
 
 
 def _is_quoted(found: _Object, text: str, request: Request) -> bool:

@@ -148,7 +148,7 @@ class _Case:
         return (yield from self._verdict(question.claim, question.by, question.passage))
 
     def _reply(self, asked: str, question: Supported, said: bool) -> _Work:
-        """A bare yes or no: what the question asks about is what is held against the texts.
+        """A bare yes or no: what the question asks about is what is checked against the texts.
 
         A no needs evidence that says otherwise: that nothing is said of it is not enough.
         """

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 from steelyard.judge.local.words import words
 from steelyard.text import sentences
 
 _LEAST = 0.2
 """Share of a claim that a sentence must have in common with it."""
+_MORE = 0.15
+"""Share of a claim that a later sentence must have beyond the one that has most of it."""
+_TELLING = 4.0
+"""Weight from which a word is not an article, a pronoun or an auxiliary."""
+_ALL = 0.9
+"""Share of a sentence's telling words that a claim must have to say all that the sentence says."""
+_HALF = 0.5
+"""Share of them that it must have to be about the sentence at all."""
+_LEANING = """
+he she it they this that these those there here his her hers its their theirs him them
+er sie es dieser diese dieses dort hier sein seine ihr ihre ihm ihn ihnen davon dazu
+il elle ils elles ce cette ces celui celle y leur lui él ella ellos ellas este esta su sus allí
+"""
+_LEANS = frozenset(_LEANING.split())
+"""Words that may stand for what an earlier sentence names."""
 
 
 def locate(claim: str, text: str) -> tuple[int, int] | None:
@@ -19,7 +35,7 @@ def locate(claim: str, text: str) -> tuple[int, int] | None:
     that the claim has; so a short answer ("In 1879.") is found under the claim that was made of it, too.
 
     Args:
-        claim: A sentence, or a claim that was extracted from the text or is held against it.
+        claim: A sentence, or a claim that was extracted from the text or is checked against it.
         text: Where to look.
 
     Returns:
@@ -43,7 +59,10 @@ def locate(claim: str, text: str) -> tuple[int, int] | None:
 def locate_all(claims: Sequence[str], text: str) -> list[tuple[int, int] | None]:
     """The place of each of some claims; one that is a sentence of the text stands where that sentence does.
 
-    Claims that are the same sentence are given its places in turn.
+    Claims that are the same sentence are given its places in turn. Where a claim joins what one sentence
+    names and a later one says of it by a pronoun ("Curie was born in Warsaw. She died there." and "Curie died
+    in Warsaw."), it has the later one's place if it holds all that this says and not all of the first, and
+    else none.
 
     Args:
         claims: Claims, in the order of the text.
@@ -58,8 +77,50 @@ def locate_all(claims: Sequence[str], text: str) -> list[tuple[int, int] | None]
         if places:
             found.append(places.pop(0) if len(places) > 1 else places[0])
         else:
-            found.append(locate(claim, text))
+            found.append(_carried(claim, text, locate(claim, text)))
     return found
+
+
+def _carried(claim: str, text: str, place: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The place, or that of a later sentence which says of what is named there what the claim says."""
+    if place is None:
+        return None
+    wanted = _weights(claim)
+    sentence = text[slice(*place)]
+    opens_list = sentence.rstrip().endswith((":", "："))
+    named = _weights(sentence)
+    missing = {stem: gain for stem, gain in wanted.items() if stem not in named}
+    enough = _MORE * sum(wanted.values())
+    later = [
+        (more, (start, end), found)
+        for start, end, found in _lines(text)
+        if start > place[0]
+        and (more := _held(missing, found)) >= enough
+        and (opens_list or _leans(text[start:end]))
+        and _said(wanted, found) >= _HALF
+    ]
+    if not later:
+        return place
+    # Weights are sums of floats: equal ones may differ in the last place.
+    most = max(later, key=itemgetter(0))[0] - 1e-9
+    (_, where, found), *others = [one for one in later if one[0] > most]
+    whole = _said(wanted, found) >= _ALL and (opens_list or _said(wanted, named) < _ALL)
+    return where if whole and not others else None
+
+
+def _held(wanted: dict[str, float], found: dict[str, float]) -> float:
+    return sum(gain for stem, gain in wanted.items() if stem in found)
+
+
+def _leans(sentence: str) -> bool:
+    return not _LEANS.isdisjoint(sentence.casefold().replace(".", " ").replace(",", " ").split())
+
+
+def _said(wanted: dict[str, float], found: dict[str, float]) -> float:
+    """The share of what a sentence says that a claim has; 1 of a sentence of pronouns and auxiliaries."""
+    telling = {stem: gain for stem, gain in found.items() if gain >= _TELLING}
+    total = sum(telling.values())
+    return sum(gain for stem, gain in telling.items() if stem in wanted) / total if total else 1.0
 
 
 @lru_cache(maxsize=64)

@@ -32,20 +32,8 @@ class Line:
     """
 
     __slots__ = (
-        *(
-            "_clauses",
-            "cells",
-            "_mean",
-            "_places",
-            "_source",
-            "_vectors",
-            "end",
-            "row",
-            "start",
-            "stems",
-            "text",
-        ),
-        "words",
+        *("_clauses", "_mean", "_places", "_source", "_vectors", "cells", "end", "row", "start", "stems"),
+        *("text", "words"),
     )
 
     def __init__(

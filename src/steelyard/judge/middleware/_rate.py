@@ -9,8 +9,8 @@ from steelyard.errors import ConfigurationError
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
 
-_CHARACTERS_A_TOKEN = 4
-_OVERHEAD = 200
+_CHARACTERS_A_TOKEN = 4  # of English; a server's own count corrects it after each request
+_OVERHEAD = 200  # tokens of instructions and reply
 
 
 class RateLimit(Wrapper):

@@ -26,13 +26,13 @@ from steelyard.questions import (
 )
 
 _VERSION = "p1"
-_MISSING = 0.49
+_MISSING = 0.49  # below one half, for no model of pairs reads numbers well enough to outvote a missing one
 
 
 class PairJudge:
     """A judge on a local model that reads a text and a claim together, such as a model of textual entailment.
 
-    Claims are held against each passage, cut into windows where it is long; the window that entails a claim
+    Claims are checked against each passage, cut into windows where it is long; the window that entails one
     most decides. The probability is a weighted mean of that and of the local judge's score, which knows what
     such models overlook: a claim with a number that is nowhere in the passages stays a no. Everything else
     (claims of an answer, relevance, evasive answers) is answered by the local judge. Nothing leaves the
@@ -49,7 +49,7 @@ class PairJudge:
         labels: What the labels mean; found out where None.
         weight: Share of the model in the probability, in (0, 1]; the rest is the local judge's.
         max_tokens: Tokens that the model reads at a time; the tokenizer's own limit, if that is lower.
-        max_windows: Windows a claim is held against at most: those that share the most words with it.
+        max_windows: Windows a claim is checked against at most: those that share the most words with it.
         batch: Pairs in one run of the model.
         threads: Cores to use.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,14 +45,13 @@ class NoiseSensitivity(Metric):
         if not ours or not theirs:
             which = "answer" if not ours else "reference"
             return self.not_applicable("no_claims", f"the {which} makes no claim")
-        ranks = range(len(record.contexts))
+        ranks = len(record.contexts)
         right = [Supported(claim=claim, by="reference", of="answer") for claim in ours]
-        found = [Supported(claim=claim, passage=rank, of="answer") for claim in ours for rank in ranks]
-        wanted = [Supported(claim=claim, passage=rank, of="reference") for claim in theirs for rank in ranks]
+        found, wanted = _each(ours, "answer", ranks), _each(theirs, "reference", ranks)
         answers = [answer.value for answer in require((yield [*right, *found, *wanted]), YesNo)]
         correct, rest = answers[: len(ours)], answers[len(ours) :]
-        ours_by = _rows(rest[: len(found)], len(ranks))
-        relevant = [any(column) for column in zip(*_rows(rest[len(found) :], len(ranks)), strict=True)]
+        ours_by = _rows(rest[: len(found)], ranks)
+        relevant = [any(column) for column in zip(*_rows(rest[len(found) :], ranks), strict=True)]
         noisy = [
             not fine and self._led_astray(entailing, relevant)
             for fine, entailing in zip(correct, ours_by, strict=True)
@@ -69,6 +69,11 @@ class NoiseSensitivity(Metric):
         if self.mode == "relevant":
             return by_relevant
         return any(entailing) and not by_relevant
+
+
+def _each(claims: Sequence[str], of: Literal["answer", "reference"], ranks: int) -> list[Supported]:
+    """Each claim against each context."""
+    return [Supported(claim=claim, passage=rank, of=of) for claim in claims for rank in range(ranks)]
 
 
 def _verdicts(

@@ -77,27 +77,25 @@ class ContextRelevancy(Metric):
         samples = range(1, self.repeats + 1) if self.repeats > 1 else (0,)
         asked = [Relevant(text=text, sample=sample) for sample in samples for text in texts]
         answers = require((yield asked), YesNo)
-        rounds = [answers[start : start + len(texts)] for start in range(0, len(answers), len(texts))]
         picks = [
-            [text for text, answer in zip(texts, found, strict=True) if answer.value] for found in rounds
+            [text for text, answer in zip(texts, answers[start:], strict=False) if answer.value]
+            for start in range(0, len(answers), len(texts))
         ]
-        agreement = 1.0
+        needed = [sum(times[text] for text in picked) for picked in picks]
+        total = sum(counts)
+        explanation = f"{needed[0]} of {total} {self.variant} needed for the question"
+        agreement, error = 1.0, None
         if len(picks) > 1:
             agreement = yield from self._agreement(picks)
-        needed = [
-            sum(count for answer, count in zip(found, counts, strict=True) if answer.value)
-            for found in rounds
-        ]
-        total = sum(counts)
-        value = sum(needed) / total / len(rounds) * agreement
+            explanation += f"; agreement of {len(picks)} judgements {agreement:.2f}"
+        else:
+            # Of independent answers only, which those to repeated questions are not.
+            error = share_error([a.probability for a in answers], counts)
         return self.scored(
-            value,
-            verdicts=verdicts("relevant", texts * len(rounds), answers),
-            standard_error=share_error([a.probability for a in answers], counts)
-            if len(rounds) == 1
-            else None,
-            explanation=f"{needed[0]} of {total} {self.variant} needed for the question"
-            + (f"; agreement of {len(picks)} judgements {agreement:.2f}" if len(picks) > 1 else ""),
+            sum(needed) / total / len(picks) * agreement,
+            verdicts=verdicts("relevant", texts * len(picks), answers),
+            standard_error=error,
+            explanation=explanation,
         )
 
     def _texts(self, record: Record) -> Step:
@@ -118,7 +116,7 @@ class ContextRelevancy(Metric):
 
     @staticmethod
     def _similar(one: list[str], other: list[str], by_text: dict[str, tuple[float, ...]]) -> float:
-        """Two equal picks agree wholly, a pick and no pick not at all; a cosine below 0 is no agreement."""
+        """Two equal picks agree wholly, a pick and no pick not at all; a cosine below 0 is not agreement."""
         if one == other:
             return 1.0
         if not one or not other:

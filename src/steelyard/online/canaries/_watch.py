@@ -23,11 +23,11 @@ from steelyard.stats import ChangeAlarm, ConfidenceSequence, flip_probability
 _log = logging.getLogger("steelyard.online")
 _ROUNDS = 4
 """How often a probe is asked while learning: what chance does must be known to be told from a change."""
-_CONFIRMATIONS = 2
-_MOST_UNANSWERED = 0.2
+_CONFIRMATIONS = 2  # a slip at a temperature above 0 seldom comes three times
+_MOST_UNANSWERED = 0.2  # of a judge with an outage nothing can be learnt
 _PAUSE = 60.0
-_LEARNERS = 4
-_MOST_WAITING = 10_000
+_LEARNERS = 4  # learning must not crowd out the turns
+_MOST_WAITING = 10_000  # after an outage the canaries that were due are not all made up for
 
 
 class CanaryWatch:
@@ -242,7 +242,7 @@ class CanaryWatch:
         )
 
     async def _is_wrong_again(self, probe: Probe) -> bool:
-        """Whether a wrong answer is no slip: the judge gives it each time."""
+        """Whether a wrong answer is not a slip: the judge gives it each time."""
         again = (await self._put([probe] * _CONFIRMATIONS)).given
         return all(given.value is not None and not given.right for given in again)
 

@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_origin, get_type_hints
 
 from steelyard.alarms import DEFAULT_FILE
 from steelyard.errors import ConfigurationError
@@ -146,12 +146,12 @@ def _table(value: Any, option: str, where: str) -> dict[str, Any]:
 
 def _convert(value: Any, kind: Any, source: str, name: str) -> Any:
     wanted = str if get_origin(kind) is Literal else get_origin(kind) or kind
-    if wanted is list and isinstance(value, str) and get_args(kind) == (str,):
-        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, str) and kind == list[str]:
+        return list(filter(None, map(str.strip, value.split(","))))
+    if isinstance(value, str) and name == "spool":
+        return {"path": value}
     if wanted is float and type(value) is int:
         return float(value)
-    if wanted is dict and name == "spool" and isinstance(value, str):
-        return {"path": value}
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise ConfigurationError(f"{source}: {name} must be of type {wanted.__name__}, not {value!r}")
     return value

@@ -20,7 +20,7 @@ Callback = Callable[[Evaluation], object]
 """Takes one finished Evaluation."""
 
 _log = logging.getLogger("steelyard.online")
-_WAITING = 1000
+_WAITING = 1000  # a callback slower than the traffic misses turns rather than filling the memory
 
 
 class Notifier:

@@ -25,14 +25,14 @@ from steelyard.scores import Evaluation
 from steelyard.sinks import Sink
 
 _log = logging.getLogger("steelyard.online")
-_PLACES = 1000
-_BYTES = 16 * 1024 * 1024
-_BATCH = 256
-_TRIES = 3
+_PLACES = 1000  # what waits for a slow sink is kept in memory, so it has a bound
+_BYTES = 16 * 1024 * 1024  # large records fill the memory before the places are taken
+_BATCH = 256  # one transaction or request for as many as came while the last one was written
+_TRIES = 3  # what fails three times in a row is not a hiccup
 _PAUSE = 0.2
-_REST = 30.0
+_REST = 30.0  # a sink that is down is not asked for every turn; what comes meanwhile is lost and counted
 _GRACE = 1.0
-_SPARES = 8
+_SPARES = 8  # each write that hangs costs a thread until it returns; a broken sink must not take them all
 
 
 @dataclass(frozen=True, slots=True)

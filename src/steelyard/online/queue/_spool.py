@@ -35,8 +35,8 @@ from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json
 
 _log = logging.getLogger("steelyard.online")
-_MAX_WAIT = 3600.0
-_KEPT = 100_000
+_MAX_WAIT = 3600.0  # the clock begins anew with the machine, which must not put turns off for days
+_KEPT = 100_000  # finished turns, so that one that comes again is known
 _PRUNED_EVERY = 1000
 _LONGEST_LEASE = "longest_lease_ms"
 _ID = 1000

@@ -8,6 +8,7 @@ from itertools import islice
 from operator import attrgetter
 from sys import getsizeof
 from types import MappingProxyType
+from typing import Any
 
 from steelyard.errors import SkipReason
 from steelyard.online.queue._ledger import FinalState
@@ -15,8 +16,8 @@ from steelyard.record import Context, Record
 from steelyard.recording import Draft
 from steelyard.scores import Evaluation
 
-_OVERHEAD = 500
-_LOOKED_AT = 5000
+_OVERHEAD = 500  # the objects around the texts of a turn or a context, in bytes
+_LOOKED_AT = 5000  # weighing runs on the host's thread: of larger values the rest is estimated
 _TEXT, _QUERY = attrgetter("text"), attrgetter("query")
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _BUILT_IN = frozenset({dict, list, tuple, set, frozenset, type({}.values())})
@@ -111,11 +112,8 @@ def _size_of_contexts(contexts: tuple[Context, ...]) -> int:
 
 def _size_of_any(value: object) -> int:
     """The size of nested data; only the kinds that have an end are looked into, and only so far."""
-    if isinstance(value, (dict, tuple)) and type(value) in _BUILT_IN and len(value) < _LOOKED_AT:
-        # What is flat, as most is, is added up without a loop of ours.
-        values = value.values() if isinstance(value, dict) else value
-        if _PLAIN.issuperset(map(type, values)) and (value is values or _PLAIN.issuperset(map(type, value))):
-            return sum(map(getsizeof, values)) + (0 if value is values else sum(map(getsizeof, value)))
+    if type(value) in (dict, tuple) and (flat := _size_of_flat(value)) is not None:
+        return flat
     size, rest, known = 0, [value], 0
     while rest and known < _LOOKED_AT:
         known += 1
@@ -130,6 +128,17 @@ def _size_of_any(value: object) -> int:
         elif isinstance(one, (list, tuple, set, frozenset)):
             rest.extend(_finite(one))
     return size + size // max(1, known) * len(rest)
+
+
+def _size_of_flat(value: Any) -> int | None:
+    """What is flat, as most is, is added up without a loop of ours; None for what is nested or long."""
+    if len(value) >= _LOOKED_AT or not _PLAIN.issuperset(map(type, value)):
+        return None
+    size = sum(map(getsizeof, value))
+    if type(value) is not dict:
+        return size
+    values = value.values()
+    return size + sum(map(getsizeof, values)) if _PLAIN.issuperset(map(type, values)) else None
 
 
 def _finite(entries: Iterable[object]) -> Iterable[object]:

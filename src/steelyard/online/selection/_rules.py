@@ -13,7 +13,7 @@ from steelyard.online.selection._sampling import checked_rate
 from steelyard.record import Record, Status
 
 ROUTE = "route"
-"""The metadata entry that `Rule.route` is held against: the endpoint, chain or tenant a turn belongs to."""
+"""The metadata entry that `Rule.route` is compared with: the endpoint, chain or tenant a turn belongs to."""
 
 
 @dataclass(frozen=True, kw_only=True)

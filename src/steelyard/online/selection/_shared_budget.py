@@ -92,15 +92,15 @@ def claim(
     now: float,
 ) -> Granted:
     """Answer a claim, inside a transaction that holds the file's write lock."""
-    for one in claims:
-        db.execute(
-            "INSERT OR IGNORE INTO budget (kind, seconds, started) VALUES (?, ?, ?)",
-            (one.kind, one.seconds, now),
-        )
+    db.executemany(
+        "INSERT OR IGNORE INTO budget (kind, seconds, started) VALUES (?, ?, ?)",
+        [(one.kind, one.seconds, now) for one in claims],
+    )
     _roll(db, now)
     _charge_lost_leases(db)
-    for kind, amount in owed.items():
-        db.execute("UPDATE budget SET used = used + ? WHERE kind = ?", (amount, kind))
+    db.executemany(
+        "UPDATE budget SET used = used + ? WHERE kind = ?", [(amount, kind) for kind, amount in owed.items()]
+    )
     windows = standings(db, now)
     known = {(window.kind, window.seconds): window for window in windows}
     amounts: dict[str, float] = {}
@@ -109,16 +109,21 @@ def claim(
         window = known[one.kind, one.seconds]
         typical = one.typical if window.typical is None else window.typical
         amounts[one.kind] = typical or 0.0
-        if one.limit - window.used - window.reserved < (typical or 1e-12):
-            wait = max(wait, 1.0, one.seconds - window.age)
-        elif typical is None and _in_flight(db):
-            wait = max(wait, UNKNOWN_PAUSE)
+        wait = max(wait, _wait(db, one, window, typical))
     if not wait:
         db.executemany(
             "INSERT OR REPLACE INTO reserved VALUES (?, ?, ?, ?)",
             [(leased.seq, leased.lease, kind, amount) for kind, amount in amounts.items()],
         )
     return Granted(wait, windows)
+
+
+def _wait(db: sqlite3.Connection, one: Claim, window: Standing, typical: float | None) -> float:
+    """Seconds until a turn that uses this much may be asked for again; 0 where it may begin."""
+    if one.limit - window.used - window.reserved < (typical or 1e-12):
+        return max(1.0, one.seconds - window.age)
+    # As long as it is not known what a turn uses, one at a time shows it.
+    return UNKNOWN_PAUSE if typical is None and _in_flight(db) else 0.0
 
 
 def bill(db: sqlite3.Connection, leased: Leased, used: Mapping[str, float] | None, *, now: float) -> None:

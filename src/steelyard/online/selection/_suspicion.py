@@ -11,7 +11,7 @@ from steelyard.online.selection._sampling import checked_rate
 from steelyard.record import Record
 
 _WORDS = re.compile(r"\w{3,}")
-_READ = 20_000
+_READ = 20_000  # characters: picking must stay cheap beside judging
 _REFUSAL = re.compile(
     r"\b(i('m| am) (sorry|unable|not able|afraid)|i (can(no|')t|do(n't| not) know|could not find)"
     r"|(no|not enough|insufficient) (information|context)|cannot (answer|be answered)|as an ai\b)",

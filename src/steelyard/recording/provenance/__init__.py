@@ -11,6 +11,7 @@ Pure functions without a framework, for all recorders:
 - `user_question`: what the user asked;
 - `is_search`, `names_passages`: whether a tool's text, or what stands under a key, is evidence, by the name;
 - `judge_turn`: whether a root is a turn of its own;
+- `notes_on_predecessors`: whether it goes on from what a model replied in an earlier one;
 - `trace_provenance`: the first and third together, as the context fields of a Record with notes.
 
     >>> from steelyard.record import Context
@@ -37,6 +38,7 @@ from steelyard.recording.provenance._calls import (
     leaves,
     unfenced,
 )
+from steelyard.recording.provenance._follows import notes_on_predecessors
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
 from steelyard.recording.provenance._prompt import context_block, speeches
 from steelyard.recording.provenance._provenance import (
@@ -78,6 +80,7 @@ __all__ = [
     "judge_turn",
     "leaves",
     "names_passages",
+    "notes_on_predecessors",
     "passages_of",
     "question_in",
     "question_in_prompt",

@@ -24,22 +24,11 @@ _LEVELS = 4
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,40})([^<>]{0,500})>")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|[A-Za-z][A-Za-z0-9]{1,30});")
 _ITEMS = frozenset(("document", "doc", "passage", "chunk", "result", "item", "snippet", "node", "source"))
-_WRAPPERS = frozenset(
-    (
-        *(
-            "documents",
-            "docs",
-            "context",
-            "contexts",
-            "passages",
-            "chunks",
-            "results",
-            "sources",
-            "search_results",
-        ),
-        *("retrieved_documents", "retrieved_context", "knowledge", "excerpts", "nodes", "items"),
-    )
-)
+_WRAPPERS_WORDS = """
+documents docs context contexts passages chunks results sources search_results retrieved_documents
+retrieved_context knowledge excerpts nodes items
+"""
+_WRAPPERS = frozenset(_WRAPPERS_WORDS.split())
 _CONTENTS = ("content", "document_content", "page_content", "text", "body", "snippet", "contents")
 _ATTRIBUTE_ID = re.compile(r"""\b(?:id|doc_id|document_id)\s?=\s?["']([^"'<>]{1,200})["']""")
 _NOUN = (
@@ -66,22 +55,7 @@ _HEADER_WORD = re.compile(
     r"|snippets?|references?|matches|knowledge)\b",
     re.IGNORECASE,
 )
-_SENTENCE_END = (
-    ".",
-    "!",
-    "?",
-    "\u3002",
-    "\uff01",
-    "\uff1f",
-    "\u061f",
-    '"',
-    "'",
-    ")",
-    ",",
-    ";",
-    "\u0964",
-    "\u2026",
-)
+_SENTENCE_END = tuple(".!?\u3002\uff01\uff1f\u061f\"'),;\u0964\u2026")
 
 
 def passages_of(block: object, *, count: int | None = None) -> tuple[Context, ...]:

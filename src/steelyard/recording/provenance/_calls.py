@@ -17,80 +17,27 @@ from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._words import words
 from steelyard.recording.provenance.matching import find_passages
 
-_LABEL_WORDS = 3
-_TELLING = 4
-_FED_LONG = 8
-_LEAVES = 2000
-_MOST_CALLS = 500
-_VERDICTS = frozenset(
-    (
-        *(
-            "yes",
-            "no",
-            "true",
-            "false",
-            "relevant",
-            "irrelevant",
-            "grounded",
-            "useful",
-            "correct",
-            "incorrect",
-        ),
-        *("ambiguous", "supported", "unsupported", "pass", "fail", "websearch", "vectorstore", "generate"),
-        *(
-            "retrieve",
-            "none",
-            "null",
-            "partially",
-            "fully",
-            "not",
-            "ok",
-            "valid",
-            "invalid",
-            "continue",
-            "end",
-        ),
-    )
-)
-_VERDICT_KEYS = frozenset(
-    (
-        *(
-            "binary_score",
-            "score",
-            "grade",
-            "verdict",
-            "relevant",
-            "is_relevant",
-            "relevance",
-            "rating",
-            "label",
-        ),
-        *("datasource", "route", "next", "destination", "decision", "grounded", "is_supported", "is_useful"),
-        *(
-            "relevance_score",
-            "confidence",
-            "ranking",
-            "ranked_documents",
-            "reason",
-            "reasoning",
-            "explanation",
-        ),
-    )
-)
-_QUERY_KEYS = frozenset(
-    (
-        *(
-            "query",
-            "queries",
-            "search_query",
-            "search_queries",
-            "sub_questions",
-            "rewritten_query",
-            "keywords",
-        ),
-        *("standalone_question", "improved_question", "rephrased_question", "next_inputs", "subquestions"),
-    )
-)
+_LABEL_WORDS = 3  # labels and verdicts have no more words
+_TELLING = 4  # fewer words than this stand anywhere by chance
+_FED_LONG = 8  # from so many words on, most of a reply is evidence as all of it is
+_LEAVES = 2000  # texts in one JSON reply that are read, so that a huge one costs no second
+_MOST_CALLS = 500  # an agent may make thousands; the answer came of the last ones
+_VERDICTS_WORDS = """
+yes no true false relevant irrelevant grounded useful correct incorrect ambiguous supported unsupported pass
+fail websearch vectorstore generate retrieve none null partially fully not ok valid invalid continue end
+"""
+_VERDICTS = frozenset(_VERDICTS_WORDS.split())
+_VERDICT_KEYS_WORDS = """
+binary_score score grade verdict relevant is_relevant relevance rating label datasource route next
+destination decision grounded is_supported is_useful relevance_score confidence ranking ranked_documents
+reason reasoning explanation
+"""
+_VERDICT_KEYS = frozenset(_VERDICT_KEYS_WORDS.split())
+_QUERY_KEYS_WORDS = """
+query queries search_query search_queries sub_questions rewritten_query keywords standalone_question
+improved_question rephrased_question next_inputs subquestions
+"""
+_QUERY_KEYS = frozenset(_QUERY_KEYS_WORDS.split())
 _NUMBERING = re.compile(r"[\s\d\[\]>,.:;()=|-]+")
 _RANKING = re.compile(
     r"(?:(?:doc(?:ument)?|passage|choice|relevance|score|rank(?:ing)?)\b[\s\d\[\]>,.:;()=|-]*)+",

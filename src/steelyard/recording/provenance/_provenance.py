@@ -12,7 +12,7 @@ from steelyard.recording.provenance._notes import Note, sentence
 from steelyard.recording.provenance._prompt import context_block
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 
-_WHOLE = 0.95
+_WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
 _TELLING = 4
 """Words that a reply or a passage must have to be told by them."""
 

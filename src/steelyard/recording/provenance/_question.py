@@ -18,7 +18,7 @@ from steelyard.recording.provenance._words import words
 MOST_INPUT = 1_000_000
 """Characters of a serialised input that are parsed; a longer one is not a question either."""
 
-_DEPTH = 8
+_DEPTH = 8  # serialised inputs nest; deeper than this only cycles and hostile values go
 _QUESTIONS = (
     *(
         "question",
@@ -44,7 +44,9 @@ _MODEL = frozenset(
 _OTHER = frozenset(
     ("system", "developer", "tool", "function", "systemmessage", "toolmessage", "messagerole.system")
 )
-_PREFIXES = ("New task:", "Task:", "User:", "Human:", "Question:", "Query:")
+_PREFIXES = ("New task:", "Current Task:", "Task:", "User:", "Human:", "Question:", "Query:")
+_EXPECTED = "This is the expected criteria for your final answer:"
+"""Where CrewAI's own words begin, below a task."""
 _SLOT = re.compile(
     r"\{\{? ?(?:context|question|query|input|documents|chat_history|context_str|query_str)[\w.]{0,40} ?\}"
 )
@@ -53,6 +55,12 @@ _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
 _OBJECT = re.compile(r"[A-Za-z_][\w.]{0,80}\([A-Za-z_]\w{0,80}=")
 _NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _LED_IN = re.compile(r"[^:\n]{0,120}\b(?:question|query)\b[^:\n]{0,80}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_PRESENTED = re.compile(
+    r"[ \t]{0,8}(?:here(?:'s| is)|this is|answer|given)"
+    r"(?: (?:an?|the|my|this|following|user(?:'s)?|current|latest|original)){0,4} (?:question|query)"
+    r"[ \t]{0,2}:[ \t]{0,4}(\S.*)",
+    re.IGNORECASE,
+)
 _FIELDS = re.compile(r"[a-z_]\w{0,40}=(?:['\"]|None|[\d\[{])")
 _SAID = re.compile(r"(?<!\S)(?:content|text)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
 _BY_USER = re.compile(r"(?<!\S)(?:source|role)=(?:<[\w.]{1,40}: )?'(?:user|human)'")
@@ -62,8 +70,8 @@ _OWN_NAME = re.compile(
     re.IGNORECASE,
 )
 """Names that applications make for what the user said; `sql_query` and `search_query` are not among them."""
-_INVENTED_WORDS = 40
-_FIRST_LINES = 8
+_INVENTED_WORDS = 40  # longer texts that a model wrote to search with are passages (HyDE), not questions
+_FIRST_LINES = 8  # a question above its passages stands at the top, after at most an instruction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,18 +162,23 @@ def _text(value: str, depth: int) -> str:
     text = text_of(value).strip()
     if not text or _UNSHOWN.match(text) or text in ("None", "null", "{}", "[]"):
         return ""
-    if len(text) <= MOST_INPUT and (text[0] in '{["' or _SHOWN.match(text)):
-        read = _read(text)
-        if read is not None and not isinstance(read, (int, float)):
-            return question_in(read, depth - 1)
+    if (read := _serialised(text)) is not None:
+        return question_in(read, depth - 1)
     if _FIELDS.match(text):
         return _said_by_user(text) or text
     if _SLOT.search(text) or (text.endswith(")") and _OBJECT.match(text)):
         return ""
-    for prefix in _PREFIXES:
-        if text.startswith(prefix):
-            return text[len(prefix) :].strip()
-    return text
+    text = text.partition(f"\n\n{_EXPECTED}")[0]
+    prefix = next(filter(text.startswith, _PREFIXES), "")
+    return text[len(prefix) :].strip()
+
+
+def _serialised(text: str) -> Any:
+    """What a text is the written form of; None for a text that is meant as it stands, as a bare number is."""
+    if len(text) > MOST_INPUT or (text[0] not in '{["' and not _SHOWN.match(text)):
+        return None
+    read = _read(text)
+    return None if isinstance(read, (int, float)) else read
 
 
 def _said_by_user(text: str) -> str:
@@ -247,17 +260,24 @@ def role_of(message: object) -> str:
     """Who speaks in a message, in lower case; empty where it is none."""
     role: object = None
     if isinstance(message, Mapping):
-        if message.get("lc") and isinstance(kind := message.get("id"), list) and kind:
-            role = kind[-1]
-        elif any(key in message for key in ("content", "parts", "blocks", "text")):
-            role = message.get("role") or message.get("type")
+        role = _role_in_mapping(message)
     elif isinstance(message, (list, tuple)):
-        return str(message[0]).lower() if _is_pair(message) else ""
+        role = message[0] if _is_pair(message) else None
     elif not isinstance(message, str) and hasattr(message, "content"):
         role = _attribute(message, "role") or _attribute(message, "type")
         role = getattr(role, "value", role)
     name = str(role or "").lower()
     return name if name in _USER | _MODEL | _OTHER else ""
+
+
+def _role_in_mapping(message: Mapping[Any, Any]) -> object:
+    # LangChain's serialised messages name the class and nothing else that says who speaks.
+    if message.get("lc") and isinstance(kind := message.get("id"), list) and kind:
+        return kind[-1]
+    # Without content a "type" says what kind of object it is, not who speaks.
+    if any(key in message for key in ("content", "parts", "blocks", "text")):
+        return message.get("role") or message.get("type")
+    return None
 
 
 def message_text(message: object) -> str:
@@ -297,28 +317,31 @@ def has_history(value: object, depth: int = _DEPTH) -> bool:
         read = _read(value) if value[:1] in ("{", "[") and len(value) <= MOST_INPUT else None
         return has_history(read, depth - 1)
     if isinstance(value, Mapping):
-        if any("history" in str(key).lower() and item for key, item in value.items()):
+        if any("history" in str(key).lower() for key, item in value.items() if item):
             return True
-        return any(
-            has_history(value[key], depth - 1)
-            for key in (*_MESSAGES, *_WRAPPERS, "input", "inputs")
-            if key in value
-        )
-    roles = [role for role, _ in messages_in(value)]
-    last = next((at for at in range(len(roles) - 1, -1, -1) if roles[at] in _USER), 0)
-    return any(role in _MODEL for role in roles[:last])
+        inner = (value[key] for key in (*_MESSAGES, *_WRAPPERS, "input", "inputs") if key in value)
+        return any(has_history(item, depth - 1) for item in inner)
+    return _follows_reply([role for role, _ in messages_in(value)])
+
+
+def _follows_reply(roles: Sequence[str]) -> bool:
+    """Whether a model speaks before the user's last message."""
+    asked = [at for at, role in enumerate(roles) if role in _USER]
+    return bool(asked) and not _MODEL.isdisjoint(roles[: asked[-1]])
 
 
 def question_in_prompt(prompt: str) -> str:
     """The question that a prompt names on its last `Question:` line; empty where it names none.
 
-    Where there is no such line, a last line such as "Answer the question from the context above: ..." is one,
-    or the first lines, where they end with a question mark and only a heading and its passages follow.
+    "Here is the question: ..." is such a line too. Where there is none, a last line such as "Answer the
+    question from the context above: ..." is one, or the first lines, where they end with a question mark and
+    only a heading and its passages follow.
     """
     lines = [line for line in prompt.split("\n") if line.strip()]
-    for line in reversed(lines):
-        if named := _NAMED.match(line):
-            return named[1].strip()
+    for names in (_NAMED, _PRESENTED):
+        for line in reversed(lines):
+            if named := names.match(line):
+                return named[1].strip()
     last = _LED_IN.match(lines[-1]) if lines else None
     if last and len(last[1].split()) <= _INVENTED_WORDS:
         return last[1].strip()

@@ -35,9 +35,9 @@ _WRITING = re.compile(
     r"|sub-?questions?|different versions|multiple (?:search )?quer\w*|keywords|decompos\w*|paraphras\w*)\b",
     re.IGNORECASE,
 )
-_HEAD = 20_000
-_LONG = 60
-_TERMS = 12
+_HEAD = 20_000  # what a prompt is for is said at its beginning
+_LONG = 60  # words of a question; a longer line is a text that ends with a question
+_TERMS = 12  # words of a search query that is not a sentence
 _LABEL = 3
 
 
@@ -100,7 +100,7 @@ def _said(calls: Sequence[ModelCall]) -> list[str]:
 
 
 def _is_form(calls: Sequence[ModelCall]) -> bool:
-    """Whether all that models said is a form with a verdict, a route or queries: its label is no answer."""
+    """Whether all that models said is a form with a verdict, a route or queries, which is not an answer."""
     said = _said(calls)
     return all(text.lstrip()[:1] in ("{", "`") for text in said) and is_helper_reply(said)
 

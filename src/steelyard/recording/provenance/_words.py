@@ -15,10 +15,10 @@ import html
 import re
 from unicodedata import is_normalized, normalize
 
-_ESCAPE = re.compile(r"""\\+(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[nrtbfv'"/])?""")
-_FEW_KINDS = 40
+# Written so that it begins with one plain character: text between escapes is then skipped many times faster.
+_ESCAPE = re.compile(r"""(\\\\*(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[nrtbfv'"/])?)""")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_ENTITY_LEVELS = 3
+_ENTITY_LEVELS = 3  # `&amp;lt;` was escaped twice, by a page and by a template around it
 _TAG = re.compile(r"<[A-Za-z/!?][^<>]{0,200}>")
 _SURROGATE = re.compile("([\ud800-\udbff])([\udc00-\udfff])|[\ud800-\udfff]")
 # A run is cut at 256: a normalisation sorts combining marks, in time that grows with the square of their run.
@@ -32,7 +32,7 @@ _OTHERS = re.compile(f"([^{_SPACELESS}]+)")
 _RUNS = re.compile(f"([{_SPACELESS}]{{1,1000}})|[^{_SPACELESS}]+")
 _AT_ONCE = 100_000
 """Characters that one call looks at: the application's threads get their turn between two calls."""
-_MOST_BETWEEN = 200
+_MOST_BETWEEN = 200  # with more, one expression over the text is faster than replacing one by one
 _FOREIGN_BETWEEN = re.compile(f"[^\\w{_SPACELESS}]")
 _BETWEEN = re.compile(f"(?:[^\\w{_SPACELESS}]|_)+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
@@ -42,12 +42,16 @@ _ASCII_BETWEEN = [chr(code) for code in range(128) if not chr(code).isalnum() an
 
 def words(text: str) -> list[str]:
     """The words of a text, in order, the same for every writing of it."""
+    text = legible(text)
+    return text.translate(_ASCII).split() if text.isascii() else _split(text.casefold())
+
+
+def legible(text: str) -> str:
+    """A text without escapes and tags, in compatible characters: its words, and what is between them."""
     text = unescaped(text)
     if "<" in text:
         text = _TAG.sub(" ", text)
-    if text.isascii():
-        return text.translate(_ASCII).split()
-    return _split(_compatible(text).casefold())
+    return text if text.isascii() else _compatible(text)
 
 
 def _split(text: str) -> list[str]:
@@ -121,22 +125,17 @@ def _paired(match: re.Match[str]) -> str:
     return chr(0x10000 + ((ord(match[1]) - 0xD800) << 10) + (ord(match[2]) - 0xDC00))
 
 
-_SHORTEST_CODE = 3
+_SHORTEST_CODE = 3  # `\x41` is the shortest that has a code; what is shorter has a name, as `\n`
 _NAMED = {"n": "\n", "r": "\r", "t": "\t", "'": "'", '"': '"', "/": "/"}
 
 
 def _without_escapes(text: str) -> str:
-    """Each escape replaced; where there are few kinds, one kind after the other, which is faster.
-
-    The longest go first, since a short one may be the end of a longer one.
-    """
     known = _Characters()
-    kinds = set(_ESCAPE.findall(text)) if len(text) <= _AT_ONCE else None
-    if kinds is None or len(kinds) > _FEW_KINDS:
+    if len(text) > _AT_ONCE:
         return _ESCAPE.sub(lambda match: known[match[0]], text)
-    for escape in sorted(kinds, key=len, reverse=True):
-        text = text.replace(escape, known[escape])
-    return text
+    parts = _ESCAPE.split(text)
+    parts[1::2] = [known[escape] for escape in parts[1::2]]
+    return "".join(parts)
 
 
 class _Characters(dict[str, str]):

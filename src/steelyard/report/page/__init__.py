@@ -1,6 +1,7 @@
 """The report as one HTML file, and a turn cut into what its claims rest on; the live view shows the same."""
 
-from steelyard.report.page._html import chart_of, render_html
+from steelyard.report.page._change import change_words, headline
+from steelyard.report.page._html import chart_of, render_html, signed
 from steelyard.report.page._reasons import reason_of
 from steelyard.report.page._turn import (
     Claim,
@@ -19,12 +20,15 @@ __all__ = [
     "Passage",
     "Piece",
     "TurnView",
+    "change_words",
     "chart_of",
     "claim",
+    "headline",
     "in_answer",
     "in_context",
     "passage",
     "reason_of",
     "render_html",
+    "signed",
     "turn_view",
 ]

@@ -14,6 +14,7 @@ from steelyard.errors import MissingDependency
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, ReportFigures
+from steelyard.report.page._change import change_words, headline
 from steelyard.report.page._turn import TurnView, turn_view
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def render_html(figures: ReportFigures) -> str:
         .get_template("report.html")
         .render(
             figures=figures,
+            headline=headline(figures.metrics),
             charts=[chart_of(metric) for metric in figures.metrics],
             turns=_turns(figures),
             groups=_groups(figures),
@@ -65,6 +67,7 @@ def _turns(figures: ReportFigures) -> dict[str, list[TurnView]]:
 def chart_of(metric: MetricFigure) -> dict[str, Any]:
     """What `report.js` draws a metric from."""
     estimates = [point.estimate for point in metric.points]
+    shift = metric.change if metric.change and metric.change.difference.clear else None
     return {
         "times": [point.time for point in metric.points],
         "mean": [round(one.value, 4) for one in estimates],
@@ -73,6 +76,7 @@ def chart_of(metric: MetricFigure) -> dict[str, Any]:
         "n": [one.n for one in estimates],
         "smooth": [round(value, 4) for value in metric.smooth],
         "threshold": metric.threshold,
+        "change": None if shift is None else {"time": shift.since, "worse": shift.worse},
         "shares": [round(share, 5) for share in metric.shares],
     }
 
@@ -101,12 +105,13 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         amount=_amount,
-        signed=_signed,
+        signed=signed,
         when=_when,
         safe_text=visible,
         line=shorten,
         words=words,
         people=people_words,
+        change=change_words,
     )
     return environment
 
@@ -115,7 +120,8 @@ def _amount(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _signed(value: float) -> str:
+def signed(value: float) -> str:
+    """A difference with its sign, to a thousandth."""
     return f"{value:+.3f}".replace("-", "−")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from steelyard._internal.text import shorten, visible
+from steelyard.record import Context
 from steelyard.report.page._reasons import reason_of
 from steelyard.scores import Evaluation, Score, Verdict
 
@@ -92,29 +93,32 @@ def turn_view(evaluation: Evaluation, metric: str) -> TurnView:
     verdicts = score.verdicts[:_CLAIMS]
     contexts = record.contexts if record else ()
     trace = evaluation.trace
+    question = record.question if record else ""
     return TurnView(
-        title=shorten(record.question, 160)
-        if record and record.question
-        else f"turn {visible(evaluation.record_id)}",
+        title=shorten(question, 160) if question else f"turn {visible(evaluation.record_id)}",
         score=score,
         others=tuple(
             other for other in evaluation.scores if other.metric != metric and other.value is not None
         ),
         record_id=visible(evaluation.record_id),
         trace_id=visible((trace.trace_id if trace else "") or ""),
-        question=visible(record.question[:_ANSWER]) if record else "",
+        question=visible(question[:_ANSWER]),
         reference=visible((record.reference or "")[:_ANSWER]) if record else "",
         answer=passage("Answer", record.answer, in_answer(record.answer, verdicts), _ANSWER)
         if record
         else None,
-        contexts=tuple(
-            passage(f"Context {index + 1}", context.text, in_context(index, verdicts), _CONTEXT)
-            for index, context in enumerate(contexts[:_CONTEXTS])
-        ),
+        contexts=_passages(contexts, verdicts),
         more_contexts=max(len(contexts) - _CONTEXTS, 0),
         claims=tuple(claim(verdict, len(contexts)) for verdict in verdicts),
         more_claims=len(score.verdicts) - len(verdicts),
         explanation=shorten(score.explanation, 400),
+    )
+
+
+def _passages(contexts: Sequence[Context], verdicts: Sequence[Verdict]) -> tuple[Passage, ...]:
+    return tuple(
+        passage(f"Context {index + 1}", context.text, in_context(index, verdicts), _CONTEXT)
+        for index, context in enumerate(contexts[:_CONTEXTS])
     )
 
 

@@ -23,6 +23,7 @@ from steelyard.report.queries import (
     attributes_of,
 )
 from steelyard.report.stores._postgres_turns import Rows, turns_of
+from steelyard.report.stores._rows import totals_of
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Evaluation
 from steelyard.sinks.postgres import Database, evaluation_in, problem_of
@@ -86,21 +87,7 @@ class PostgresResults:
                 values,
             ).fetchone()
         assert row is not None  # a sum is one row, also over nothing
-        durations = row[10] or [None, None]
-        return Totals(
-            turns=row[0],
-            with_content=row[1],
-            first=row[2],
-            last=row[3],
-            requests=int(row[4]),
-            prompt_tokens=int(row[5]),
-            completion_tokens=int(row[6]),
-            cost=row[7],
-            priced=row[8],
-            seconds=row[9],
-            median_duration=durations[0],
-            high_duration=durations[1],
-        )
+        return totals_of(row, row[10] or ())
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
         """Running sums for each metric and piece of time, and for each metric and group, in one pass."""

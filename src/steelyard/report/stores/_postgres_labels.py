@@ -26,7 +26,7 @@ class PostgresLabels:
         """Name the database; nothing is connected yet.
 
         Raises:
-            ConfigurationError: If this is no address.
+            ConfigurationError: If this is not an address.
         """
         self._database = Database(address, connections=2)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import psycopg
 
+from steelyard.report.stores._rows import order_of, turn_rows
 from steelyard.report.turns import TurnFilter, TurnRow
 
 Rows = dict[str, Any]
@@ -31,19 +31,19 @@ def turns_of(
     if key := before or after:
         where.append(f"(e.evaluated_at, e.record_id) {'<' if before else '>'} (%(time)s, %(id)s)")
         values |= {"time": key[0], "id": key[1]}
-    order = "ASC" if after and not before else "DESC"
+    order = order_of(before, after)
     found = connection.execute(
         f"""SELECT e.record_id, e.evaluated_at, left(e.question, 400) FROM evaluations e
             WHERE {" AND ".join(where) or "true"}
             ORDER BY e.evaluated_at {order}, e.record_id {order} LIMIT %(limit)s""",
         {**values, "limit": limit},
     ).fetchall()
-    scores = _scores(connection, [row[0] for row in found])
-    rows = [
-        TurnRow(record_id=row[0], evaluated_at=row[1], question=row[2] or "", scores=tuple(scores[row[0]]))
-        for row in found
-    ]
-    return rows[::-1] if order == "ASC" else rows
+    scored = connection.execute(
+        "SELECT record_id, metric, value, passed, status FROM scores WHERE record_id = ANY(%s) "
+        "ORDER BY record_id, position",
+        ([row[0] for row in found],),
+    )
+    return turn_rows(found, scored, order)
 
 
 def _conditions(wanted: TurnFilter) -> tuple[list[str], Rows]:
@@ -70,16 +70,3 @@ def _conditions(wanted: TurnFilter) -> tuple[list[str], Rows]:
         if given
     ]
     return where, wanted.parameters()
-
-
-def _scores(
-    connection: psycopg.Connection[Any], ids: list[str]
-) -> defaultdict[str, list[tuple[str, float | None, bool | None, str]]]:
-    found: defaultdict[str, list[tuple[str, float | None, bool | None, str]]] = defaultdict(list)
-    for record_id, metric, value, passed, status in connection.execute(
-        "SELECT record_id, metric, value, passed, status FROM scores WHERE record_id = ANY(%s) "
-        "ORDER BY record_id, position",
-        (ids,),
-    ):
-        found[record_id].append((metric, value, None if passed is None else bool(passed), status))
-    return found

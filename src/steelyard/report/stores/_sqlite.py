@@ -28,6 +28,7 @@ from steelyard.report.queries import (
     Totals,
     attributes_of,
 )
+from steelyard.report.stores._rows import totals_of
 from steelyard.report.stores._sqlite_counts import brief_totals, explanation_of, missing_of_tag
 from steelyard.report.stores._sqlite_hours import (
     COLUMNS,
@@ -88,21 +89,7 @@ class SQLiteResults:
                     count(e.cost), total(e.seconds) FROM evaluations e WHERE {where}""",
                 values,
             ).fetchone()
-            durations = self._durations(scope)
-            return Totals(
-                turns=row[0],
-                with_content=row[1],
-                first=row[2],
-                last=row[3],
-                requests=int(row[4]),
-                prompt_tokens=int(row[5]),
-                completion_tokens=int(row[6]),
-                cost=row[7],
-                priced=row[8],
-                seconds=row[9],
-                median_duration=durations[0] if durations else None,
-                high_duration=durations[1] if durations else None,
-            )
+            return totals_of(row, self._durations(scope))
 
     def _durations(self, scope: Scope) -> list[float]:
         """Seconds that evaluations took, in the median and at most for 95 %; none of no turns."""

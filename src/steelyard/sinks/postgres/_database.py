@@ -45,7 +45,7 @@ class Database:
         connections: How many there are at most.
 
     Raises:
-        ConfigurationError: If this is no such address. A password in it is not repeated.
+        ConfigurationError: If this is not such an address. A password in it is not repeated.
     """
 
     def __init__(self, dsn: str, *, read_only: bool = False, connections: int = 4) -> None:

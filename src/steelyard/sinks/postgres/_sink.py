@@ -52,8 +52,8 @@ class PostgresSink:
                 200 at a time; their space is used again. Everything is kept by default.
 
         Raises:
-            ConfigurationError: If this is no address, or `keep` means nothing here. A password in the address
-                is never shown.
+            ConfigurationError: If this is not an address, or `keep` means nothing here. A password in the
+                address is never shown.
         """
         self._keep = None if keep is None else _limits(keep)
         self._next_look = 0.0

@@ -106,7 +106,9 @@ def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """
     file = Path(absolute(path))
     if not file.is_file():
-        raise ConfigurationError(f"there is no results file {os.fspath(path)!r}")
+        raise ConfigurationError(
+            f"there is no results file {os.fspath(path)!r}; a Monitor makes one in the folder of its program"
+        )
     check_ours(str(file))
     if not file.stat().st_size:
         raise ConfigurationError(f"{os.fspath(path)!r} is empty: it holds no results")

@@ -208,8 +208,7 @@ def _score(row: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
 
 def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str, Any]:
     """The row of the `evaluations` table; content is there only if the Evaluation still has its record."""
-    trace, usage, record = evaluation.trace, evaluation.usage, data.get("record")
-    texts = record if isinstance(record, dict) else {}
+    trace, usage = evaluation.trace, evaluation.usage
     return {
         "record_id": text_of(evaluation.record_id),
         "evaluated_at": _real(evaluation.evaluated_at) or 0.0,
@@ -219,11 +218,7 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "run_id": trace and _text(trace.run_id),
         "framework": trace and _text(trace.framework),
         "record_status": evaluation.record and _text(evaluation.record.status),
-        # Taken out of the body: each text is stored once.
-        "question": text_of(texts.pop("question", "")) if record is not None else None,
-        "answer": text_of(texts.pop("answer", "")) if record is not None else None,
-        "tags": _json(list(dict.fromkeys(texts.get("tags", [])))) if record is not None else None,
-        "metadata": _json(metadata) if (metadata := texts.pop("metadata", None)) else None,
+        **_content(data.get("record")),
         "requests": _integer(usage.requests),
         "questions": _integer(usage.questions),
         "reasked": _integer(usage.reasked),
@@ -233,6 +228,20 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "cost": _real(usage.cost),
         "seconds": _real(usage.seconds) or 0.0,
         "body": None,
+    }
+
+
+def _content(record: object) -> dict[str, str | None]:
+    """The columns of a record, taken out of it: each text is stored once, and what is left is the body."""
+    if record is None:
+        return dict.fromkeys(("question", "answer", "tags", "metadata"))
+    texts = record if isinstance(record, dict) else {}
+    metadata = texts.pop("metadata", None)
+    return {
+        "question": text_of(texts.pop("question", "")),
+        "answer": text_of(texts.pop("answer", "")),
+        "tags": _json(list(dict.fromkeys(texts.get("tags", [])))),
+        "metadata": _json(metadata) if metadata else None,
     }
 
 

@@ -140,6 +140,54 @@ def parts_of_one_turn() -> Trace:
     return trace
 
 
+_PARTS = (
+    ("How often is the chain of a bicycle oiled?", "A chain needs oil every 200 km, the manual says."),
+    ("What does rain do to the chain of a bicycle?", "After rain it has to be dried and oiled again."),
+)
+_COMBINED = "Combine these:\n" + "\n".join(answer for _, answer in _PARTS) + f"\n\nQuestion: {QUESTION}"
+
+
+def _chains(trace: Trace) -> None:
+    """A chain with a span of its own for each part."""
+    for question, answer in _PARTS:
+        with trace.span("RetrievalQA", oi("CHAIN", {"query": question}, {"result": answer})):
+            trace.leaf("Retriever", oi_retriever(question))
+            trace.leaf("ChatModel", oi_model([("user", prompt(question))], answer))
+
+
+@shape(*(Turn(question=asked, answer=came, note="question_rewritten_only") for asked, came in _PARTS))
+def planned_parts_with_a_span_each() -> Trace:
+    """A model writes part questions, a chain answers each, and no span says what the user asked."""
+    trace = Trace("openinference.instrumentation.langchain")
+    with trace.span("POST /ask", {"http.request.method": "POST"}):
+        plan = "\n".join(f"{number}. {question}" for number, (question, _) in enumerate(_PARTS, start=1))
+        trace.leaf("ChatModel", oi_model([("user", f"Break this down: {QUESTION}")], plan))
+        _chains(trace)
+        trace.leaf("ChatModel", oi_model([("user", _COMBINED)], ANSWER))
+    return trace
+
+
+@shape(*(Turn(question=asked, answer=came, note="parts of one turn") for asked, came in _PARTS))
+def fixed_parts_with_a_span_each() -> Trace:
+    """The same with part questions of the application's own: a last call is shown both answers."""
+    trace = Trace("openinference.instrumentation.langchain")
+    with trace.span("POST /ask", {"http.request.method": "POST"}):
+        _chains(trace)
+        trace.leaf("ChatModel", oi_model([("user", _COMBINED)], ANSWER))
+    return trace
+
+
+@shape(*(Turn(question=asked, answer=came, without="parts of one turn") for asked, came in _PARTS))
+def title_of_a_session() -> Trace:
+    """A last call names a session of two turns: it was shown both as a conversation."""
+    lines = "\n".join(f"User: {question}\nAssistant: {answer}" for question, answer in _PARTS)
+    trace = Trace("openinference.instrumentation.langchain")
+    with trace.span("POST /ask", {"http.request.method": "POST"}):
+        _chains(trace)
+        trace.leaf("ChatModel", oi_model([("user", f"Write a title for this.\n{lines}")], "Care of Chains"))
+    return trace
+
+
 def _root() -> dict[str, str]:
     return {"gen_ai.input.messages": said(("user", QUESTION))}
 

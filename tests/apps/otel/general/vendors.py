@@ -206,4 +206,44 @@ def context_as_one_text() -> Trace:
     return trace
 
 
+@shape(Turn())
+def langwatch_typed_values() -> Trace:
+    """LangWatch: every value beside the name of its type, and the passages on the span that retrieved."""
+    passages = [{"document_id": f"d{n}", "chunk_id": "0", "content": text} for n, text in enumerate(PASSAGES)]
+
+    def told(kind: str, given: tuple[str, object], came: tuple[str, object], **more: str) -> dict[str, str]:
+        values = {
+            f"langwatch.{name}": compact({"type": what, "value": value})
+            for name, (what, value) in (("input", given), ("output", came))
+        }
+        return {"langwatch.span.type": kind, **values, **more}
+
+    asked = ("json", {"q": QUESTION})
+    found = {"langwatch.rag_contexts": compact(passages), "langwatch.timestamps": "{}"}
+    said = ("chat_messages", [{"role": "assistant", "content": ANSWER}])
+    trace = Trace("langwatch")
+    with trace.span("ask", told("span", asked, ("text", ANSWER))):
+        trace.leaf("fetch", told("rag", asked, ("json", passages), **found))
+        trace.leaf("llm", told("llm", ("chat_messages", _SENT), said, **{"gen_ai.request.model": "small"}))
+    return trace
+
+
+@shape(Turn(note="no_prompt_seen"))
+def one_span_with_everything() -> Trace:
+    """One span by hand has the question, the passages and, as its output, the answer."""
+    told = {"app.question": QUESTION, "app.contexts": PASSAGES, "app.output": ANSWER}
+    trace = Trace("my.service")
+    trace.leaf("handle", told)
+    return trace
+
+
+@shape(Gap(cause="unlinked", switch="instrument the model client"))
+def one_span_whose_output_is_its_passages() -> Trace:
+    """What a step puts out is the passages once more, as one text: it is no answer."""
+    told = {"app.question": QUESTION, "app.contexts": PASSAGES, "app.output": joined()}
+    trace = Trace("my.service")
+    trace.leaf("handle", told)
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -253,4 +253,19 @@ def autogen_with_an_instrumented_client() -> Trace:
     return trace
 
 
+@shape(Turn(note="contexts_from_prompt"))
+def litellm_without_waiting() -> Trace:
+    """LiteLLM names an operation after its function, `acompletion`, which the conventions do not know."""
+    told = {
+        "gen_ai.operation.name": "acompletion",
+        "gen_ai.request.model": "small-model",
+        "gen_ai.input.messages": _messages(("user", prompt())),
+        "gen_ai.output.messages": _messages(("assistant", ANSWER)),
+    }
+    trace = Trace("litellm")
+    with trace.span("litellm_request", told):
+        trace.leaf("raw_gen_ai_request", {"llm.openai.model": "small-model", "llm.openai.stream": True})
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -19,6 +19,7 @@ from steelyard.recording.provenance import (
     has_history,
     is_helper_reply,
     judge_turn,
+    notes_on_predecessors,
     sentence,
 )
 from steelyard_langchain._options import Options
@@ -30,7 +31,6 @@ from steelyard_langchain.building._extract import (
     answer_of,
     documents_in,
     ends_in_tool_call,
-    filled_form,
     is_document,
     messages_in,
     pick,
@@ -39,7 +39,7 @@ from steelyard_langchain.building._extract import (
     state_of,
     text_in,
 )
-from steelyard_langchain.building._follows import notes_on_predecessors
+from steelyard_langchain.building._forms import filled_form
 from steelyard_langchain.building._separate import (
     SEPARATE,
     asked_in_call,
@@ -340,10 +340,11 @@ def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[s
 
 
 def _on_predecessors(view: View, found: Found, question: str) -> list[str]:
+    latest = [one.call for one in view.predecessors if one.call is not None]
     return notes_on_predecessors(
-        view,
         question,
         calls_of(view.models),
+        calls_of(call for call in latest if (call.ended or view.started) < view.started),
         found=[context.text for context in found.contexts],
         in_conversation=_in_conversation(view, view.models),
     )

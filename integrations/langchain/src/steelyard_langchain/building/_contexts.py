@@ -11,7 +11,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from steelyard.record import Context, ContextsSource, Stage, text_of
 from steelyard.recording.provenance import (
@@ -35,6 +35,7 @@ from steelyard_langchain.building._extract import (
     role_of,
 )
 from steelyard_langchain.building._made import in_text, named_passages
+from steelyard_langchain.building._view import View
 
 _LEAST_WORDS = 4
 """A shorter entry of a tool's list, or of a prompt, is a value and not a passage."""
@@ -74,20 +75,7 @@ class Found:
         return bool(self.contexts or self.made or self.doubtful or self.nearby or self.queries)
 
 
-class Seen(Protocol):
-    """The part of a turn that contexts are looked for in."""
-
-    turn: Turn
-    history: list[Turn]
-    inputs: Any
-    outputs: Any
-    retrievals: list[Retrieval]
-    tools: list[Tool]
-    results: list[Any]
-    nearby: tuple[Earlier, ...]
-
-
-def find_contexts(view: Seen, options: Options, asked: str, replies: Sequence[str]) -> Found:
+def find_contexts(view: View, options: Options, asked: str, replies: Sequence[str]) -> Found:
     """Find what may be a turn's contexts.
 
     Args:
@@ -140,7 +128,7 @@ def decide(found: Found, calls: Sequence[ModelCall], *, answer: str, question: s
     )
 
 
-def _explicit(found: Found, view: Seen, options: Options) -> None:
+def _explicit(found: Found, view: View, options: Options) -> None:
     assert options.context_key is not None
     found.explicit = True
     value = pick(view.outputs, options.context_key)
@@ -292,7 +280,7 @@ def _query_of(run: Retrieval | Tool) -> str | None:
     return text_of(texts[0]) if len(texts) == 1 else None
 
 
-def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
+def _from_steps(found: Found, view: View, replies: Sequence[str]) -> None:
     """Documents and named texts among what steps returned, in the input, and in the output.
 
     Documents in the output may be an earlier turn's where a thread keeps its state.
@@ -311,7 +299,7 @@ def _from_steps(found: Found, view: Seen, replies: Sequence[str]) -> None:
     _from_names(found, view, replies, known)
 
 
-def _from_names(found: Found, view: Seen, replies: Sequence[str], known: Iterable[str]) -> None:
+def _from_names(found: Found, view: View, replies: Sequence[str], known: Iterable[str]) -> None:
     """Texts under names; those in the input are taken on trust where nothing else is there."""
     texts = [*known, *(context.text for context in itertools.chain(*found.nearby))]
     given = named_passages([view.inputs], texts, replies)
@@ -332,7 +320,7 @@ def _new(documents: Iterable[Any], known: set[str], hop: int) -> list[Context]:
     return fresh
 
 
-def _from_messages(found: Found, view: Seen) -> None:
+def _from_messages(found: Found, view: View) -> None:
     """Artifacts of tools in the conversation, where the tools' runs were not seen."""
     messages = messages_in(view.outputs)
     after = (message for message in messages[last_human(messages) + 1 :] if role_of(message) == "tool")

@@ -15,10 +15,8 @@ from typing import Any
 from steelyard.record import Context, text_of, to_json_value
 from steelyard.recording.provenance import (
     Asked,
-    ModelCall,
     is_helper_reply,
     question_in,
-    unfenced,
     user_question,
 )
 from steelyard_langchain._options import Key
@@ -38,7 +36,6 @@ ANSWER_KEYS = (
         "content",
     ),
 )
-_RAW = {"raw", "parsed", "parsing_error"}
 _FORM_KEYS = ("answer", "final_answer", "final_response", "response")
 _ROLES = {
     "user": "human",
@@ -150,27 +147,6 @@ def _only_conversation(state: Mapping[str, Any]) -> str:
     lists = (value for value in state.values() if isinstance(value, list) and any(map(is_message, value)))
     told = [reply for messages in lists if (reply := _replied(messages_in(messages)))]
     return told[0] if len(told) == 1 else ""
-
-
-def filled_form(outputs: Any, calls: Iterable[ModelCall]) -> str:
-    """What a run returned as JSON, where that is a form which a model filled in; empty where it is none."""
-    state = state_of(outputs)
-    if state is not None and state.keys() == _RAW:  # `with_structured_output(include_raw=True)`
-        state = state_of(state["parsed"])
-    if not state:
-        return ""
-    shown = to_json_value(state)
-    said = (_mapping(text) for call in calls for text in call.replies)
-    is_form = any(form and all(shown.get(name) == value for name, value in form.items()) for form in said)
-    return json.dumps(shown, ensure_ascii=False) if is_form else ""
-
-
-def _mapping(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(unfenced(text))
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _said(value: Any) -> str:

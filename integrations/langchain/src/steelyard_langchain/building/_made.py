@@ -17,9 +17,9 @@ from steelyard_langchain.building._extract import documents_in, is_document, sta
 
 _DEPTH = 3
 _MOST = 200
-_MOST_KNOWN = 500
+_MOST_KNOWN = 500  # comparing each with each would cost more than such a turn is worth
 _LEAST_WORDS = 2
-_SENTENCE = 4
+_SENTENCE = 4  # cells have fewer words; where none has so many, the texts are rows of a table
 _MUCH = 12
 _CUT = "contexts: cut out of one text, which does not say where a passage ends"
 _MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"

@@ -23,7 +23,7 @@ SEPARATE = "no run holds the search and this call together; `with record(...):` 
 """Note of a turn that was put together out of calls in one task."""
 
 _FEWEST_WORDS = 2
-_LONGEST_QUESTION = 60
+_LONGEST_QUESTION = 60  # a longer last line is a text that ends with a question, not the question
 
 
 def since_the_question(model: Model) -> Model:

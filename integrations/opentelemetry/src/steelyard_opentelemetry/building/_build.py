@@ -18,11 +18,18 @@ from steelyard_opentelemetry.spans._tree import Node
 
 _CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b")
 _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
+_STEP = re.compile(r"(?m)^\s{0,8}(?:Thought|Action|Action Input|Observation):|<code>|```")
+_LAST_OF_SEVERAL = (
+    "no span tells what the user was given: of several replies to these passages the last one is taken; set "
+    "the output of the span around them, or steelyard.answer"
+)
 _EMPTY = "Empty Response"
 _NANO = 1e9
 _TELLING = 4
 """Words that a reply must have to be told by them."""
 _MOSTLY = 0.5
+_WHOLLY = 0.95
+"""A passage that answers a question shares many of its words, so that a query accounts for its like alone."""
 
 
 def record_of(turn: Turn, found: Found) -> Record:
@@ -33,7 +40,7 @@ def record_of(turn: Turn, found: Found) -> Record:
     span = turn.root.span
     status, error = _status(turn)
     traced = _traced(turn, found)
-    dropped = sum(node.span.dropped for node in turn.nodes if node.parsed)
+    dropped = sum(node.span.dropped for node, _ in turn.parsed)
     reference = next((parsed.reference for _, parsed in turn.seen("turn") if parsed.reference), None)
     return Record(
         id=f"{span.trace_id}-{span.span_id}",
@@ -75,17 +82,22 @@ def _traced(turn: Turn, found: Found) -> Provenance:
         source=found.source,
     )
     own = {context.text for context in main}
-    if traced.contexts_source == "in_prompt" and traced.retrieved and _has_cut_prompt(turn, traced):
-        # What a prompt that was cut does not show may have stood in the rest of it.
-        every = tuple(replace(one, seen=None) for one in traced.retrieved if one.text in own)
-        return replace(traced, contexts=every, retrieved=(), contexts_source=found.source)
-    retrieved = tuple(context for context in traced.retrieved if context.text in own)
     if traced.contexts_source == "in_prompt":
+        retrieved = _of(own, traced.retrieved)
+        if traced.retrieved and _has_cut_prompt(turn, traced):
+            # What a prompt that was cut does not show may have stood in the rest of it.
+            every = tuple(replace(one, seen=None) for one in retrieved)
+            return replace(traced, contexts=every, retrieved=(), contexts_source=found.source)
         same = [context.text for context in traced.contexts] == [context.text for context in retrieved]
         return replace(traced, retrieved=() if same else retrieved)
     if found.reranked:
         return replace(traced, contexts=found.reranked, retrieved=unique(found.contexts))
-    return replace(traced, contexts=tuple(one for one in traced.contexts if one.text in own))
+    return replace(traced, contexts=_of(own, traced.contexts))
+
+
+def _of(own: set[str], contexts: Iterable[Context]) -> tuple[Context, ...]:
+    """The passages that were retrieved themselves, without those that are only in them or around them."""
+    return tuple(context for context in contexts if context.text in own)
 
 
 def _behind(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ...]:
@@ -126,10 +138,13 @@ def _new(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ..
 
 
 def _beside(turn: Turn, found: Found, main: Sequence[Context], written: Sequence[str]) -> tuple[Context, ...]:
-    return _without_overlap(found.beside, [*(context.text for context in main), *written, *turn.queries])
+    fresh = _without_overlap(found.beside, turn.queries, least=_WHOLLY)
+    return _without_overlap(fresh, [*(context.text for context in main), *written])
 
 
-def _without_overlap(others: Iterable[Context], known: Sequence[str]) -> tuple[Context, ...]:
+def _without_overlap(
+    others: Iterable[Context], known: Sequence[str], *, least: float = _MOSTLY
+) -> tuple[Context, ...]:
     """Passages from several places, without those whose words mostly stand in known texts, in another cut."""
     seen = set(known)
     left = [context for context in others if context.text not in seen]
@@ -137,7 +152,7 @@ def _without_overlap(others: Iterable[Context], known: Sequence[str]) -> tuple[C
     if not sightings:
         return tuple(left)
     pairs = zip(left, sightings, strict=True)
-    return tuple(context for context, sighting in pairs if sighting.seen < _MOSTLY)
+    return tuple(context for context, sighting in pairs if sighting.seen < least)
 
 
 def failure(turn: Turn) -> str:
@@ -154,10 +169,18 @@ def _status(turn: Turn) -> tuple[Status, str | None]:
     error = failure(turn)
     if not error:
         interrupted = any(_INTERRUPTED.search(_error(n.span)) for n in turn.nodes if n.span.failed)
-        return ("interrupted", None) if interrupted and not turn.answer else ("ok", None)
+        if interrupted and not turn.answer:
+            return "interrupted", None
+        return ("truncated" if _is_cut_short(turn) else "ok"), None
     if _CANCELLED.search(error):
         return "cancelled", None
     return ("interrupted", None) if _INTERRUPTED.search(error) else ("error", error)
+
+
+def _is_cut_short(turn: Turn) -> bool:
+    """Whether the call that said the answer was cancelled: a stream that was not read to its end."""
+    said = [node.span for node, parsed in turn.seen("llm") if parsed.answer.strip() == turn.answer.strip()]
+    return bool(said) and all(span.failed and _CANCELLED.search(_error(span)) for span in said)
 
 
 def _error(span: Span) -> str:
@@ -201,7 +224,7 @@ def _metadata(turn: Turn, contexts: Sequence[Context]) -> dict[str, Any]:
     """What helps to find and to group turns later; no content."""
     attributes = [node.span.attributes for node in turn.nodes]
     found = {
-        "dialects": sorted({node.parsed.dialect for node in turn.nodes if node.parsed}),
+        "dialects": sorted({parsed.dialect for _, parsed in turn.parsed}),
         "span": turn.root.span.name,
         "service": turn.root.span.service,
         "session": _first(attributes, SESSION),
@@ -225,14 +248,36 @@ def _retrieval_span(turn: Turn, contexts: Sequence[Context]) -> str:
 
 
 def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
-    values = (found.get(key) for found in attributes for key in keys)
-    return next((value for value in values if isinstance(value, str) and value), "")
+    for found in attributes:
+        for key in keys:
+            value = found.get(key)
+            if value and isinstance(value, str):
+                return value
+    return ""
 
 
 def _doubts(turn: Turn) -> Iterable[str]:
     """What the spans say that is not certain about the question."""
     asked = (parsed for _, parsed in turn.seen("llm") if turn.question in parsed.variables.values())
     return dict.fromkeys(parsed.doubt for parsed in asked if parsed.doubt)
+
+
+def _has_other_answer(turn: Turn, found: Found) -> bool:
+    """Whether no span tells the answer, and several calls were shown the passages and said different things."""
+    if not turn.is_reply_taken:
+        return False
+    others = [
+        parsed
+        for _, parsed in turn.answering
+        if parsed.kind == "llm"
+        and not parsed.arguments
+        and not _STEP.search(parsed.answer)
+        and len(parsed.answer.split()) >= _TELLING
+        and parsed.answer.strip() not in turn.answer
+        and turn.answer not in parsed.answer
+    ]
+    prompts = [message.text for parsed in others for message in parsed.messages]
+    return any(one.found for one in find_passages([one.text for one in found.contexts], prompts))
 
 
 def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
@@ -242,8 +287,17 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
     yield from _doubts(turn)
     if turn.is_call_assumed:
         yield sentence("answer_call_assumed")
+    if _has_other_answer(turn, found):
+        yield _LAST_OF_SEVERAL
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"
+    yield from _losses(turn, dropped)
+    if turn.root.is_orphan and turn.root.parsed and turn.root.parsed.kind == "llm":
+        yield "the span above this turn never ended or was not seen"
+
+
+def _losses(turn: Turn, dropped: int) -> Iterable[str]:
+    """What of the spans' content did not come through."""
     if dropped:
         yield (
             f"the SDK dropped {dropped} attributes or events, so documents may be missing; "
@@ -254,8 +308,6 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
             f"texts on the spans seem to be cut at {turn.cut.length} characters, so parts may be missing; "
             "raise or unset OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
         )
-    broken = sorted({parsed.broken for node in turn.nodes if (parsed := node.parsed) and parsed.broken})
+    broken = sorted({parsed.broken for _, parsed in turn.parsed if parsed.broken})
     if broken:
         yield f"some attributes could not be read: {', '.join(broken)}"
-    if turn.root.is_orphan and turn.root.parsed and turn.root.parsed.kind == "llm":
-        yield "the span above this turn never ended or was not seen"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import heapq
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._contexts import Found, find_contexts
+from steelyard_opentelemetry.building._follows import mark_parts
 from steelyard_opentelemetry.building._several import told_apart
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import parse
@@ -30,6 +31,11 @@ _EVALUATING = re.compile(
 )
 _SETTING = re.compile(r"\b(?:setup|set up|generate|write)\b[^\n.]{0,60}\bquestions\b", re.IGNORECASE)
 _HEAD = 2000
+_ROW = (
+    ("user_input", "question", "query", "input"),
+    ("response", "answer", "actual_output", "generated_answer", "prediction"),
+)
+"""What a row of an evaluation holds: a question and its answer, under any of these names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ class Candidates:
     """Turns with both a retrieval and its answer, or the turn's end in an error."""
     pieces: list[Turn] = field(default_factory=list)
     """Parts that may belong to a turn whose other parts stand elsewhere."""
+    aside: list[Turn] = field(default_factory=list)
+    """Model calls beside whole turns that belong to none of them: plans, combinations, titles."""
 
     @property
     def is_complete(self) -> bool:
@@ -49,7 +57,7 @@ class Candidates:
     @property
     def is_part_of_turn(self) -> bool:
         """Whether there is a retrieval, a model call or a step of a turn, so that the rest may follow."""
-        return any(node.parsed is not None for turn in (*self.whole, *self.pieces) for node in turn.nodes)
+        return any(turn.parsed for turn in (*self.whole, *self.pieces))
 
 
 def candidates_in(spans: Iterable[Span]) -> Candidates:
@@ -57,21 +65,26 @@ def candidates_in(spans: Iterable[Span]) -> Candidates:
     found = Candidates()
     for tree in grow(spans, parse):
         whole, pieces = _of_tree(tree)
-        found.whole.extend(whole)
+        if whole:
+            found.aside.extend(piece for piece in pieces if not piece.retrieves)
+            pieces = [piece for piece in pieces if piece.retrieves]
+        found.whole.extend(_with_calls_beside(whole, found.aside))
         found.pieces.extend(pieces)
+    mark_parts(found.whole, found.aside)
     return found
 
 
 def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
     """The turns below a root, and the pieces that may belong to one."""
     tops = [turn for top in tree.tops() for turn in _turns_of(top)]
-    whole = [turn for turn in tops if _whole(turn)]
-    pieces = [turn for turn in tops if not _whole(turn)]
     if not tops:
         return [], [Turn.below(tree)]
+    whole: list[Turn] = []
+    pieces: list[Turn] = []
+    for turn in tops:
+        (whole if _whole(turn) else pieces).append(turn)
     if whole:
-        calls = [piece for piece in pieces if not piece.retrieves]
-        return _with_calls_beside(whole, calls), [piece for piece in pieces if piece.retrieves]
+        return whole, pieces
     if apart := told_apart(pieces):
         return apart, []
     together = Turn.of(tree, pieces)
@@ -178,11 +191,14 @@ def is_indexing(turn: Turn, found: Found) -> bool:
 
 
 def is_asked_by_evaluator(turn: Turn) -> bool:
-    """Whether an evaluator of LlamaIndex, or a maker of test questions, asks about given passages.
+    """Whether an evaluator, or a maker of test questions, asks about given passages.
 
-    Both put what they were given into a `SummaryIndex` and ask an engine over it. Users do the same, so that
-    what was asked of the model and its reply have to agree: for a verdict, or for questions.
+    Ragas and its like are given a question with its answer. LlamaIndex's evaluators and makers of questions
+    put what they were given into a `SummaryIndex` and ask an engine over it. Users do the same, so that what
+    was asked of the model and its reply have to agree: for a verdict, or for questions.
     """
+    if _is_given_answer(turn):
+        return True
     retrievals = turn.outermost("retrieval")
     if not retrievals or not all(_GIVEN in node.span.name for node, _ in retrievals):
         return False
@@ -190,6 +206,17 @@ def is_asked_by_evaluator(turn: Turn) -> bool:
         return any(_EVALUATING.search(text[:_HEAD]) for text in turn.prompts)
     lines = [line.rstrip() for line in turn.answer.split("\n") if line.strip()]
     return _SETTING.search(turn.question) is not None and all(line.endswith("?") for line in lines)
+
+
+def _is_given_answer(turn: Turn) -> bool:
+    """Whether the root's input holds an answer beside the question, and its output none."""
+    root = turn.root.parsed
+    given = root.passing[0] if root is not None and root.passing and not root.answer else None
+    if not isinstance(given, Mapping):
+        return False
+    return all(
+        any(isinstance(text := given.get(name), str) and text.strip() for name in names) for names in _ROW
+    )
 
 
 def is_helper(turn: Turn) -> bool:

@@ -275,9 +275,14 @@ def _rows(turn: Turn, told: Sequence[Context]) -> Found:
 
 
 def _prompt(turn: Turn, told: Sequence[Context]) -> Found:
-    """The passages in the prompt of the answer."""
-    for message in turn.messages:
-        block = context_block(message.text) if message.role in ("user", "system") else ""
+    """The passages in the prompt of the answer: beside the question, else in the instructions.
+
+    Earlier messages of the user hold what earlier questions were answered from, and instructions examples.
+    """
+    said = [message for message in turn.messages if message.role == "user"][::-1]
+    instructions = [message for message in turn.messages if message.role == "system"]
+    for message in (*said[:1], *instructions, *said[1:]):
+        block = context_block(message.text)
         if block:
             return replace(_split(block, told, note=sentence("contexts_from_prompt")), guessed=True)
     return Found()

@@ -129,24 +129,26 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
 
 def _switch(turn: Turn, found: Found) -> str | None:
     """The switch that keeps content out of the spans, "" for one of no known name; None where none does."""
-    if not found.contexts:
-        for node, parsed in turn.seen("tool"):
-            if parsed.hidden:
-                return content_switch(parsed.dialect, node.span.scope)[1]
     hidden = [
-        content_switch(node.parsed.dialect, node.span.scope)
+        (node.parsed.kind, content_switch(node.parsed.dialect, node.span.scope))
         for node in turn.nodes
         if node.parsed and node.parsed.hidden
     ]
+    of_tools = [switch for kind, (_, switch) in hidden if kind == "tool"]
+    if of_tools and not found.contexts:
+        return of_tools[0]
     if not hidden or not _lacks(turn, found):
         return None
     # OpenInference says what it hid; the others just leave it out, which may have another reason: not if at
     # least the other part of the content is there, so that it was not switched off as a whole.
-    told = next((switch for dialect, switch in hidden if dialect == OpenInference.name), None)
+    told = next((switch for _, (dialect, switch) in hidden if dialect == OpenInference.name), None)
     if told:
         return told
-    is_partly_there = found.contexts or found.bare or (turn.answer and turn.prompts)
-    return None if is_partly_there else hidden[0][1]
+    return None if _is_partly_there(turn, found) else hidden[0][1][1]
+
+
+def _is_partly_there(turn: Turn, found: Found) -> bool:
+    return bool(found.contexts or found.bare or (turn.answer and turn.prompts))
 
 
 def _lacks(turn: Turn, found: Found) -> bool:
@@ -164,7 +166,7 @@ def _is_retrieval(turn: Turn) -> bool:
 
 
 _IN_ORDER: tuple[tuple[Cause, Callable[[Turn, Found], object]], ...] = (
-    ("no_llm_spans", lambda turn, _: not any(node.parsed for node in turn.nodes)),
+    ("no_llm_spans", lambda turn, _: not turn.parsed),
     ("content_off", lambda turn, found: _switch(turn, found) is not None),
     (
         "attributes_dropped",

@@ -8,10 +8,11 @@ watch the same application tell the same turn twice.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from steelyard._internal.bounded import BoundedDict
@@ -29,6 +30,7 @@ from steelyard_opentelemetry.building._candidates import (
 from steelyard_opentelemetry.building._contexts import find_contexts
 from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
+from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
@@ -82,6 +84,7 @@ class TurnExtractor:
         self._calls = WaitingPieces()
         self._recent: BoundedDict[bytes, list[TurnFingerprint]] = BoundedDict(max_items=most)
         self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
+        self._earlier = EarlierCalls()
         self._warn_once = WarnOnce(_log)
         self.errors = 0
         """Traces and turns that could not be read."""
@@ -121,6 +124,7 @@ class TurnExtractor:
         found: list[Turn] = []
         lone: list[Turn] = []
         for each in candidates:
+            self._earlier.remember((*each.whole, *each.pieces, *each.aside))
             found.extend(each.whole)
             lone.extend(each.pieces)
         joined, left = self._join(lone)
@@ -174,7 +178,9 @@ class TurnExtractor:
         """A record, or the reason why there is none."""
         found = find_contexts(turn)
         if is_judgeable(turn, found):
-            reading.records.append(record_of(turn, found))
+            record = record_of(turn, found)
+            notes = (*record.notes, *self._earlier.notes_on(turn, found))
+            reading.records.append(replace(record, notes=notes))
             self._remember(turn)
         else:
             reading.diagnoses.append(diagnose(turn, found))
@@ -199,10 +205,10 @@ class TurnExtractor:
             self.late += len(turn.nodes)
 
     def _remember(self, turn: Turn) -> None:
-        for node in turn.nodes:
+        for trace_id, nodes in itertools.groupby(turn.nodes, key=lambda node: node.span.trace_id):
             # One of these for every trace: a plain dict takes less memory than a BoundedDict.
-            told = self._told[node.span.trace_id] = self._told.get(node.span.trace_id, {})
-            told[node.span.span_id] = None
+            told = self._told[trace_id] = self._told.get(trace_id, {})
+            told.update((node.span.span_id, None) for node in nodes)
             while len(told) > _REMEMBERED_SPANS:
                 del told[next(iter(told))]
 
@@ -319,8 +325,8 @@ def _root(piece: Turn, parts: Sequence[Turn]) -> Node:
     return chained[0] if chained else piece.root
 
 
-def _telling(turn: Turn) -> tuple[int, int]:
-    found = find_contexts(turn)
-    return sum(c.id is not None for c in found.contexts) + sum(
-        c.score is not None for c in found.contexts
-    ), len(found.contexts)
+def _telling(turn: Turn) -> tuple[int, int, int]:
+    """How much a turn tells of its documents; of those that tell the same, the outer one tells more."""
+    found = find_contexts(turn).contexts
+    marks = sum(one.id is not None for one in found) + sum(one.score is not None for one in found)
+    return marks, len(found), turn.root.span.end - turn.root.span.start

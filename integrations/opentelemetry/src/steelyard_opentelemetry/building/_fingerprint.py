@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.spans._documents import documents_in
 
 _REMEMBERED_TEXT = 1000
+_WITHOUT_PARENTS = "@traceloop/instrumentation-langchain"
+"""An instrumentor that begins a trace for each run, so that a step of a turn looks like a turn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,6 +23,8 @@ class TurnFingerprint:
     end: int
     question: str
     trace_id: str = ""
+    is_step: bool = False
+    """Whether it was handed its documents, and its instrumentor does not say which run it belongs to."""
     told_by: set[frozenset[str]] = field(default_factory=set)
     """Who has told the same turn again: another instrumentor tells each turn once."""
 
@@ -27,9 +32,15 @@ class TurnFingerprint:
     def of(cls, turn: Turn) -> TurnFingerprint:
         """The fingerprint of a turn."""
         span = turn.root.span
-        dialects = frozenset(node.parsed.dialect for node in turn.nodes if node.parsed)
+        dialects = frozenset(parsed.dialect for _, parsed in turn.parsed)
         return cls(
-            dialects, span.service, span.start, span.end, turn.question[:_REMEMBERED_TEXT], span.trace_id
+            dialects,
+            span.service,
+            span.start,
+            span.end,
+            turn.question[:_REMEMBERED_TEXT],
+            span.trace_id,
+            _is_step(turn),
         )
 
     def is_told(self, others: Sequence[TurnFingerprint], *, is_piece: bool, in_trace: bool) -> bool:
@@ -53,5 +64,19 @@ class TurnFingerprint:
             return False
         if is_piece:
             return other.start <= self.start <= other.end
+        if self._holds(other) or other._holds(self):
+            return True
         overlap = self.start <= other.end and other.start <= self.end
         return overlap and self.dialects != other.dialects and self.dialects not in other.told_by
+
+    def _holds(self, step: TurnFingerprint) -> bool:
+        """Whether a step in a trace of its own ran within this turn."""
+        is_elsewhere = step.is_step and step.trace_id != self.trace_id
+        return is_elsewhere and self.start <= step.start and step.end <= self.end
+
+
+def _is_step(turn: Turn) -> bool:
+    span, parsed = turn.root.span, turn.root.parsed
+    if span.scope != _WITHOUT_PARENTS or span.parent_id is not None or parsed is None:
+        return False
+    return bool(parsed.passing) and bool(documents_in(parsed.passing[0]))

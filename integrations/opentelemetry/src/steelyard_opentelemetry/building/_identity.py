@@ -65,6 +65,8 @@ class WaitingPieces:
 
     def related(self, other: Turn) -> list[Turn]:
         """The latest pieces that share an identity with another one, in the order in which they came."""
+        if not self._pieces:
+            return []
         found: dict[int, Turn] = {}
         for key in _keys(other):
             sharing = self._by_key.get(key) or OrderedDict()

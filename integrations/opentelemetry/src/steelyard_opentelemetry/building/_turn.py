@@ -18,6 +18,7 @@ from steelyard.recording.provenance import (
     question_in_prompt,
     user_question,
 )
+from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -45,6 +46,8 @@ class Turn:
     """What `find_contexts` found, once it has looked."""
     is_call_assumed: bool = False
     """Whether the call that made the answer is known only because no other one can have."""
+    is_part: bool = False
+    """Whether its answer was combined with that of another turn, by a call beside both."""
 
     @classmethod
     def below(cls, root: Node) -> Turn:
@@ -57,30 +60,37 @@ class Turn:
         parts = list(pieces)
         nodes = sorted((node for part in parts for node in part.nodes), key=lambda node: node.span.start)
         elsewhere = {part.root.span.trace_id for part in parts} - {root.span.trace_id}
-        return cls(root, nodes, tuple(sorted(elsewhere)))
+        return cls(root, nodes, tuple(sorted(elsewhere)), is_part=any(part.is_part for part in parts))
 
     @cached_property
     def above(self) -> dict[int, frozenset[Kind]]:
         """For each span (by `id`), the kinds of the spans above it within the turn."""
         found: dict[int, frozenset[Kind]] = {}
-        tops = {id(node) for node in self.nodes} - {id(c) for node in self.nodes for c in node.children}
-        waiting = [(node, frozenset[Kind]()) for node in self.nodes if id(node) in tops]
+        waiting = [(node, frozenset[Kind]()) for node in self._tops]
         while waiting:
             node, kinds = waiting.pop()
             found[id(node)] = kinds
-            inner = kinds | {node.parsed.kind} if node.parsed else kinds
-            waiting.extend((child, inner) for child in node.children)
+            if node.children:
+                inner = kinds | {node.parsed.kind} if node.parsed else kinds
+                waiting.extend([(child, inner) for child in node.children])
         return found
 
-    def seen(self, *kinds: Kind) -> list[tuple[Node, ParsedSpan]]:
-        """The spans of some kinds."""
-        return [
-            (node, node.parsed)
-            for node in self.nodes
-            if node.parsed is not None and node.parsed.kind in kinds
-        ]
+    @cached_property
+    def _tops(self) -> list[Node]:
+        """The spans that stand below no other one of the turn."""
+        below = {id(child) for node in self.nodes for child in node.children}
+        return [node for node in self.nodes if id(node) not in below]
 
-    def outermost(self, kind: Kind) -> list[tuple[Node, ParsedSpan]]:
+    @cached_property
+    def parsed(self) -> Sequence[tuple[Node, ParsedSpan]]:
+        """The spans that a dialect knows, in order of start; most spans of a turn may be of none."""
+        return [(node, node.parsed) for node in self.nodes if node.parsed is not None]
+
+    def seen(self, *kinds: Kind) -> Sequence[tuple[Node, ParsedSpan]]:
+        """The spans of some kinds."""
+        return [found for found in self.parsed if found[1].kind in kinds]
+
+    def outermost(self, kind: Kind) -> Sequence[tuple[Node, ParsedSpan]]:
         """The spans of a kind that stand in no other of the same kind."""
         return [(node, parsed) for node, parsed in self.seen(kind) if kind not in self.above[id(node)]]
 
@@ -99,7 +109,7 @@ class Turn:
     @cached_property
     def cut(self) -> Cut:
         """Which texts were cut at a length limit."""
-        return find_cut([node.span for node in self.nodes if node.parsed])
+        return find_cut([node.span for node, _ in self.parsed])
 
     @cached_property
     def found_nothing(self) -> bool:
@@ -147,8 +157,7 @@ class Turn:
     def llms(self) -> list[tuple[Node, ParsedSpan]]:
         """The spans of model calls, without the inner ones that tell no more than the outer one's reply."""
         echoes: set[int] = set()
-        tops = {id(node) for node in self.nodes} - {id(c) for node in self.nodes for c in node.children}
-        waiting = [(node, "") for node in self.nodes if id(node) in tops]
+        waiting = [(node, "") for node in self._tops]
         while waiting:
             node, said = waiting.pop()
             if node.parsed is not None and node.parsed.kind == "llm":
@@ -199,10 +208,18 @@ class Turn:
             return next(whole, own)
         return own or self._last_reply()
 
-    def _last_reply(self) -> str:
-        """The last reply, or the last answer of a service that retrieves and answers in one span.
+    @cached_property
+    def is_reply_taken(self) -> bool:
+        """Whether no span says what the user was given, so that the last reply is taken for the answer."""
+        own = self.root.parsed.answer if self.root.parsed else ""
+        return not own and not any(parsed.answer for _, parsed in self.seen("turn"))
 
-        Verdicts, scores, routes and queries are not answers, whichever was last.
+    @cached_property
+    def answering(self) -> list[tuple[Node, ParsedSpan]]:
+        """The calls that may have answered, and services that retrieve and answer in one span.
+
+        Verdicts, scores, routes and queries are not answers, whichever was last; nor is what was said of an
+        answer that had been given: a title, further questions, whether it keeps to the passages.
         """
         asked = {" ".join(query.split()) for query in self.queries}
         models = [
@@ -213,7 +230,11 @@ class Turn:
             and " ".join(parsed.answer.split()) not in asked
         ]
         outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
-        last = max(outside or models, key=lambda found: found[0].span.end, default=None)
+        return without_afterthoughts(outside or models)
+
+    def _last_reply(self) -> str:
+        """The last reply of those that may be answers."""
+        last = max(self.answering, key=lambda found: found[0].span.end, default=None)
         form = self._form(last[0].span.end if last else 0)
         if form or last is None:
             return form
@@ -249,7 +270,7 @@ class Turn:
         queries = [parsed.query for _, parsed in self.outermost("retrieval") if parsed.query]
         replies = [text for call in self.calls for text in call.replies]
         told = self._told_questions()
-        is_condensed = self._is_condensed and len(set(queries)) == 1 and not self.agentic
+        is_condensed = self.in_conversation and len(set(queries)) == 1 and not self.agentic
         asked = user_question(told, queries=queries, replies=replies, in_conversation=is_condensed)
         said = question_in(self.said)
         found = asked if asked.question or not said else user_question([said], replies=replies)
@@ -262,12 +283,28 @@ class Turn:
     def _told_questions(self) -> list[str]:
         """What steps say that they were asked, then what is asked in prompts or in their variables."""
         outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
-        named = question_in_prompt(self.said)
+        named = self._named_question()
         ways = (named or question_in(self.said), self._variable())
         return [*filter(None, outer), *(ways if self.agentic else (self._variable(), named))]
 
+    def _named_question(self) -> str:
+        """The question that a prompt names: the first one's, or that of the call that answered.
+
+        Where the two differ, the first prompt was a grader's or asked for a part of the answer; unless a
+        model wrote what the call that answered was asked.
+        """
+        first = question_in_prompt(self.said)
+        if len(self.behind.made) != 1:
+            return first
+        _, answering = self.llms[self.behind.made[0]]
+        said = [message.text for message in answering.messages if message.role == "user" and message.text]
+        last = question_in_prompt(said[-1]) if said else ""
+        plain = " ".join(last.split())
+        written = any(plain in " ".join(text.split()) for call in self.calls for text in call.replies)
+        return first if not last or written or (first and first in last) else last
+
     @cached_property
-    def _is_condensed(self) -> bool:
+    def in_conversation(self) -> bool:
         """Whether there was a conversation before the question."""
         if any(parsed.in_conversation for _, parsed in self.seen("chain", "agent")):
             return True

@@ -7,6 +7,7 @@ from there.
 """
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 from steelyard_opentelemetry.dialects._dialect import Dialect, fused
@@ -17,6 +18,7 @@ from steelyard_opentelemetry.dialects.conventions.openinference import OpenInfer
 from steelyard_opentelemetry.dialects.conventions.openllmetry import OpenLLMetry
 from steelyard_opentelemetry.dialects.frameworks.adk import ADK
 from steelyard_opentelemetry.dialects.frameworks.autogen import AutoGen
+from steelyard_opentelemetry.dialects.frameworks.crewai import CrewAI
 from steelyard_opentelemetry.dialects.frameworks.haystack import Haystack
 from steelyard_opentelemetry.dialects.frameworks.langchain4j import LangChain4j
 from steelyard_opentelemetry.dialects.frameworks.llamaindex import LlamaIndex
@@ -45,12 +47,15 @@ __all__ = [
 ]
 
 DIALECTS: tuple[Dialect, ...] = (
-    *(Manual(), OpenInference(), Vercel(), LangChain4j(), Spring(), Haystack(), PydanticAI()),
+    *(Manual(), CrewAI(), OpenInference(), Vercel(), LangChain4j(), Spring(), Haystack(), PydanticAI()),
     *(ADK(), SemanticKernel(), AutoGen(), OpenLLMetry(), LangSmith(), LiteLLM(), GenAI(), LlamaIndex()),
 )
 """Every dialect; of several on one span the earlier one has the first word."""
 
 _GENERIC = Generic()
+
+_SIGNS = frozenset(sign for dialect in DIALECTS for sign in dialect.signs)
+_LONGEST_SIGN = max(len(sign) for dialect in DIALECTS for sign in dialect.scope_signs)
 
 _SCOPES = tuple(scope for dialect in DIALECTS for scope in dialect.scopes)
 _SCOPE_NAMES = frozenset(scope for dialect in DIALECTS for scope in dialect.scope_names)
@@ -62,11 +67,18 @@ _EVENTS = frozenset(event for dialect in DIALECTS for event in dialect.retrieval
 
 def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
-    known = [parsed for dialect in DIALECTS if (parsed := dialect.parse(span)) is not None]
+    asked = _asked(span.scope[:_LONGEST_SIGN], _SIGNS.intersection(span.attributes))
+    known = [parsed for dialect in asked if (parsed := dialect.parse(span)) is not None]
     if all(parsed.dialect == GenAI.name and _says_nothing(parsed) for parsed in known):
         # Unknown, or a span in the conventions whose content stands under a vendor's own names.
         known.extend(filter(None, (_GENERIC.parse(span),)))
     return fused(known)
+
+
+@lru_cache(maxsize=1024)
+def _asked(scope: str, signs: frozenset[str]) -> tuple[Dialect, ...]:
+    """The dialects that a span may speak which has this scope, and these of the attributes that are signs."""
+    return tuple(dialect for dialect in DIALECTS if dialect.may_speak(scope, signs))
 
 
 def _says_nothing(parsed: ParsedSpan) -> bool:

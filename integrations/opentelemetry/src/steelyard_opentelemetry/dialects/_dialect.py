@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import ClassVar
 
@@ -25,6 +25,13 @@ class Dialect(ABC):
     """
     scope_names: ClassVar[tuple[str, ...]] = ()
     """Scopes that are known by their whole name."""
+    signs: ClassVar[tuple[str, ...]] = ()
+    """Attributes without which `parse` finds nothing on a span, unless `scope_signs` say otherwise.
+
+    Most spans are of HTTP and database clients; who has neither kind of sign is asked about each of them.
+    """
+    scope_signs: ClassVar[tuple[str, ...]] = ()
+    """How scopes begin whose spans `parse` has to see, whatever attributes they have."""
     retrieval_kinds: ClassVar[tuple[str, frozenset[str]]] = ("", frozenset())
     """The attribute that says what a span is, and its values for a retrieval or a reranking."""
     retrieval_attributes: ClassVar[tuple[str, ...]] = ()
@@ -41,6 +48,12 @@ class Dialect(ABC):
     @abstractmethod
     def parse(self, span: Span) -> ParsedSpan | None:
         """What the span says in this dialect; None where it speaks another."""
+
+    def may_speak(self, scope: str, signs: Collection[str]) -> bool:
+        """Whether `parse` may find something on a span with this scope and these attributes."""
+        if not (self.signs or self.scope_signs):
+            return True
+        return any(sign in signs for sign in self.signs) or scope.startswith(self.scope_signs)
 
     def governs(self, dialect: str, scope: str) -> bool:
         """Whether spans of a scope obey this dialect's switch although they are written in another."""

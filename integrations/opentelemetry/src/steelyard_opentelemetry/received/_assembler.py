@@ -1,8 +1,9 @@
-"""Turns out of spans that arrive in any order, from any process, in several requests.
+"""Turns out of spans and log records that arrive in any order, from any process, in several requests.
 
 A span processor is told when spans begin; who receives spans is not. A parent that has not come counts as
-open, unless the exporter says that it belongs to another process; a trace that holds parts of a turn and no
-whole one is kept for a while. Everything else is done as the span processor does it.
+open, unless the exporter says that it belongs to another process; so does the span of a log record. A trace
+that holds parts of a turn and no whole one is kept for a while. Everything else is done as the span processor
+does it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from steelyard_opentelemetry._open_turns import OpenTurns, Started
 from steelyard_opentelemetry.building._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry.received._wire import (
     Export,
+    Signal,
+    content_in,
     failure,
-    messages,
+    message,
     read_export,
     spans_in,
     success,
@@ -62,18 +65,18 @@ class ReceivedSpans:
     @staticmethod
     def check() -> None:
         """Raise a MissingDependency where OTLP in protobuf could not be read."""
-        messages()
+        message("traces")
 
-    def read(self, body: bytes, *, is_json: bool) -> Export:
+    def read(self, body: bytes, *, is_json: bool, signal: Signal = "traces") -> Export:
         """Take a request apart by trace.
 
         Raises:
             InvalidRecord: If it is not an export request.
         """
-        return read_export(body, is_json=is_json)
+        return read_export(body, is_json=is_json, signal=signal)
 
     def success(self, export: Export, *, is_json: bool) -> bytes:
-        """The body that answers a request whose spans are safe."""
+        """The body that answers a request whose spans or log records are safe."""
         return success(export, is_json=is_json)
 
     def failure(self, message: str, *, is_json: bool, passes: bool) -> bytes:
@@ -81,7 +84,7 @@ class ReceivedSpans:
         return failure(message, is_json=is_json, passes=passes)
 
     def take(self, piece: bytes, now: float) -> None:
-        """Read what a request held of one trace.
+        """Read what a request held of one trace: spans, or log records with content of spans.
 
         Args:
             piece: A piece of an Export.
@@ -95,8 +98,12 @@ class ReceivedSpans:
             self._counts["spans"] += 1
             self._turns.end(span, now)
             self._expect_parent(span, now)
-        # A Collector may have kept them for hours: what waits for what is measured on the clock of the spans.
-        self._lag = time.time_ns() - max((span.end for span in spans), default=time.time_ns())
+        for told in content_in(piece):
+            self._counts["log_records"] += 1
+            self._turns.tell(told, now)
+        if spans:
+            # A Collector may have kept them for hours: what waits for what is measured on the spans' clock.
+            self._lag = time.time_ns() - max(span.end for span in spans)
 
     def ready(self, now: float) -> list[Record]:
         """Take out every turn that is complete now."""
@@ -114,13 +121,17 @@ class ReceivedSpans:
 
     @property
     def spans(self) -> int:
-        """Spans that are held until their turns are complete."""
-        return self._turns.spans
+        """Spans, and log records of spans, that are held until their turns are complete."""
+        return self._turns.spans + self._turns.told
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What became of spans and traces: `spans`, `turns`, `duplicates`, and causes of diagnoses."""
-        more = {"late_spans": self._extractor.late, "repeated_spans": self._turns.repeated}
+        """What became of it all: `spans`, `log_records`, `turns`, `duplicates`, and causes of diagnoses."""
+        more = {
+            "late_spans": self._extractor.late,
+            "repeated_spans": self._turns.repeated,
+            "log_records_without_span": self._turns.told_in_vain,
+        }
         return {**self._counts, **{name: count for name, count in more.items() if count}, **self._skipped}
 
     def _expect_parent(self, span: Span, now: float) -> None:

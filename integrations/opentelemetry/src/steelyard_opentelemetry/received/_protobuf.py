@@ -1,14 +1,16 @@
-"""Spans out of OTLP in protobuf."""
+"""Spans, and what log records say of them, out of OTLP in protobuf."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from steelyard_opentelemetry.spans._logs import Told, content_of_log
 from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
@@ -22,16 +24,30 @@ def spans_of(data: TracesData) -> Iterator[Span]:
         for scoped in block.scope_spans:
             scope = scoped.scope.name
             for message in scoped.spans:
-                if not is_own(scope, message.trace_id.hex()):
-                    yield _span(message, scope=scope, service=service)
+                trace_id = message.trace_id.hex()
+                if not is_own(scope, trace_id):
+                    yield _span(message, trace_id, scope=scope, service=service)
 
 
-def _span(message: Message, *, scope: str, service: str) -> Span:
-    start = message.start_time_unix_nano
+def told_in(data: LogsData) -> Iterator[Told]:
+    """What the log records of a message say of spans."""
+    for block in data.resource_logs:
+        for scoped in block.scope_logs:
+            for record in scoped.log_records:
+                attributes = _attributes(record.attributes)
+                name = record.event_name or str(attributes.get("event.name") or "")
+                content = content_of_log(name, attributes, _value(record.body))
+                if content:
+                    moment = record.time_unix_nano or record.observed_time_unix_nano
+                    yield Told(record.trace_id.hex(), record.span_id.hex(), moment, content)
+
+
+def _span(message: Message, trace_id: str, *, scope: str, service: str) -> Span:
+    start, parent = message.start_time_unix_nano, message.parent_span_id
     return Span(
-        trace_id=message.trace_id.hex(),
+        trace_id=trace_id,
         span_id=message.span_id.hex(),
-        parent_id=message.parent_span_id.hex() if any(message.parent_span_id) else None,
+        parent_id=parent.hex() if any(parent) else None,
         name=message.name,
         scope=scope,
         service=service,
@@ -41,16 +57,17 @@ def _span(message: Message, *, scope: str, service: str) -> Span:
         error=message.status.message,
         attributes=_attributes(message.attributes),
         events=tuple(
-            Event(name=event.name, attributes=_attributes(event.attributes)) for event in message.events
+            [Event(name=event.name, attributes=_attributes(event.attributes)) for event in message.events]
         ),
-        links=tuple((link.trace_id.hex(), link.span_id.hex()) for link in message.links),
+        links=tuple([(link.trace_id.hex(), link.span_id.hex()) for link in message.links]),
         dropped=message.dropped_attributes_count + message.dropped_events_count,
         remote_parent=is_remote(message.flags),
     )
 
 
 def _attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
-    return {pair.key: _value(pair.value) for pair in pairs}
+    # Most values are texts, which need no question of what they are.
+    return {pair.key: (value := pair.value).string_value or _value(value) for pair in pairs}
 
 
 def _value(value: AnyValue) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from steelyard.record import Context
@@ -31,17 +32,15 @@ def documents_in(value: object, depth: int = _DEPTH) -> tuple[Context, ...]:
     if depth <= 0 or isinstance(value, (str, bytes, Broken)):
         return ()
     if isinstance(value, Mapping):
-        document = _framework(value)
-        if document:
+        if document := _framework(value):
             return (document,)
-        for key in _LISTS:
-            if key in value and (found := documents_in(value[key], depth - 1)):
-                return found
-        return ()
+        inner = (documents_in(value[key], depth - 1) for key in _LISTS if key in value)
+        return next(filter(None, inner), ())
     if not isinstance(value, Sequence):
         return ()
     items = [documents_in(item, depth - 1) for item in value]
-    return tuple(document for found in items for document in found) if items and all(items) else ()
+    # A list that holds anything else is not a retriever's.
+    return tuple(chain.from_iterable(items)) if all(items) else ()
 
 
 def retrieved_in(value: object) -> tuple[Context, ...]:

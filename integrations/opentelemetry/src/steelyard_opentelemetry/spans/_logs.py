@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard_opentelemetry.spans._payload import Broken, decode
-from steelyard_opentelemetry.spans._span import Event
+from steelyard_opentelemetry.spans._span import Event, Span
 
 _INPUT = "gen_ai.input.messages"
 _OUTPUT = "gen_ai.output.messages"
@@ -19,6 +20,18 @@ _ROLES = {
 }
 _CONTENT = frozenset((_DETAILS, "gen_ai.choice", *_ROLES))
 _WHOLE = (("gen_ai.content.prompt", "user", _INPUT), ("gen_ai.content.completion", "assistant", _OUTPUT))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a log event says of its span."""
+
+    trace_id: str
+    span_id: str
+    at: int
+    """When it was said, in nanoseconds since the epoch; 0 where this is not told."""
+    content: dict[str, Any]
+    """As attributes of the span."""
 
 
 def is_content(name: str) -> bool:
@@ -97,3 +110,11 @@ def add_content(known: dict[str, Any], content: Mapping[str, Any]) -> None:
             known[key] = [*before, *value]
         else:
             known[key] = value
+
+
+def with_content(span: Span, told: Iterable[Mapping[str, Any]]) -> Span:
+    """A span with what its log events say, in their order; what the span itself says goes first."""
+    known: dict[str, Any] = {}
+    for content in told:
+        add_content(known, content)
+    return replace(span, attributes={**known, **span.attributes}) if known else span

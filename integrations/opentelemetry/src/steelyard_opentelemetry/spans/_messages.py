@@ -50,19 +50,18 @@ def messages_in(value: object) -> tuple[Message, ...]:
     An empty tuple means that the value is not a conversation.
     """
     if isinstance(value, Mapping):
-        if "messages" in value:
-            return messages_in(value["messages"])
-        message = _message(value)
-        return (message,) if message else ()
+        return messages_in(value.get("messages", [value]))
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return ()
     if len(value) == 1 and isinstance(value[0], list) and _pair(value[0]) is None:
         return messages_in(value[0])
-    found = [_message(item) for item in value]
-    if any(found) and not all(found):
-        # Frameworks have roles of their own, such as smolagents' `tool-response`.
-        found = [known or _of_own_role(item) for known, item in zip(found, value, strict=True)]
-    return tuple(message for message in found if message) if all(found) else ()
+    known = [_message(item) for item in value]
+    if not any(known):
+        return ()
+    # Frameworks have roles of their own, such as smolagents' `tool-response`.
+    found = [message or _of_own_role(item) for message, item in zip(known, value, strict=True)]
+    messages = tuple(filter(None, found))
+    return messages if len(messages) == len(found) else ()
 
 
 def arguments_in(value: object, depth: int = 4) -> tuple[str, ...]:
@@ -89,16 +88,21 @@ def _message(value: object) -> Message | None:
     role = _role(value.get("role")) or _role(value.get("type"))
     if role is None:
         return None
-    for key in ("content", "parts", "blocks"):
-        if key in value:
-            content = value[key]
-            if role == "assistant" and isinstance(content, list):
-                content = [part for part in content if not _is_result(part)]
-            elif role == "user" and isinstance(content, list) and content and all(map(_is_result, content)):
-                role = "tool"  # Some providers put what a tool returned into the user's mouth.
-            result = value.get("result", content) if role == "tool" else None
-            return Message(role, text_in(content), result)
-    return Message(role, "")
+    key = next((key for key in ("content", "parts", "blocks") if key in value), None)
+    if key is None:
+        return Message(role, "")
+    role, content = _without_results(role, value[key])
+    return Message(role, text_in(content), value.get("result", content) if role == "tool" else None)
+
+
+def _without_results(role: Role, content: object) -> tuple[Role, object]:
+    """Who says a content: some providers put what a tool returned into the user's or the model's mouth."""
+    if not isinstance(content, list):
+        return role, content
+    if role == "assistant":
+        return role, [part for part in content if not _is_result(part)]
+    said_by_tool = role == "user" and content and all(map(_is_result, content))
+    return ("tool" if said_by_tool else role), content
 
 
 def _class_of(value: Mapping[str, Any]) -> str:

@@ -9,10 +9,10 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard_opentelemetry.spans._logs import add_content, content_of_log
+from steelyard_opentelemetry.spans._logs import Told, content_of_log, with_content
 from steelyard_opentelemetry.spans._span import Event, Span, is_own, is_remote, service_of
 
 _DEPTH = 40
@@ -37,7 +37,7 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
     older `gen_ai.*.message`) are put on the span they belong to.
     """
     found: dict[tuple[str, str], Span] = {}
-    logs: dict[tuple[str, str], dict[str, Any]] = {}
+    logs: dict[tuple[str, str], list[Told]] = {}
     problems: list[str] = []
     repeated = 0
     for number, line in _requests(lines):
@@ -46,9 +46,13 @@ def read_otlp(lines: Iterable[str | bytes]) -> Otlp:
             key = (span.trace_id, span.span_id)
             repeated += key in found
             found.setdefault(key, span)
-        for key, content in _logs(data):
-            add_content(logs.setdefault(key, {}), content)
-    spans = [_with_content(span, logs.get(key)) for key, span in found.items()]
+        for told in read_logs(data):
+            logs.setdefault((told.trace_id, told.span_id), []).append(told)
+    for key in logs.keys() & found.keys():
+        # A Collector may write what an application sent later first.
+        in_order = sorted(logs[key], key=lambda told: told.at)
+        found[key] = with_content(found[key], (told.content for told in in_order))
+    spans = list(found.values())
     return Otlp([span for span in spans if not is_own(span.scope, span.trace_id)], problems, repeated)
 
 
@@ -70,10 +74,6 @@ def _requests(lines: Iterable[str | bytes]) -> Iterator[tuple[int, str | bytes]]
         yield first[0], b"".join(pieces)
     else:
         yield from rest
-
-
-def _with_content(span: Span, content: Mapping[str, Any] | None) -> Span:
-    return replace(span, attributes={**content, **span.attributes}) if content else span
 
 
 def _loaded(line: str | bytes, number: int, problems: list[str]) -> dict[str, Any]:
@@ -143,15 +143,26 @@ def _span(item: Mapping[str, Any], *, scope: str, service: str) -> Span | None:
     )
 
 
-def _logs(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+def read_logs(data: Mapping[str, Any]) -> Iterator[Told]:
+    """What the log records of an export request say of spans; whatever cannot be read is passed over."""
     for block in _items(data.get("resourceLogs")):
         for scoped in _items(block.get("scopeLogs")):
             for item in _items(scoped.get("logRecords")):
-                attributes = _attributes(item.get("attributes"))
-                name = item.get("eventName") or attributes.get("event.name") or ""
-                content = content_of_log(str(name), attributes, _value(item.get("body"), _DEPTH))
+                body = _value(item.get("body"), _DEPTH)
+                content = content_of_log(log_name(item), _attributes(item.get("attributes")), body)
                 if content:
-                    yield (read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)), content
+                    trace_id, span_id = read_id(item.get("traceId"), 16), read_id(item.get("spanId"), 8)
+                    at = _integer(item.get("timeUnixNano")) or _integer(item.get("observedTimeUnixNano"))
+                    yield Told(trace_id, span_id, at, content)
+
+
+def log_name(item: Mapping[str, Any]) -> str:
+    """The name of a log record's event: a field of its own, an attribute in older releases."""
+    named = item.get("eventName")
+    if not named:
+        pairs = _items(item.get("attributes"))
+        named = next((_value(pair.get("value"), 1) for pair in pairs if pair.get("key") == "event.name"), "")
+    return named if isinstance(named, str) else ""
 
 
 def _attributes(value: object) -> dict[str, Any]:
@@ -165,16 +176,17 @@ def _value(value: object, depth: int) -> Any:
     if "stringValue" in value:
         return value["stringValue"] if isinstance(value["stringValue"], str) else None
     if "arrayValue" in value:
-        inner = value["arrayValue"]
-        items = _items(inner.get("values")) if isinstance(inner, dict) else ()
-        return [_value(item, depth - 1) for item in items]
+        return [_value(item, depth - 1) for item in _values(value["arrayValue"])]
     if "kvlistValue" in value:
-        inner = value["kvlistValue"]
-        pairs = _items(inner.get("values")) if isinstance(inner, dict) else ()
+        pairs = _values(value["kvlistValue"])
         return {str(item.get("key")): _value(item.get("value"), depth - 1) for item in pairs}
     if "intValue" in value:
         return _integer(value["intValue"])
     return next((value[kind] for kind in ("boolValue", "doubleValue", "bytesValue") if kind in value), None)
+
+
+def _values(inner: object) -> Iterable[dict[str, Any]]:
+    return _items(inner.get("values")) if isinstance(inner, dict) else ()
 
 
 def _integer(value: object) -> int:

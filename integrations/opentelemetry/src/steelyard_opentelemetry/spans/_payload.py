@@ -99,15 +99,10 @@ def answer_in(value: object, depth: int = _DEPTH) -> str:
     if messages:
         return messages[-1].text if messages[-1].role == "assistant" else ""
     if isinstance(value, Mapping):
-        if "generations" in value:
-            return answer_in(value["generations"], depth - 1)
-        for key in _ANSWERS:
-            if key in value and (found := answer_in(value[key], depth - 1)):
-                return found
-        return ""
-    if isinstance(value, Sequence) and len(value) == 1:
-        return answer_in(value[0], depth - 1)
-    return ""
+        keys = ("generations",) if "generations" in value else _ANSWERS
+        found = (answer_in(value[key], depth - 1) for key in keys if key in value)
+        return next(filter(None, found), "")
+    return answer_in(value[0], depth - 1) if isinstance(value, Sequence) and len(value) == 1 else ""
 
 
 def result_in(value: object) -> str:

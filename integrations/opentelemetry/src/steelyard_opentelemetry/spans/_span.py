@@ -11,6 +11,8 @@ from steelyard.recording import SILENT_TRACE
 OWN_SCOPE = "steelyard"
 """Instrumentation scope of the spans Steelyard writes itself; they are never recorded."""
 
+_SILENT = frozenset({SILENT_TRACE, f"{SILENT_TRACE:032x}"})
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
@@ -77,8 +79,9 @@ def is_remote(flags: int) -> bool:
 
 def is_own(scope: str, trace_id: int | str = 0) -> bool:
     """Whether a span is Steelyard's own, or a judge's."""
-    silent = int(trace_id, 16) if isinstance(trace_id, str) else trace_id
-    return scope == OWN_SCOPE or scope.startswith(OWN_SCOPE + ".") or silent == SILENT_TRACE
+    if trace_id in _SILENT:
+        return True
+    return scope == OWN_SCOPE or scope.startswith(OWN_SCOPE + ".")
 
 
 def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:
@@ -88,29 +91,37 @@ def from_sdk(span: Any, *, content: Mapping[str, Any] | None = None) -> Span:
         span: The span.
         content: Attributes that are not on the span, but known all the same.
     """
-    context, parent, status = span.context, span.parent, span.status
+    context, parent, status, start = span.context, span.parent, span.status, span.start_time or 0
     resource = span.resource.attributes if span.resource is not None else {}
-    scope = span.instrumentation_scope
+    scope, attributes = span.instrumentation_scope, span.attributes or {}
+    trace_id, span_id = _ids(context)
     return Span(
-        trace_id=f"{context.trace_id:032x}",
-        span_id=f"{context.span_id:016x}",
-        parent_id=f"{parent.span_id:016x}" if parent is not None else None,
+        trace_id=trace_id,
+        span_id=span_id,
+        parent_id=None if parent is None else _ids(parent)[1],
         name=span.name,
         scope=scope.name if scope is not None else "",
         service=service_of(resource),
-        start=span.start_time or 0,
-        end=span.end_time or span.start_time or 0,
+        start=start,
+        end=span.end_time or start,
         failed=status.status_code.name == "ERROR",
         error=status.description or "",
-        attributes={**content, **(span.attributes or {})} if content else span.attributes or {},
-        events=tuple(Event(name=e.name, attributes=e.attributes or {}) for e in span.events),
-        links=tuple(
-            (f"{link.context.trace_id:032x}", f"{link.context.span_id:016x}") for link in span.links or ()
-        ),
+        attributes={**content, **attributes} if content else attributes,
+        events=tuple(map(_event, span.events)),
+        links=tuple(_ids(link.context) for link in span.links or ()),
         limit=_limit_of(span),
         dropped=span.dropped_attributes + span.dropped_events,
         sampled=bool(context.trace_flags & 1),
     )
+
+
+def _event(event: Any) -> Event:
+    return Event(name=event.name, attributes=event.attributes or {})
+
+
+def _ids(context: Any) -> tuple[str, str]:
+    """The ids of a span's context in hexadecimal digits."""
+    return f"{context.trace_id:032x}", f"{context.span_id:016x}"
 
 
 def _limit_of(span: Any) -> int | None:

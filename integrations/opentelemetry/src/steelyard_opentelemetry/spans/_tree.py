@@ -142,12 +142,13 @@ def _runs_above(nodes: dict[str, Node], cut: set[str]) -> dict[str, str]:
             way.append(at)
             at = None if at in cut else nodes[at].span.parent_id
         for step in reversed(way):
-            parent = None if step in cut else nodes[step].span.parent_id
-            above = nodes.get(parent or "")
-            if above is None:
-                found[step] = ""
-            elif above.parsed is not None and (above.parsed.run or above.parsed.kind == "tool"):
-                found[step] = "tool" if above.parsed.kind == "tool" else "run"
-            else:
-                found[step] = found.get(above.span.span_id, "")
+            above = None if step in cut else nodes.get(nodes[step].span.parent_id or "")
+            # A span that is neither hands on what stands above it.
+            found[step] = _role(above) or found.get(above.span.span_id, "") if above else ""
     return found
+
+
+def _role(node: Node) -> str:
+    if node.parsed is None:
+        return ""
+    return "tool" if node.parsed.kind == "tool" else "run" if node.parsed.run else ""

@@ -31,7 +31,10 @@ _Metrics = Annotated[
     typer.Option("--metrics", "-m", metavar="A,B", help="Names, `all`, or none for those configured."),
 ]
 _Columns = Annotated[
-    str, typer.Option("--map", metavar="PART=COLUMN,...", help="Where a table has question, answer, ...")
+    str,
+    typer.Option(
+        "--map", metavar="PART=COLUMN,...", help="Which columns of a table hold question, answer, ..."
+    ),
 ]
 _Project = Annotated[str, typer.Option(metavar="NAME", help="The project on a Phoenix server.")]
 _Db = Annotated[str, typer.Option("--db", metavar="FILE", help="The results file.")]

@@ -24,10 +24,13 @@ def collect(
         bool, typer.Option("--no-judge", help="Only store the turns; `steelyard worker` judges them.")
     ] = False,
     quiet: Annotated[
-        float, typer.Option(min=0.01, metavar="SECONDS", help="After which a trace is complete.")
+        float,
+        typer.Option(
+            min=0.01, metavar="SECONDS", help="Without a new span, after which a trace is complete."
+        ),
     ] = 6.0,
     ttl: Annotated[
-        float, typer.Option(min=0.01, metavar="SECONDS", help="For which missing spans are waited for.")
+        float, typer.Option(min=0.01, metavar="SECONDS", help="How long missing spans are waited for.")
     ] = 60.0,
     max_mb: Annotated[
         int, typer.Option(min=1, metavar="MB", help="Size of the spans in the journal.")

@@ -23,7 +23,7 @@ def config(
 
     Code comes first: what a program passes to `Monitor(...)` is not seen by this command. `metrics` are those
     that run, also where the judge's default suite does. No secret is shown: keys are read by judges
-    themselves, from their own variables, and are no option; those inside addresses are left out.
+    themselves, from their own variables, and are not options; those inside addresses are left out.
     """
     from steelyard.online import Monitor, load_settings
 

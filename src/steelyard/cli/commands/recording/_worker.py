@@ -35,7 +35,7 @@ def worker(
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Turns judged at the same time; else as configured.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Leave when nothing is left to do.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Exit when nothing is left to do.")] = False,
 ) -> None:
     """Judge turns from a spool until stopped (SIGTERM or Ctrl-C); several workers may share one.
 
@@ -61,19 +61,22 @@ def worker(
     )
     monitor.start()
     _wait_until_open(monitor)
-    typer.echo(f"judging what comes into {spool or settings.shown}", err=True)
+    shown = spool or settings.shown
+    typer.echo(f"judging what comes into {shown}", err=True)
+    _work(monitor, stopped, once)
+    if not _leave(monitor):
+        typer.echo(f"the spool {shown} cannot be used; what is in it waits for the next worker", err=True)
+        raise typer.Exit(1)
+
+
+def _work(monitor: Monitor, stopped: threading.Event, once: bool) -> None:
+    """Wait until it is stopped; with `once` until the queue is empty, or could not be read for a minute."""
     seen = time.monotonic()
     while not stopped.wait(_LOOK) and not (once and _empty(monitor)):
         if monitor.stats().spool is not None:
             seen = time.monotonic()
         elif once and time.monotonic() - seen > _PATIENCE:
-            break
-    if not _leave(monitor):
-        typer.echo(
-            f"the spool {spool or settings.shown} cannot be used; what is in it waits for the next worker",
-            err=True,
-        )
-        raise typer.Exit(1)
+            return
 
 
 def _settings(spool: Path | None, queue: str | None) -> SpoolSettings:

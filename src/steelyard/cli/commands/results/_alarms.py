@@ -64,7 +64,7 @@ def _show(status: AlarmStatus) -> None:
     if status.before is not None:
         typer.echo(f"  before  {status.before}")
     if status.target is not None:
-        typer.echo(f"  held against {status.target:.3f}")
+        typer.echo(f"  compared with {status.target:.3f}")
     for message in status.messages[:_MESSAGES]:
         outcome = "told" if message.told is not None else f"not told: {message.problem or 'waits'}"
         kind = message.body.get("kind", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ def calibrate(
         typer.Argument(
             metavar="[LABELS]...",
             help="Further labels: .csv or .jsonl as `steelyard labels export` writes them, .json as Phoenix "
-            "and Langfuse hand them out.",
+            "and Langfuse export them.",
         ),
     ] = None,
     db: Results = "steelyard.db",
@@ -24,10 +25,10 @@ def calibrate(
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the calibration goes.")
     ] = Path("steelyard-calibration.json"),
     metric: Annotated[str, typer.Option("--metric", "-m", metavar="M", help="Only this metric.")] = "",
-    turns: Annotated[int, typer.Option(min=1, help="The latest so many turns.")] = 10_000,
+    turns: Annotated[int, typer.Option(min=1, help="Use only the latest so many turns.")] = 10_000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write no file.")] = False,
 ) -> None:
-    """Hold each judge against people's labels, and write down what its scores mean.
+    """Compare each judge with people's labels, and write down what its scores mean.
 
     For each metric and judge that has labels: how far judge and people agree, a map from the score to the
     probability that people call the turn good, the share of good turns corrected by the labels, and how many
@@ -45,7 +46,6 @@ def calibrate(
     - `steelyard calibrate`
     - `steelyard calibrate phoenix.json --db steelyard.db --out calibration.json`
     """
-    from steelyard._internal.text import printable
     from steelyard.calibration import Calibration, Fit, assess
     from steelyard.cli.calibrating._material import Sources
     from steelyard.cli.calibrating._page import lines_of
@@ -54,10 +54,7 @@ def calibrate(
     found = [assess(one) for one in sources.material() if one.labelled or one.answers.contradictory]
     for assessment in found:
         typer.echo("\n".join([*lines_of(assessment), ""]))
-    for problem in sources.problems[:20]:
-        typer.echo(printable(problem), err=True)
-    if sources.problems:
-        typer.echo(f"{len(sources.problems)} lines or annotations hold no label of a turn here", err=True)
+    _tell_problems(sources.problems)
     fits = {one.key: one.fit for one in found if isinstance(one.fit, Fit)}
     if not found:
         typer.echo("No judged turn has a label: give some with `steelyard label` or `steelyard serve`.")
@@ -69,3 +66,12 @@ def calibrate(
         typer.echo(f"wrote calibration {made.version} with {len(fits)} of {len(found)} maps to {out}")
     if not fits or sources.problems:
         raise typer.Exit(1)
+
+
+def _tell_problems(problems: Sequence[str]) -> None:
+    from steelyard._internal.text import printable
+
+    for problem in problems[:20]:
+        typer.echo(printable(problem), err=True)
+    if problems:
+        typer.echo(f"{len(problems)} lines or annotations hold no label of a turn here", err=True)

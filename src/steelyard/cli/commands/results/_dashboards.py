@@ -7,6 +7,11 @@ from typing import Annotated
 
 import typer
 
+_NEXT = """
+Prometheus: name {rules} under rule_files in prometheus.yml, and scrape the
+application's metrics or send them by OTLP.
+Grafana: Dashboards, New, Import, and pick the Prometheus data source."""
+
 
 def dashboards(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to put them.")] = Path(
@@ -24,4 +29,4 @@ def dashboards(
 
     for path in write_to(out):
         typer.echo(f"wrote {path}")
-    typer.echo("docs/dashboards.md says how to load them into Grafana and Prometheus")
+    typer.echo(_NEXT.format(rules=out / "prometheus-rules.yaml"))

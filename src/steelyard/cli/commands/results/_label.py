@@ -18,7 +18,7 @@ def label(
     who: Annotated[
         str, typer.Option(metavar="NAME", help="Who labels; your login name where none is given.")
     ] = "",
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Turns in this sitting.")] = 20,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many turns to label now.")] = 20,
     only_list: Annotated[
         bool, typer.Option("--next", help="Only list the turns that come next, the most useful first.")
     ] = False,

@@ -9,7 +9,7 @@ import typer
 
 from steelyard.cli._options import Results
 
-app = typer.Typer(help="Take labels out of a results file, or put them into one.", no_args_is_help=True)
+app = typer.Typer(help="Export labels from a results file, or import them.", no_args_is_help=True)
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="A file ending in .csv or .jsonl.")]
 
 

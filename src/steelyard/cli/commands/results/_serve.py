@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import redacted_url
 from steelyard.cli._options import Results
 from steelyard.errors import ConfigurationError, MissingDependency
@@ -26,13 +27,13 @@ def serve(
     db: Results = "steelyard.db",
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8321,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Take no labels.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Accept no labels.")] = False,
     spool: Annotated[str, typer.Option(metavar="FILE", help="Show the state of this spool file too.")] = "",
     collect: Annotated[
-        bool, typer.Option("--collect", help="Take spans too, as `steelyard collect` does.")
+        bool, typer.Option("--collect", help="Receive spans too, as `steelyard collect` does.")
     ] = False,
     alarms: Annotated[
-        bool, typer.Option("--alarms", help="Tell of falls, by the alarms of steelyard.toml.")
+        bool, typer.Option("--alarms", help="Report falls, by the alarms of steelyard.toml.")
     ] = False,
 ) -> None:
     """Show the results in a browser: figures, turns, claims with their evidence, labels.
@@ -47,7 +48,7 @@ def serve(
     - `steelyard serve --db prod.db --port 9000 --read-only`
     """
     token = os.environ.get(_TOKEN) or None
-    if token is None and host not in ("127.0.0.1", "localhost", "::1"):
+    if token is None and host not in LOOPBACK:
         raise ConfigurationError(f"on {host!r} others can reach the results: set {_TOKEN} to a secret")
     try:
         import uvicorn
@@ -100,7 +101,9 @@ def _following(db: str) -> Iterator[None]:
 
     settings = load_settings().settings
     if not settings.alarm:
-        raise ConfigurationError("--alarms: there is no [[alarm]] in steelyard.toml; see docs/alarms.md")
+        raise ConfigurationError(
+            "--alarms: there is no [[alarm]] in steelyard.toml; `steelyard alarms` shows one"
+        )
     results = open_results(db)
     watcher = AlarmWatcher(
         alarms_from(settings.alarm), file=settings.alarm_file, smallest_inclusion=smallest_inclusion(results)
@@ -127,10 +130,10 @@ def people_of_alarm(db: str, alarm: Alarm) -> str:
 
 
 def _beside(pages: ASGIApp, endpoint: ASGIApp) -> ASGIApp:
-    """Both under one address: what is sent to `/v1/traces` goes to the endpoint."""
+    """Both under one address: what is sent to `/v1/traces` or `/v1/logs` goes to the endpoint."""
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
-        chosen = endpoint if scope.get("path") == "/v1/traces" else pages
+        chosen = endpoint if scope.get("path") in ("/v1/traces", "/v1/logs") else pages
         await chosen(scope, receive, send)
 
     return served

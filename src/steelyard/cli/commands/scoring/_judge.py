@@ -40,7 +40,7 @@ def check(
 
     The questions are pairs of claims about short texts, one true and one false, that differ in a single
     point. The page shows how many are right by kind, what moves verdicts that should not move, whether the
-    probabilities are shares, what it cost, and the same for word overlap and answer length.
+    probabilities are calibrated, what it cost, and the same for word overlap and answer length.
 
     The local judge takes seconds and costs nothing. For any other the plan and its price are shown first, and
     nothing is sent without `--yes`.

@@ -33,12 +33,16 @@ _Gate = Annotated[
 _Baseline = Annotated[
     str, typer.Option(metavar="RUN.json", help="An earlier run, for gates without a number.")
 ]
-_Fall = Annotated[float, typer.Option(min=0.0001, help="The fall below a gate that is to be found.")]
-_Power = Annotated[float, typer.Option(min=0.5, max=0.999, help="How surely such a fall is found.")]
-_FalseFailures = Annotated[
-    float, typer.Option(min=0.001, max=0.4, help="How often a gate may fail without a fall.")
+_Fall = Annotated[
+    float, typer.Option(min=0.0001, help="The smallest fall below a gate that should be found.")
 ]
-_Passes = Annotated[int, typer.Option(min=1, help="Judge every case at most so often.")]
+_Power = Annotated[
+    float, typer.Option(min=0.5, max=0.999, help="The probability with which such a fall is found.")
+]
+_FalseFailures = Annotated[
+    float, typer.Option(min=0.001, max=0.4, help="The probability with which a gate fails without a fall.")
+]
+_Passes = Annotated[int, typer.Option(min=1, help="How often a case is judged at most.")]
 _Repeat = Annotated[Repeat, typer.Option(help="What a gate repeats: judging, or asking the application too.")]
 _Concurrency = Annotated[int, typer.Option(min=1, help="Cases in flight.")]
 _Timeout = Annotated[
@@ -83,7 +87,7 @@ def test(
     markdown: _Markdown = "",
     seed: _Seed = 0,
 ) -> None:
-    """Put a golden set to an application.
+    """Run a golden set against an application.
 
     The application is a function of a question (sync or async), a LangChain chain, a LlamaIndex engine or
     workflow, a function without parameters that makes one of these, or the address of an HTTP endpoint. It is

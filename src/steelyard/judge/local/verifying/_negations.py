@@ -37,13 +37,8 @@ _TURKISH = re.compile(r"\w{2,}(?:m[ae]z(?:l[ae]r)?|m[ıiuü]yor\w*|m[ae]d[ıi](?
 _TURKISH_LETTERS = frozenset("ığşİĞŞ")
 
 
-def negates(words: Sequence[Word]) -> bool:
-    """Whether some words hold a negation. "Not only" is not one, nor is the "never" of a title."""
-    return first_negation(words) is not None
-
-
 def first_negation(words: Sequence[Word]) -> int | None:
-    """The place of the first negation among the words of a clause."""
+    """The place of the first negation in a clause. "Not only" is not one, nor is the "never" of a title."""
     return next((at for at in range(len(words)) if denies(words[at]) and _is_meant(words, at)), None)
 
 

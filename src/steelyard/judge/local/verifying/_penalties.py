@@ -31,7 +31,7 @@ def penalties(
     Args:
         claim: The claim.
         lines: The sentences of the window.
-        texts: Everything that the claim is held against.
+        texts: Everything that the claim is checked against.
         weights: The claim's stems and what they tell.
         known: The stems of the texts.
     """
@@ -101,16 +101,22 @@ def _negation_flip(claim: Line, lines: Sequence[Line], weights: Mapping[str, flo
     """
     close = [line for line in lines if line.row is None and share(weights, line.stems) >= _CLOSE]
     there = frozenset[str]().union(*(line.stems for line in close))
-    parts = [_polar(part, claim.stems) for line in close for clause in line.clauses for part in _cut(clause)]
+    parts = [part for line in close for part in _parts(line, claim.stems)]
+    return any(_turned_round(said, parts) for said in _parts(claim, there))
+
+
+def _parts(line: Line, there: frozenset[str]) -> list[_Part]:
+    return [_polar(part, there) for clause in line.clauses for part in _cut(clause)]
+
+
+def _turned_round(said: _Part, parts: Sequence[_Part]) -> bool:
+    """Whether a clause of the claim denies what the evidence states, or states what it denies."""
     denied = set[str]().union(*(part.words for part in parts if part.negated))
     stated = set[str]().union(*(part.words for part in parts if not part.negated))
-    for said in (_polar(part, there) for clause in claim.clauses for part in _cut(clause)):
-        if said.negated:
-            if said.words & stated and not said.words & denied:
-                return True
-        elif (against := said.words & (denied - stated)) and not _said_elsewhere(said.words, against, parts):
-            return True
-    return False
+    if said.negated:
+        return bool(said.words & stated) and not said.words & denied
+    against = said.words & (denied - stated)
+    return bool(against) and not _said_elsewhere(said.words, against, parts)
 
 
 def _cut(clause: Sequence[Word]) -> list[Sequence[Word]]:

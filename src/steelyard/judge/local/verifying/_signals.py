@@ -22,7 +22,7 @@ def measure(
         claim: The claim.
         lines: The sentences of the window.
         weights: The claim's stems and what they tell.
-        known: The stems of everything that the claim is held against.
+        known: The stems of everything that the claim is checked against.
         topic: The names of what the text is about, which its later sentences leave out or call "it".
     """
     stems = topic.union(*(line.stems for line in lines))

@@ -26,7 +26,7 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
 
     Args:
         claim: The sentence.
-        texts: What it is held against, together.
+        texts: What it is checked against, together.
 
     Yields:
         Between slices of work.

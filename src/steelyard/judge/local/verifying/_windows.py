@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local.verifying._finding import Window
+from steelyard.judge.local.verifying.turns._turn import named
 
 _SPAN = 3
 """Sentences in a window."""
@@ -20,36 +21,55 @@ def find(
     claim: Line, weights: Mapping[str, float], texts: Sequence[Text]
 ) -> Generator[None, None, Window | None]:
     """The window with most of the claim's words; among equals the one that reads most like the claim."""
-    most = 0.0
-    equals: list[Window] = []
+    best = _Best(weights)
     for number, text in enumerate(texts):
-        hits = [claim.stems & line.stems for line in text.lines]
-        if any(line.row and line.row <= claim.stems for line in text.lines):
-            hits = [
-                hit if line.row is None or line.row <= claim.stems else _NONE
-                for hit, line in zip(hits, text.lines, strict=True)
-            ]
+        hits = _hits(claim, text.lines)
         gains = [math.fsum([weights[stem] for stem in hit]) for hit in hits]
         for first in range(max(1, len(hits) - _SPAN + 1) if any(hits) else 0):
             if first % _STRETCH == 0:
                 yield
+            last = min(first + _SPAN, len(hits))
             # Together they have at most what each has by itself.
-            if math.fsum(gains[first : first + _SPAN]) < most - _ROUNDING:
-                continue
-            found = frozenset[str]().union(*hits[first : first + _SPAN])
-            score = math.fsum([weights[stem] for stem in found])  # the same in whatever order a set has
-            if score > most:
-                most, equals = score, []
-            if score == most > 0:
-                equals.append(Window(number, first, min(first + _SPAN, len(hits))))
+            if math.fsum(gains[first:last]) >= best.score - _ROUNDING:
+                best.take(Window(number, first, last), hits[first:last])
         yield
-    if len(equals) < 2:
-        return equals[0] if equals else None
-    return (yield from _likest(claim, equals, texts))
+    if len(best.windows) < 2:
+        return best.windows[0] if best.windows else None
+    return (yield from _likest(claim, best.windows, texts))
 
 
 _ROUNDING = 1e-6
 _NONE: frozenset[str] = frozenset()
+
+
+def _hits(claim: Line, lines: Sequence[Line]) -> list[frozenset[str]]:
+    """What each sentence has of the claim; where it names rows of a table, the other rows have nothing."""
+    hits = [claim.stems & line.stems for line in lines]
+    if not named(claim, lines):
+        return hits
+    return [
+        hit if line.row is None or line.row <= claim.stems else _NONE
+        for hit, line in zip(hits, lines, strict=True)
+    ]
+
+
+class _Best:
+    """The windows with the most of a claim so far."""
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self._weights = weights
+        self.score = 0.0
+        self.windows: list[Window] = []
+
+    def take(self, window: Window, hits: Sequence[frozenset[str]]) -> None:
+        """Keep a window if none before has more, and drop those that have less."""
+        found = frozenset[str]().union(*hits)
+        # Exact, for a set has its words in another order in each process.
+        score = math.fsum([self._weights[stem] for stem in found])
+        if score > self.score:
+            self.score, self.windows = score, []
+        if score == self.score > 0:
+            self.windows.append(window)
 
 
 def _likest(claim: Line, equals: Sequence[Window], texts: Sequence[Text]) -> Generator[None, None, Window]:

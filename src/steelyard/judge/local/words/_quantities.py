@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 from steelyard.judge.local.words._calendar import MONTHS
@@ -87,24 +88,19 @@ _DAY = re.compile(r"[-\s.]{0,4}(?:st|nd|rd|th)?[\s.,]{0,4}(?:of |de |the )?")
 
 
 def _written_date(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
-    """`1998-06-03`, read as a year and two numbers below zero, `3.6.1998`, `25/12/1998`, `1998/12/25`.
-
-    With slashes only where it is sure which is the day: 3/6/1998 is two days.
-    """
+    """`1998-06-03`, read as a year and two numbers below zero, `3.6.1998`, `25/12/1998`, `1998/12/25`."""
     word, start, end = found[at]
-    parts = re.split(r"[./]", word.stem)
-    step, last = 1, end
-    if len(parts) == 3 and all(part.isdigit() for part in parts):
-        day, month, year = reversed(parts) if len(parts[0]) == 4 else parts
-        if "/" in word.stem and len(parts[0]) != 4:
-            if int(day) <= 12 and int(month) <= 12 and int(day) != int(month):
-                return None
-            day, month = (month, day) if int(month) > 12 else (day, month)
-    elif at + 2 < len(found) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text[start : found[at + 2][2]]):
-        year, month, day = text[start : found[at + 2][2]].split("-")
-        step, last = 3, found[at + 2][2]
+    following = found[at + 2][2] if at + 2 < len(found) else start
+    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text[start:following]):
+        parts, step, last = text[start:following].split("-"), 3, following
     else:
+        parts, step, last = re.split(r"[./]", word.stem), 1, end
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
         return None
+    ordered = parts if len(parts[0]) == 4 else _day_last(parts, slashes="/" in word.stem)
+    if ordered is None:
+        return None
+    year, month, day = ordered
     if len(year) != 4 or not (1 <= int(month) <= 12 and 1 <= int(day) <= 31):
         return None
     made = [
@@ -113,6 +109,19 @@ def _written_date(text: str, found: list[Located], at: int) -> tuple[int, list[L
         Word(year, text[start:last], NUMBER, "number"),
     ]
     return step, [(one, start, last) for one in made]
+
+
+def _day_last(parts: Sequence[str], *, slashes: bool) -> Sequence[str] | None:
+    """A date that begins with its day as year, month and day; with slashes it may begin with the month.
+
+    None where both may be either: 3/6/1998 is two days.
+    """
+    day, month, year = parts
+    if slashes and int(month) > 12:
+        return year, day, month
+    if slashes and int(day) <= 12 and int(day) != int(month):
+        return None
+    return year, month, day
 
 
 def _day_of_month(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
@@ -151,23 +160,26 @@ def _fraction(text: str, found: list[Located], at: int) -> tuple[int, list[Locat
     """`half a kilogram` is a quantity; `half of`, `a third of` and `two thirds` are numbers."""
     word, start, end = found[at]
     name = word.surface.casefold()
-    following = [other.surface.casefold() for other, *_ in found[at + 1 : at + 3]]
-    if name == "half" and len(following) == 2 and following[0] in ("a", "an") and following[1] in UNITS:
+    behind = [other.surface.casefold() for other, *_ in found[at + 1 : at + 3]]
+    first, second = (*behind, "", "")[:2]
+    if name == "half" and first in ("a", "an") and second in UNITS:
         last = found[at + 2][2]
-        amount = measure("0.5", following[1]) or "1/2"
+        amount = measure("0.5", second) or "1/2"
         return 3, [(Word(amount, text[start:last], NUMBER, "number"), start, last)]
     if name == "half":
         return 1, [(Word("1/2", word.surface, NUMBER, "number", "50 %"), start, end)]
-    after_a = at > 0 and found[at - 1][0].surface in ("a", "A")
-    if name in _PARTS and after_a and following[:1] == ["of"]:
+    if name in _PARTS and first == "of" and at > 0 and found[at - 1][0].surface in ("a", "A"):
         return 1, [(_share(1, int(_PARTS[name]), word.surface), start, end)]
-    if following and following[0] in _PARTS and following[0] not in ("half", "second"):
-        count = "1" if name == "one" else word.stem
-        partitive = following[0].endswith("s") or (len(following) > 1 and following[1] == "of")
-        if count.isdigit() and partitive:
-            last = found[at + 1][2]
-            return 2, [(_share(int(count), int(_PARTS[following[0]]), text[start:last]), start, last)]
-    return None
+    count = "1" if name == "one" else word.stem
+    if not count.isdigit() or not _counted(first, second):
+        return None
+    last = found[at + 1][2]
+    return 2, [(_share(int(count), int(_PARTS[first]), text[start:last]), start, last)]
+
+
+def _counted(name: str, following: str) -> bool:
+    """Whether a word is parts that can be counted; "one half" is left to "half", a number by itself."""
+    return name in _PARTS and name != "half" and (name.endswith("s") or following == "of")
 
 
 def _share(count: int, parts: int, surface: str) -> Word:
@@ -273,20 +285,31 @@ def _unit(text: str, found: list[Located], at: int, end: int) -> tuple[str, int]
         return None
     gap, name = text[end : found[at][1]], found[at][0].surface.casefold()
     after = found[at + 1][0].surface.casefold() if at + 1 < len(found) else ""
-    if name in ("degree", "degrees", "grad"):
+    if name in _DEGREES:
         return (after, at + 1) if after in ("celsius", "fahrenheit") else None
     if gap.strip() == "°":
         name = f"°{name}"
     elif gap.strip(" -\u00a0\u202f") or len(gap) > 1:
         return None
-    if (name, after) == ("per", "cent"):
-        return "%", at + 1
-    if name == "percentage":
-        return ("prozentpunkt", at + 1) if after in ("point", "points") else None
+    if name in UNITS and name not in POWERS:
+        return _composed(text, found, at, name, after)
+    pair = _of_two_words(name, after)
+    return (pair, at + 1) if pair else None
+
+
+def _of_two_words(name: str, after: str) -> str | None:
+    """A unit that is written as two words: `per cent`, `percentage points`, `square metres`."""
     if name in POWERS:
-        length = UNITS.get(after, ("", 0))[0] == "m"
-        return (f"{name} {after}", at + 1) if length else None
-    return _composed(text, found, at, name, after) if name in UNITS else None
+        return f"{name} {after}" if UNITS.get(after, ("", 0))[0] == "m" else None
+    return _PAIRS.get((name, after))
+
+
+_DEGREES = frozenset({"degree", "degrees", "grad"})
+_PAIRS = {
+    ("per", "cent"): "%",
+    ("percentage", "point"): "prozentpunkt",
+    ("percentage", "points"): "prozentpunkt",
+}
 
 
 def _composed(text: str, found: list[Located], at: int, name: str, after: str) -> tuple[str, int]:

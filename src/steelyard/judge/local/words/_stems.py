@@ -25,20 +25,32 @@ def stem(folded: str) -> str:
     word = FORMS.get(folded, folded)
     if len(word) < 4 or not word.isascii():
         return word
+    word = _root(_singular(word))
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def _singular(word: str) -> str:
     if word.endswith("ies") and len(word) > 4:
-        word = word[:-3] + "y"
-    elif word.endswith(("sses", "shes", "ches", "xes")):
-        word = word[:-2]
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    # "glass", "bus" and "this" end in an s of their own.
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def _root(word: str) -> str:
+    """A word without the ending of a verb or an adverb."""
     for suffix in ("ingly", "edly", "ing", "ied", "ed", "ly"):
         root = word.removesuffix(suffix)
-        if root != word and len(root) >= 3 and _VOWEL.search(root):
-            word = root + "y" if suffix == "ied" else root
-            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz" and suffix != "ly":
-                word = word[:-1]
-            break
-    return word.removesuffix("e") if len(word) > 3 else word
+        # What is left must be a word: "string" and "red" keep their endings.
+        if root == word or len(root) < 3 or not _VOWEL.search(root):
+            continue
+        if suffix == "ied":
+            return root + "y"
+        # "stopped" comes of "stop", but "filled" of "fill".
+        doubled = len(root) > 3 and root[-1] == root[-2] and root[-1] not in "lsz"
+        return root[:-1] if doubled and suffix != "ly" else root
+    return word
 
 
 @cache

@@ -34,8 +34,11 @@ _PATTERN = (
     r"|(?<!\w)[^\W\d_](?:\.[^\W\d_](?!\w))+"
     rf"|{_LETTER}+(?:(?:[{MARKS}]|[{INVISIBLE}]++(?=[^\W\d_])|['’](?=[^\W\d_])){_LETTER}*)*"
 )
-_WORD = re.compile(_PATTERN.replace("GROUPS", GROUPED))
-_WORD_DECIMAL_COMMA = re.compile(_PATTERN.replace("GROUPS", f"{GROUPED}|{GROUPED_BY_SPACES}"))
+_PATTERNS = {
+    False: re.compile(_PATTERN.replace("GROUPS", GROUPED)),
+    True: re.compile(_PATTERN.replace("GROUPS", f"{GROUPED}|{GROUPED_BY_SPACES}")),
+}
+"""What is a word, by whether the text has decimal commas: then spaces may group the digits of a number."""
 
 _CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall", "ain't": "is"}
 _MONEY = frozenset("$€£¥")
@@ -62,24 +65,29 @@ def located(
     found: list[Located] = []
     counted = False
     comma = has_decimal_comma(text)
-    pattern = _WORD_DECIMAL_COMMA if comma else _WORD
-    for match in pattern.finditer(text, _after_marker(text)):
-        raw = match[0]
-        read = _chinese(raw) if match.lastgroup else _read(raw if raw.isascii() else visible(raw), comma)
+    for match in _PATTERNS[comma].finditer(text, _after_marker(text)):
+        read = _forms(match, comma)
         if not read:
             continue
+        raw, word = match[0], read[0]
         start, end = match.span()
-        word = read[0]
         if not found:
-            word = _opening(word, proper) if word.kind == "name" else word
+            word = _opening(word, proper)
         elif (found[-1][0].opens or raw in ONES) and _completes(found, text, word, start, end):
             continue
-        elif word.kind == "number" and "." in raw and found[-1][0].surface.casefold() in _VERSIONED:
-            word = word._replace(stem=raw)
+        elif word.kind == "number":
+            word = _numbered(word, raw, found[-1][0])
         counted = counted or word.opens
         found.append((word, start, end))
         found.extend([(more, start, end) for more in read[1:]])
     return in_measures(text, found) if measured and counted else found
+
+
+def _forms(match: re.Match[str], comma: bool) -> tuple[Word, ...]:
+    raw = match[0]
+    if match.lastgroup:
+        return _chinese(raw)
+    return _read(raw if raw.isascii() else visible(raw), comma)
 
 
 _MARKER = re.compile(r"\s*\(?\d{1,2}[.)]\s+(?=\S)")
@@ -95,8 +103,16 @@ def _after_marker(text: str) -> int:
 
 def _opening(word: Word, proper: Callable[[str], bool]) -> Word:
     """The first word of a sentence, which is a name only if it is rare or never written otherwise."""
+    if word.kind != "name":
+        return word
     named = word.weight >= RARE or proper(word.surface)
     return word if named and not _ADVERB.search(word.surface) else word._replace(kind="word")
+
+
+def _numbered(word: Word, raw: str, before: Word) -> Word:
+    """A number behind another word, which may say that it is the number of a version."""
+    version = "." in raw and before.surface.casefold() in _VERSIONED
+    return word._replace(stem=raw) if version else word
 
 
 _ADVERB = re.compile(r"[a-z]{4}(?:ally|[ai]bly|edly|ingly|ously|[ae]ntly|[ai]tely|ively|fully|arly)$")

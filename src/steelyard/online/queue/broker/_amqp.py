@@ -46,7 +46,7 @@ _log = logging.getLogger("steelyard.online")
 _ANSWER = 5.0
 _LINGER = 0.5
 _BURST = 0.01
-_KNOWN = 100_000
+_KNOWN = 100_000  # RabbitMQ does not drop repeated publications by itself
 _WAITS = (5, 10, 20, 40, 80, 160, 320, 640)
 _POSTPONED = "steelyard-postponed"
 _TOKEN = re.compile(r"[^A-Za-z0-9_-]")
@@ -152,7 +152,7 @@ class AmqpBroker:
                 self._held.discard(message.seq)
         return bool(held)
 
-    async def bury(self, message: Message, cause: str) -> bool:
+    async def dead_letter(self, message: Message, cause: str) -> bool:
         """Copy a turn to the dead letters, and then end it."""
         if message.seq not in self._held:
             return False

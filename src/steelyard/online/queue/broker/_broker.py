@@ -107,11 +107,11 @@ class Broker(Protocol):
     async def give_back(self, messages: Sequence[Message], seconds: float, *, postpone: bool) -> bool:
         """Give turns back, due after some seconds; False where the lease is known to be lost.
 
-        It is no attempt. With `postpone`, it counts as postponed.
+        It does not count as an attempt. With `postpone`, it counts as postponed.
         """
         ...
 
-    async def bury(self, message: Message, cause: str) -> bool:
+    async def dead_letter(self, message: Message, cause: str) -> bool:
         """Move a turn to the dead letters; False where the lease is known to be lost."""
         ...
 

@@ -158,7 +158,7 @@ class NatsBroker:
         await self._hand_back(notes, seconds)
         return True
 
-    async def bury(self, message: Message, cause: str) -> bool:
+    async def dead_letter(self, message: Message, cause: str) -> bool:
         """Copy a turn to the dead letters, and then end it."""
         headers = {
             Header.MSG_ID: f"{self._streams.turns}-{message.seq}",

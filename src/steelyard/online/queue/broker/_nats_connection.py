@@ -193,6 +193,8 @@ class NatsConnection:
                 error, ServiceUnavailableError | NoStreamResponseError
             ):
                 refuse(error)
+            if isinstance(error, ServiceUnavailableError | NoRespondersError) and self._problem is None:
+                raise Unreachable("its JetStream does not answer; nats-server needs the option -js") from None
             raise Unreachable(f"it cannot be reached ({words(problem)})") from None
         except Exception as error:  # noqa: BLE001 - whatever else a client raises, on a broken answer say
             raise Unreachable(f"it cannot be used ({error_words(error)})") from None

@@ -21,7 +21,7 @@ from nats.js.api import Header
 from nats.js.errors import APIError
 
 _EXPIRES = 5.0
-_LATE = 1.0
+_LATE = 1.0  # the server's word that a request has expired may be on its way
 _PENDING = "Nats-Pending-Messages"
 _PASSING = frozenset({"100", "404", "408", "409"})
 _GONE = "Consumer Deleted"

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import time
-import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -21,19 +19,16 @@ from typing import TypeVar
 from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
-from steelyard.online.queue._written import result_to_json, turn_from_json, turn_to_json
+from steelyard.online.queue._written import turn_from_json, turn_to_json
+from steelyard.online.queue.broker._bodies import evaluation_of, key_of, packed, result_of, unpacked
 from steelyard.online.queue.broker._broker import Broker, Message, Outgoing, Refused, Unreachable
-from steelyard.record import text_of
-from steelyard.scores import Evaluation, evaluation_from_json
+from steelyard.scores import Evaluation
 
 _log = logging.getLogger("steelyard.online")
-_PATIENCE = 10.0
+_PATIENCE = 10.0  # long enough for a server that restarts
 _PAUSE = 0.2
-_COUNTED = 1.0
-_MAX_ATTEMPTS = 5
-_OF_TURN = b'{"record_of":"turn",'
-_PACKED_FROM = 64 * 1024
-_LARGEST = 64 * 1024 * 1024
+_COUNTED = 1.0  # counting asks the broker, which must not become its main work
+_MAX_ATTEMPTS = 5  # a turn that ends its worker each time must not end all of them one after the other
 _Result = TypeVar("_Result")
 
 
@@ -118,13 +113,13 @@ class BrokerQueue:
         waiting: dict[int, Outgoing] = {}
         keys: set[str] = set()
         for place, turn in enumerate(turns):
-            line, key = turn_to_json(turn), _key_of(turn)
+            line, key = turn_to_json(turn), key_of(turn)
             if line is None:
                 outcomes[place] = "broken"
             elif key in keys:
                 outcomes[place] = "known"
             else:
-                waiting[place] = Outgoing(key=key, body=_packed(line))
+                waiting[place] = Outgoing(key=key, body=packed(line))
                 keys.add(key)
         again = False
 
@@ -157,7 +152,7 @@ class BrokerQueue:
             except QueueFailed:
                 raise
             except Exception:  # noqa: BLE001 - RecursionError, AttributeError: a body may hold anything
-                await self._bury(message, "unreadable")
+                await self._dead_letter(message, "unreadable")
             else:
                 leased += [one] if one is not None else []
         return leased
@@ -174,7 +169,7 @@ class BrokerQueue:
             return None
         if message.result is None:
             if not await self._call(
-                lambda: self._broker.keep_result(message, lambda: _result_of(leased.turn, evaluation))
+                lambda: self._broker.keep_result(message, lambda: result_of(leased.turn, evaluation))
             ):
                 return None
             self._counted(pending=-1, evaluated=1, undelivered=1)
@@ -191,7 +186,7 @@ class BrokerQueue:
     async def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         """Move a turn that cannot be evaluated to the dead letters; False where the lease was lost."""
         message = self._take(leased)
-        return message is not None and await self._bury(message, cause)
+        return message is not None and await self._dead_letter(message, cause)
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results: now their turns are acknowledged."""
@@ -245,23 +240,21 @@ class BrokerQueue:
     async def _taken(self, message: Message) -> Leased | Undelivered | None:
         """What a message is for the worker; None for a turn that was tried too often, and is dead now."""
         if message.result:
-            result = Undelivered(message.seq, message.lease, _evaluation_of(message.result, message.body))
+            result = Undelivered(message.seq, message.lease, evaluation_of(message.result, message.body))
             self._finished[message.seq] = message
             return result
         if message.attempts > self._max_attempts:
-            await self._bury(message, "poison")
+            await self._dead_letter(message, "poison")
             return None
-        leased = Leased(
-            message.seq, message.lease, turn_from_json(_unpacked(message.body)), message.postponed
-        )
+        leased = Leased(message.seq, message.lease, turn_from_json(unpacked(message.body)), message.postponed)
         self._held[message.seq] = message
         return leased
 
-    async def _bury(self, message: Message, cause: str) -> bool:
-        buried = await self._call(lambda: self._broker.bury(message, cause))
-        if buried and message.result is None:
+    async def _dead_letter(self, message: Message, cause: str) -> bool:
+        moved = await self._call(lambda: self._broker.dead_letter(message, cause))
+        if moved and message.result is None:
             self._counted(pending=-1, dead=cause)
-        return buried
+        return moved
 
     def _message(self, one: Leased | Undelivered) -> Message | None:
         message = (self._held if isinstance(one, Leased) else self._finished).get(one.seq)
@@ -358,44 +351,3 @@ class BrokerQueue:
             undelivered=max(0, counts.undelivered + undelivered),
             dead=causes,
         )
-
-
-def _key_of(turn: Selected) -> str:
-    return hashlib.blake2b(text_of(turn.record.id).encode(), digest_size=16).hexdigest()
-
-
-def _result_of(turn: Selected, evaluation: Evaluation) -> bytes:
-    """A result as it is stored beside its turn: the Record, most of it, lies there already."""
-    if evaluation.record is None or evaluation.record != turn.record:
-        return _packed(result_to_json(evaluation))
-    line = result_to_json(replace(evaluation, record=None))
-    return _packed(_OF_TURN + line[1:])
-
-
-def _evaluation_of(result: bytes, turn: bytes) -> Evaluation:
-    """The result again. Raises whatever a damaged text makes it raise."""
-    line = _unpacked(result)
-    evaluation = evaluation_from_json(line)
-    if not line.startswith(_OF_TURN):
-        return evaluation
-    return replace(evaluation, record=turn_from_json(_unpacked(turn)).record)
-
-
-def _packed(body: bytes) -> bytes:
-    """Compressed where it is large: brokers bound the size of a message, mostly at 1 MiB."""
-    return body if len(body) < _PACKED_FROM else zlib.compress(body, 1)
-
-
-def _unpacked(body: bytes) -> bytes:
-    """What was packed; JSON begins with a bracket, which no compressed text does.
-
-    Raises:
-        zlib.error: If it is neither, or larger than 64 MiB.
-    """
-    if body[:1] == b"{":
-        return body
-    inflate = zlib.decompressobj()
-    text = inflate.decompress(body, _LARGEST)
-    if not inflate.eof:
-        raise zlib.error("too large or cut off")
-    return text

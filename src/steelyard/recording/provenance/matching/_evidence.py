@@ -11,38 +11,36 @@ left of an absent passage then is chance.
 
 from __future__ import annotations
 
-import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from steelyard.recording.provenance._words import is_spaceless, unescaped, words
-from steelyard.recording.provenance.matching._shingles import SHINGLE, Hashes, Index, Places, shingles
+from steelyard.recording.provenance._words import unescaped, words
+from steelyard.recording.provenance.matching._rows import Hashes, Places, row_of
+from steelyard.recording.provenance.matching._shingles import SHINGLE, Index, shingles
 from steelyard.recording.provenance.matching._sighting import MOST_PLACES, UNDECIDED, Sighting
 
-_WHOLE = 0.9
-_SHARE = 0.4
-_RUN = 6
-_SHORT = 8
+_WHOLE = 0.9  # a passage is taken as whole although a template changed a word of it
+_SHARE = 0.4  # less of a passage's own words may be its topic's, which others have too
+_RUN = 6  # shingles in a row: so many words are not the same by chance
+_SHORT = 8  # words below which nothing but the whole passage is evidence
 _PIECE = re.compile(r"(?s).{1000}\S{0,200}+")
 _BEFORE = frozenset("\n\r\"'`>:.)]-*|{[(,;\N{BULLET}")
 _AFTER = frozenset("\n\r\"'`<,;|]}).")
 
 
-def decide(
-    passages: Mapping[str, list[str]], prompts: Sequence[tuple[str, list[str]]], question: str
-) -> dict[str, Sighting]:
+def decide(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, Sighting]:
     """What was seen of each passage.
 
     Args:
-        passages: Their words, by text.
-        prompts: Each prompt once, with its words.
+        passages: Each once.
+        prompts: Each once.
         question: What was asked.
     """
     prompt = _Prompt(prompts)
-    asked = prompt.index.places(shingles(words(question)))
+    asked = prompt.index.places(shingles(row_of([question]).hashes))
     prompt.explain(asked)
     judged = _candidates(passages, prompt)
     for passage in sorted(judged, key=lambda passage: passage.order, reverse=True):
@@ -50,7 +48,7 @@ def decide(
             _decide_short(passage, prompt)
             continue
         found = _is_there(passage, prompt, asked)
-        passage.settle(found)
+        passage.settle(found, prompt)
         if found:
             prompt.explain(passage.places)
     return {passage.text: passage.sighting for passage in judged}
@@ -59,9 +57,19 @@ def decide(
 class _Prompt:
     """The prompts as one row of shingles."""
 
-    def __init__(self, prompts: Sequence[tuple[str, list[str]]]) -> None:
-        self.texts = [text for text, _ in prompts]
-        self.index = Index(np.concatenate([shingles(()), *(shingles(row) for _, row in prompts)]))
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        row = row_of(texts)
+        self._firsts: list[tuple[int, int]] = []
+        """The first shingle of each prompt, with the number of its first word."""
+        parts = [shingles(row.hashes[:0])]
+        first_shingle = first_word = 0
+        for size in row.sizes:
+            self._firsts.append((first_shingle, first_word))
+            parts.append(shingles(row.hashes[first_word : first_word + size]))
+            first_shingle += len(parts[-1])
+            first_word += size
+        self.index = Index(np.concatenate(parts))
         self.explained = np.zeros(len(self.row), dtype=np.bool_)
         """Whether a shingle is accounted for, where it first stands."""
         self._plain: str | None = None
@@ -72,6 +80,12 @@ class _Prompt:
     def row(self) -> Hashes:
         """The shingles, prompt by prompt."""
         return self.index.row
+
+    def word_of(self, shingle: int) -> int:
+        """The number of the word at which a shingle begins."""
+        at = bisect_right(self._firsts, shingle, key=lambda one: one[0])
+        first_shingle, first_word = self._firsts[at - 1]
+        return first_word + shingle - first_shingle
 
     def explain(self, places: Places) -> None:
         """Account for the shingles at these places."""
@@ -101,9 +115,11 @@ class _Prompt:
 class _Passage:
     """One candidate while it is judged."""
 
-    def __init__(self, text: str, text_words: list[str], row: Hashes, places: Places) -> None:
+    def __init__(self, text: str, size: int, row: Hashes, places: Places, *, is_spaceless: bool) -> None:
         self.text = text
-        self.words = text_words
+        self.size = size
+        """How many words it has."""
+        self.is_spaceless = is_spaceless
         self.row = row
         self.places = places
         self.there = places >= 0
@@ -115,30 +131,34 @@ class _Passage:
     def order(self) -> tuple[bool, int, float]:
         return self.share >= _WHOLE, self.matched, self.share
 
-    def settle(self, found: bool | None) -> None:
-        position = int(self.places[self.there][0]) if found else None
+    def settle(self, found: bool | None, prompt: _Prompt) -> None:
+        position = prompt.word_of(int(self.places[self.there][0])) if found else None
         self.sighting = Sighting(found=found, seen=self._seen(), position=position)
 
     def _seen(self) -> float:
         """The share of words that stand in some matched shingle."""
         if self.matched == len(self.row):
             return 1.0
-        covered = np.zeros(len(self.words), dtype=np.bool_)
+        if not self.matched:
+            return 0.0
+        covered = np.zeros(self.size, dtype=np.bool_)
         for at in range(SHINGLE):
             covered[at : at + len(self.there)] |= self.there
-        return int(np.count_nonzero(covered)) / len(self.words)
+        return int(np.count_nonzero(covered)) / self.size
 
 
-def _candidates(passages: Mapping[str, list[str]], prompt: _Prompt) -> list[_Passage]:
+def _candidates(passages: Sequence[str], prompt: _Prompt) -> list[_Passage]:
     """The passages with their places in the prompt, which are looked up in one go."""
-    row = shingles(list(itertools.chain.from_iterable(passages.values())))
+    words_of_all = row_of(passages)
+    row = shingles(words_of_all.hashes)
     places = prompt.index.places(row)
     found: list[_Passage] = []
     start = 0
-    for text, text_words in passages.items():
-        own = slice(start, start + max(0, len(text_words) - SHINGLE + 1))
-        found.append(_Passage(text, text_words, row[own], places[own]))
-        start += len(text_words)
+    for text, size in zip(passages, words_of_all.sizes, strict=True):
+        own = slice(start, start + max(0, size - SHINGLE + 1))
+        is_spaceless = size > 0 and bool(words_of_all.spaceless[start + size // 2])
+        found.append(_Passage(text, size, row[own], places[own], is_spaceless=is_spaceless))
+        start += size
     return found
 
 
@@ -159,10 +179,10 @@ def _is_evidence(fresh: Places, passage: _Passage) -> bool:
     a row that is too long for chance: a sentence that was taken out of it. Characters count half a word.
     """
     matched = int(np.count_nonzero(fresh >= 0))
-    size = 2 if is_spaceless(passage.words[len(passage.words) // 2]) else 1
+    size = 2 if passage.is_spaceless else 1
     if matched == len(fresh):
         return len(passage.row) - matched < _SHORT or passage.share >= _WHOLE
-    if len(passage.words) < _SHORT * size:
+    if passage.size < _SHORT * size:
         return False
     needed = (_SHORT - SHINGLE + 1) * size
     if matched >= min(needed, len(fresh)) and matched >= _SHARE * len(fresh):
@@ -194,7 +214,7 @@ def _stands_alone(passage: _Passage, prompt: _Prompt) -> bool:
 def _decide_short(passage: _Passage, prompt: _Prompt) -> None:
     """Two or three words count where lines, quotes, tags or list marks set them off on both sides."""
     text = unescaped(passage.text).strip().casefold()
-    if len(passage.words) < 2:
+    if passage.size < 2:
         return
     at = prompt.plain.find(text)
     for _ in range(MOST_PLACES):

@@ -14,6 +14,8 @@ from steelyard.recording.provenance.matching._sighting import (
     Sighting,
 )
 
+_SMALL = 10_000
+"""Characters of passages and prompts that are compared as strings first."""
 _HEAD = 60
 _LEAST = 4
 """Words that are not there by chance when they stand in a row; fewer have to be set off (see `_evidence`)."""
@@ -38,53 +40,50 @@ def find_passages(
         >>> [s.found for s in find_passages(["Rome has\nseven hills.", "Paris is in France."], [prompt])]
         [True, False]
     """
-    read = _read(prompts)
-    split: dict[str, list[str]] = {}
-    if (whole := _whole(passages, read, question, split)) is not None:
-        return whole
-    left = MOST_PASSAGES
-    known: dict[str, list[str]] = {}
-    for text in passages:
-        if text not in known and left >= len(text):
-            left -= len(text)
-            known[text] = split.get(text) or words(text)
-    # numpy takes several times as long to import as all of this package, and most turns end above.
+    if not passages:
+        return ()
+    unique, read = _within(passages, MOST_PASSAGES), _cut(prompts)
+    is_small = sum(map(len, (*unique, *read))) <= _SMALL
+    if is_small and (whole := _whole(unique, read, question)) is not None:
+        return tuple(whole[text] for text in passages)
+    # numpy takes several times as long to import as all of this package, and many turns end above.
     from steelyard.recording.provenance.matching._evidence import decide
 
-    sightings = decide(known, read, question)
+    sightings = decide(unique, read, question)
     return tuple(sightings.get(text, UNDECIDED) for text in passages)
 
 
-def _read(prompts: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Each prompt once, up to the bound, with its words."""
-    found: list[tuple[str, list[str]]] = []
-    left = MOST_PROMPT
-    for text in dict.fromkeys(prompts):
-        found.append((text[:left], words(text[:left])))
-        left -= len(found[-1][0])
+def _within(texts: Sequence[str], most: int) -> list[str]:
+    """Each text once, but for those that would pass the bound."""
+    found: list[str] = []
+    for text in dict.fromkeys(texts):
+        if len(text) <= most:
+            most -= len(text)
+            found.append(text)
     return found
 
 
-def _whole(
-    passages: Sequence[str],
-    prompts: Sequence[tuple[str, list[str]]],
-    question: str,
-    split: dict[str, list[str]],
-) -> tuple[Sighting, ...] | None:
+def _cut(prompts: Sequence[str]) -> list[str]:
+    """Each prompt once, up to the bound."""
+    found: list[str] = []
+    left = MOST_PROMPT
+    for text in dict.fromkeys(prompts):
+        found.append(text[:left])
+        left -= len(found[-1])
+    return found
+
+
+def _whole(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, Sighting] | None:
     """The sightings where every passage stands whole in a prompt and apart from the others; else None.
 
-    That is so for most turns, and the words need not be hashed to see it. `split` keeps the words of the
-    passages that were looked at.
+    That is so for most turns, and for small ones this takes less time than arrays do.
     """
-    unique = dict.fromkeys(passages)
-    if sum(map(len, unique)) > MOST_PASSAGES:
-        return None
     least = max(_LEAST, len(words(question)) + 1)
-    row = "\0".join(f" {' '.join(text_words)} " for _, text_words in prompts)
+    row = "\0".join(f" {' '.join(words(text))} " for text in prompts)
     found: dict[str, int] = {}
     taken: list[tuple[int, int]] = []
-    for text in unique:
-        own = split[text] = words(text)
+    for text in passages:
+        own = words(text)
         looked_for = f" {' '.join(own)} "
         at = _find(row, looked_for) if len(own) >= least else -1
         if at < 0:
@@ -95,7 +94,7 @@ def _whole(
     if any(start < end for (_, end), (start, _) in itertools.pairwise(taken)):
         return None
     positions = _word_numbers(row, [at for at, _ in taken])
-    return tuple(Sighting(found=True, seen=1.0, position=positions[found[text]]) for text in passages)
+    return {text: Sighting(found=True, seen=1.0, position=positions[at]) for text, at in found.items()}
 
 
 def _word_numbers(row: str, places: Sequence[int]) -> dict[int, int]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.recording.provenance.matching._rows import Hashes, Places
+
 SHINGLE = 4
 """Words in a shingle."""
 
-Hashes = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.intp]
-
 _ABSENT = -1
-_AT_ONCE = 50_000
 _BUCKETS = 4
 _BITS = 64
 _odd = random.SystemRandom()
@@ -23,21 +20,16 @@ _FACTORS = np.array([_odd.getrandbits(_BITS) | 1 for _ in range(SHINGLE)], dtype
 _SPREADS = np.array([_odd.getrandbits(_BITS) | 1 for _ in range(8)], dtype=np.uint64)
 
 
-def shingles(words: Sequence[str]) -> Hashes:
-    """Hashes of each four words in a row.
+def shingles(words: Hashes) -> Hashes:
+    """Hashes of each four words in a row, from those of the words.
 
-    Python salts the hashes of words per process, and they are combined by random factors, so that no text is
-    made to collide.
+    The factors are random, as the words' own hashes are, so that no text is made to collide.
     """
     if len(words) < SHINGLE:
         return np.empty(0, dtype=np.uint64)
-    # Piece by piece: one call would hold the interpreter until all words are done.
-    pieces = (words[at : at + _AT_ONCE] for at in range(0, len(words), _AT_ONCE))
-    hashes = np.concatenate([np.fromiter(map(hash, piece), np.int64, len(piece)) for piece in pieces])
-    hashes = hashes.view(np.uint64)
-    row: Hashes = hashes[: 1 - SHINGLE] * _FACTORS[0]
+    row: Hashes = words[: 1 - SHINGLE] * _FACTORS[0]
     for at in range(1, SHINGLE):
-        row += hashes[at : len(hashes) - SHINGLE + 1 + at] * _FACTORS[at]
+        row += words[at : len(words) - SHINGLE + 1 + at] * _FACTORS[at]
     return row
 
 

@@ -13,17 +13,39 @@
     const hour = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;
     return step >= 86400 || hour === "00:00" ? day : hour;
   });
+  const WHOLE = [...Array(9).keys()].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power));
   const utc = (time) => uPlot.tzDate(new Date(time * 1e3), "Etc/UTC");
+
+  // Where all means are high, a fall of .05 must not be a hair's breadth; never less than .3 of the scale.
+  function bottom(data) {
+    const least = Math.min(...data.low, data.threshold ?? 1) - 0.02;
+    return Math.max(0, Math.min(Math.floor(least * 10) / 10, 0.7));
+  }
+
+  const changed = (change) => (plot) => {
+    if (!change) return;
+    const at = Math.round(plot.valToPos(change.time, "x", true)), { top, height } = plot.bbox, ink = plot.ctx;
+    ink.save();
+    ink.strokeStyle = token(change.worse ? "--bad" : "--good");
+    ink.lineWidth = 2 * devicePixelRatio;
+    ink.setLineDash([]);
+    ink.beginPath();
+    ink.moveTo(at, top);
+    ink.lineTo(at, top + height);
+    ink.stroke();
+    ink.restore();
+  };
 
   function overTime(box, data) {
     const width = box.clientWidth, sync = { key: "m" + box.dataset.chart };
     const lone = data.times.length === 1, half = box.dataset.width * 0.6;
     const points = { show: data.times.length < 40, size: lone ? 8 : 5 };
     const line = { stroke: token("--accent"), spanGaps: false };
-    const scales = { x: { time: true, range: [data.times[0] - half, data.times.at(-1) + half] }, y: { range: [0, 1.02] } };
+    const scales = { x: { time: true, range: [data.times[0] - half, data.times.at(-1) + half] }, y: { range: [bottom(data), 1.02] } };
     const level = data.times.map(() => data.threshold);
     new uPlot({
       width, height: 238, padding: [8, 24, 10, 0], tzDate: utc, scales, cursor: { sync, y: false },
+      hooks: { draw: [changed(data.change && { ...data.change, time: data.change.time - half / 1.2 })] },
       bands: [{ series: [2, 1], fill: token("--band") }],
       axes: [axis({ show: false }), axis({ size: 40, values: (_, ticks) => ticks.map((tick) => tick.toFixed(1)) })],
       series: [
@@ -39,7 +61,7 @@
     new uPlot({
       width, height: 116, padding: [8, 24, 0, 0], tzDate: utc, scales: { x: scales.x, y: { range: (u, low, high) => [0, Math.max(high, 1)] } },
       cursor: { sync, y: false }, legend: { show: false },
-      axes: [axis({ values: hours }), axis({ size: 40, space: 18, values: (_, ticks) => ticks.map((t) => (t >= 1e4 ? t / 1e3 + "k" : t)) })],
+      axes: [axis({ values: hours }), axis({ size: 40, space: 18, incrs: WHOLE, values: (_, ticks) => ticks.map((t) => (t >= 1e4 ? t / 1e3 + "k" : t)) })],
       series: [{}, { label: "scored", fill: token("--band"), stroke: token("--accent"), width: 1,
         paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } }],
     }, [data.times, data.n], box);

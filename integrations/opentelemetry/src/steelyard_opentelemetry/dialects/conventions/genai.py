@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from steelyard.recording import provenance
@@ -25,6 +26,7 @@ _KINDS: dict[str, Kind] = {
     "invoke_workflow": "chain",
     **dict.fromkeys(("create_agent", "embeddings", "plan"), "chain"),
 }
+_OUTPUT = "gen_ai.output.messages"
 _WHOLE_PROMPT = ("gen_ai.prompt", "gen_ai.content.prompt")
 _WHOLE_COMPLETION = ("gen_ai.completion", "gen_ai.content.completion")
 _VARIABLE = "gen_ai.prompt.variable."
@@ -37,12 +39,14 @@ class GenAI(Dialect):
 
     name = "genai"
     scopes = ("opentelemetry.instrumentation.genai", "opentelemetry.util.genai")
+    signs = ("gen_ai.operation.name", "gen_ai.request.model", "llm.request.type")
     retrieval_kinds = ("gen_ai.operation.name", frozenset({"retrieval", "rerank"}))
     retrieval_attributes = ("gen_ai.retrieval.",)
     content_switch = (
         f"set {_CAPTURE}=SPAN_ONLY (older releases of the official instrumentors also need "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental); where content must not be exported, "
-        f"{_HOOK}=steelyard hands it to this process alone"
+        f"{_HOOK}=steelyard hands it to this process alone; content that is sent as log records needs "
+        "ContentLogRecordProcessor in the application, or goes to /v1/logs of steelyard collect"
     )
     advice = {
         "documents_without_text": (
@@ -78,19 +82,22 @@ class GenAI(Dialect):
         if kind == "tool":
             return self._tool(attributes)
         sent, broken = _sent(attributes)
-        got = decode(attributes.get("gen_ai.output.messages"))
-        answer = answer_in(got) or _older_answer(attributes)
-        return ParsedSpan(
+        got = decode(attributes.get(_OUTPUT))
+        step = ParsedSpan(
             dialect=self.name,
             kind=kind,
-            question=_question(sent) if kind != "llm" else "",
-            answer=answer,
-            messages=sent if kind == "llm" else (),
-            arguments=(arguments_in(got) or _older_arguments(attributes)) if kind == "llm" else (),
-            in_conversation=kind != "llm" and provenance.has_history(_texts(sent)),
+            answer=answer_in(got) or _older_answer(attributes),
             variables=_variables(attributes),
-            hidden=kind == "llm" and not sent and not answer and not broken,
             broken=broken or (got.cause if isinstance(got, Broken) else ""),
+        )
+        if kind != "llm":
+            talk = provenance.has_history(_texts(sent))
+            return replace(step, question=_question(sent), in_conversation=talk)
+        return replace(
+            step,
+            messages=sent,
+            arguments=arguments_in(got) or _older_arguments(attributes),
+            hidden=not sent and not step.answer and not broken,
         )
 
     def _retrieval(self, attributes: Mapping[str, Any]) -> ParsedSpan:
@@ -122,7 +129,7 @@ class GenAI(Dialect):
 
 def _returned(attributes: Mapping[str, Any]) -> Any:
     """What a tool returned where it is told as a message: the tool's output, or else the message to it."""
-    for key in ("gen_ai.output.messages", "gen_ai.input.messages"):
+    for key in (_OUTPUT, "gen_ai.input.messages"):
         messages = decode(attributes.get(key))
         last = messages[-1] if isinstance(messages, list) and messages else None
         if isinstance(last, Mapping):
@@ -145,7 +152,8 @@ def _kind(attributes: Mapping[str, Any]) -> Kind | None:
     if operation is None and ("gen_ai.request.model" in attributes or "llm.request.type" in attributes):
         # Conventions before 1.28, and instrumentors that have not caught up.
         return "llm" if attributes.get("llm.request.type") not in ("embedding", "rerank") else None
-    return None
+    # An operation of the instrumentor's own, such as LiteLLM's `acompletion`: what a model said says enough.
+    return "llm" if "gen_ai.request.model" in attributes and _OUTPUT in attributes else None
 
 
 def _sent(attributes: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
@@ -156,14 +164,16 @@ def _sent(attributes: Mapping[str, Any]) -> tuple[tuple[Message, ...], str]:
     found = () if isinstance(given, Broken) else messages_in(given)
     if system and not isinstance(system, Broken):
         found = (*messages_in([{"role": "system", "content": system}]), *found)
+    return found or _sent_before(attributes), broken
+
+
+def _sent_before(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
+    """The messages as older conventions have them: one text, or an attribute each."""
     whole = next((attributes[key] for key in _WHOLE_PROMPT if isinstance(attributes.get(key), str)), None)
-    if not found and whole:
-        told = decode(whole)
-        found = messages_in(told) or (Message("user", whole),)
-    if not found:
-        older = [(entry.get("role") or "user", entry.get("content")) for _, entry in _older(attributes)]
-        found = messages_in([{"role": role, "content": decode(content)} for role, content in older])
-    return found, broken
+    if whole:
+        return messages_in(decode(whole)) or (Message("user", whole),)
+    older = [(entry.get("role") or "user", entry.get("content")) for _, entry in _older(attributes)]
+    return messages_in([{"role": role, "content": decode(content)} for role, content in older])
 
 
 def _older(attributes: Mapping[str, Any]) -> list[tuple[int, dict[str, object]]]:

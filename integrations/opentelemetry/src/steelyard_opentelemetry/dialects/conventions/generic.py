@@ -50,6 +50,7 @@ _ANSWERS = ("answer", "final_answer", "response", "completion", "generation", "r
 _DOCUMENTS = (
     *("documents", "docs", "contexts", "passages", "chunks", "retrieved_documents", "retrieved_contexts"),
     *("retrieved_chunks", "retrieved_docs", "context", "retrieved_context", "sources", "search_results"),
+    *("rag_contexts", "retrieval_contexts"),
 )
 _FOUND = ("results", "hits", "matches")
 """What a search found; elsewhere these may be anything."""
@@ -67,14 +68,10 @@ _ELSEWHERE = (
     *("http", "db", "url", "net", "rpc", "messaging", "graphql", "code", "exception", "server", "client"),
     *("network", "thread", "process", "telemetry", "otel", "k8s", "cloud", "aws", "faas", "gen_ai", "peer"),
 )
-_FOREIGN = (
-    "db.system",
-    "db.system.name",
-    "http.method",
-    "http.request.method",
-    "rpc.system",
-    "messaging.system",
-)
+_FOREIGN_WORDS = """
+db.system db.system.name http.method http.request.method rpc.system messaging.system
+"""
+_FOREIGN = frozenset(_FOREIGN_WORDS.split())
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_KEYS = 200
 _SEARCHES = ("retrieval", "rerank")
@@ -88,7 +85,7 @@ class Generic(Dialect):
     def parse(self, span: Span) -> ParsedSpan | None:
         """What the span says, where it says enough: a lone attribute called `query` may mean anything."""
         attributes = span.attributes
-        if not attributes or any(key in attributes for key in _FOREIGN):
+        if not _FOREIGN.isdisjoint(attributes):
             return None
         told = _by_name(attributes)
         if not told:
@@ -132,9 +129,16 @@ class _Said:
 
 def _retrieval(said: _Said, found: tuple[Context, ...]) -> ParsedSpan:
     kind: Kind = "rerank" if said.kind == "rerank" else "retrieval"
-    query = said.question
-    answer = answer_in(_first(said.told, _ANSWERS)) if query and kind != "rerank" else ""
+    query, answer = said.question, ""
+    if query and kind != "rerank":
+        answer = answer_in(_first(said.told, _ANSWERS)) or _spoken(said.came, found)
     return ParsedSpan(dialect=Generic.name, kind=kind, query=query, documents=found, answer=answer)
+
+
+def _spoken(came: object, found: Sequence[Context]) -> str:
+    """A text that came of a span with passages, where it is not these passages once more."""
+    text = came.strip() if isinstance(came, str) else ""
+    return "" if any(one.text in text or text in one.text for one in found) else text
 
 
 def _found_nothing(said: _Said) -> ParsedSpan | None:
@@ -203,13 +207,15 @@ def _first(told: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _loaded(value: object) -> Any:
-    """JSON as what it holds; some SDKs write every value so, a text in quotes too."""
+    """JSON as what it holds; some SDKs write every value so, a text in quotes too, or name its type."""
     if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
             return value
-    return decode(value)
+    found = decode(value)
+    is_typed = isinstance(found, Mapping) and found.keys() == {"type", "value"}
+    return found["value"] if is_typed else found
 
 
 def _kind(name: str, told: Mapping[str, Any], came: object) -> Kind:

@@ -27,6 +27,7 @@ class Manual(Dialect):
     """
 
     name = "steelyard"
+    signs = (_QUESTION, _CONTEXTS, _ANSWER)
     retrieval_attributes = ("steelyard.",)
 
     def parse(self, span: Span) -> ParsedSpan | None:

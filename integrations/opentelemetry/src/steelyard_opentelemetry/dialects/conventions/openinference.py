@@ -45,6 +45,7 @@ class OpenInference(Dialect):
 
     name = "openinference"
     scopes = ("openinference.",)
+    signs = ("openinference.span.kind",)
     retrieval_kinds = ("openinference.span.kind", frozenset({"RETRIEVER", "RERANKER"}))
     retrieval_attributes = ("retrieval.",)
     content_switch = (

@@ -143,20 +143,17 @@ def _kind_by_shape(kind: Kind, attributes: Mapping[str, Any], given: object, got
     if kind != "chain":
         return kind
     fields = given if isinstance(given, Mapping) else {}
-    if documents_in(got) and isinstance(got, list):
-        if "nodes" in fields:
-            return "rerank"
-        if any(key in fields for key in _QUERIES):
-            return "retrieval"
-    if isinstance(got, Mapping) and "raw" in got and ("message" in got or "text" in got):
-        return "llm"
-    if (
-        isinstance(fields.get("messages"), list)
-        and messages_in(fields["messages"])
-        and "inputs" not in fields
-    ):
+    if isinstance(got, list) and not fields.keys().isdisjoint(("nodes", *_QUERIES)) and documents_in(got):
+        return "rerank" if "nodes" in fields else "retrieval"
+    # A model's reply, or messages to it; a step of LangChain is given its messages under `inputs` too.
+    replied = isinstance(got, Mapping) and "raw" in got and not got.keys().isdisjoint(("message", "text"))
+    if replied or ("inputs" not in fields and _is_conversation(fields.get("messages"))):
         return "llm"
     return kind
+
+
+def _is_conversation(messages: object) -> bool:
+    return isinstance(messages, list) and bool(messages_in(messages))
 
 
 def _question(given: object, got: object) -> str:

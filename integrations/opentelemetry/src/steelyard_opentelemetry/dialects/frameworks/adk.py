@@ -23,7 +23,8 @@ class ADK(Dialect):
     """Model calls and tools of the scope `gcp.vertex.agent`; agents are left to the GenAI conventions."""
 
     name = "adk"
-    scopes = ("gcp.vertex.agent",)
+    scopes = (_SCOPE,)
+    scope_signs = (_SCOPE,)
     content_switch = (
         "set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true, or unset it (content is on unless it is switched off)"
     )

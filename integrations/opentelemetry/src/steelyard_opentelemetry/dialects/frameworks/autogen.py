@@ -16,6 +16,7 @@ class AutoGen(Dialect):
 
     name = "autogen"
     scope_names = (_SCOPE,)
+    scope_signs = (_SCOPE,)
     content_switch = (
         "AutoGen's own spans never hold content: add openinference-instrumentation-autogen-agentchat, or an "
         "instrumentor of the model client with content (openinference-instrumentation-openai, "

@@ -87,11 +87,11 @@ class Haystack(Dialect):
             return self._model(given, came)
         if "documents" in came and "Ranker" in kind:
             return ParsedSpan(dialect=self.name, kind="rerank", documents=retrieved_in(came["documents"]))
-        if ("documents" in came and "documents" not in given) or (hidden and "Retriever" in kind):
+        if "documents" in came.keys() - given.keys() or (hidden and "Retriever" in kind):
             return ParsedSpan(
                 dialect=self.name,
                 kind="retrieval",
-                query=question_in(given.get("query") or given.get("text") or ""),
+                query=question_in(given.get("query") or given.get("text")),
                 documents=retrieved_in(came.get("documents") or []),
                 hidden=hidden,
             )

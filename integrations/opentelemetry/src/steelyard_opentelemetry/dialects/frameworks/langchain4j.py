@@ -24,6 +24,7 @@ class LangChain4j(Dialect):
     """Model calls by their scope; tools are spans of the GenAI conventions."""
 
     name = "langchain4j"
+    scope_signs = (*_MICROMETER, _QUARKUS)
     content_switch = (
         "with Quarkus set quarkus.langchain4j.tracing.include-prompt=true, "
         "quarkus.langchain4j.tracing.include-completion=true and, for tools, "

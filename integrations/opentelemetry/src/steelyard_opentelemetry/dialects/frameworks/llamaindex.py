@@ -37,6 +37,7 @@ class LlamaIndex(Dialect):
 
     name = "llamaindex"
     scopes = (_SCOPE,)
+    scope_signs = (_SCOPE,)
     advice = {
         "no_answer": (
             "LlamaIndex's own OpenTelemetry integration does not write streamed answers down; "

@@ -21,7 +21,8 @@ class PydanticAI(Dialect):
     """Spans of the scope `pydantic-ai`; model calls of today's formats are left to the conventions."""
 
     name = "pydantic_ai"
-    scopes = ("pydantic-ai", "logfire.pydantic-ai")
+    scopes = _SCOPES
+    scope_signs = _SCOPES
     content_switch = "leave include_content of pydantic-ai's InstrumentationSettings at True (its default)"
 
     def is_instrumentor(self, distribution: str) -> bool:

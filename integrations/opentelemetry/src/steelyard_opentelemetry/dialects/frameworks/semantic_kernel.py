@@ -22,7 +22,8 @@ class SemanticKernel(Dialect):
     """Spans of the kernel's scopes; what has content in the GenAI conventions' attributes is left to them."""
 
     name = "semantic_kernel"
-    scopes = ("semantic_kernel", "Microsoft.SemanticKernel")
+    scopes = _SCOPES
+    scope_signs = _SCOPES
     content_switch = (
         "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true; in Python the "
         "content goes to log records, so add a ContentLogRecordProcessor, or export logs as well"

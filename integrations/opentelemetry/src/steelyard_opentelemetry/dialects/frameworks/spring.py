@@ -28,6 +28,8 @@ class Spring(Dialect):
 
     name = "spring"
     scopes = ("org.springframework",)
+    signs = ("spring.ai.kind",)
+    scope_signs = (_SCOPE,)
     retrieval_kinds = ("spring.ai.kind", frozenset({"vector_store"}))
     retrieval_attributes = ("db.vector.query.",)
     content_switch = (

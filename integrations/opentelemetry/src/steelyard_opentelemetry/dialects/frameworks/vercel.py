@@ -24,6 +24,7 @@ class Vercel(Dialect):
 
     name = "vercel"
     scope_names = ("ai",)
+    signs = ("ai.operationId",)
     retrieval_kinds = ("ai.operationId", frozenset({"ai.rerank", "ai.rerank.doRerank"}))
     content_switch = (
         "leave recordInputs and recordOutputs of experimental_telemetry unset or true (their default) in "

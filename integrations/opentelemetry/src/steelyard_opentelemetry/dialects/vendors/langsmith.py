@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from steelyard_opentelemetry.dialects._dialect import Dialect
@@ -30,6 +31,7 @@ class LangSmith(Dialect):
 
     name = "langsmith"
     scope_names = ("langsmith",)
+    signs = (KIND,)
     retrieval_kinds = (KIND, frozenset({"retriever"}))
     content_switch = "unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS, or hide_inputs of its Client"
 
@@ -53,17 +55,14 @@ class LangSmith(Dialect):
         if kind == "llm":
             sent = messages_in(given)
             return ParsedSpan(dialect=self.name, kind=kind, answer=answer_in(came), messages=sent)
-        return ParsedSpan(
-            dialect=self.name,
-            kind=kind,
-            question=question_in(given) if kind == "chain" else "",
-            in_conversation=is_conversation(given),
-            answer=answer_in(came) if kind == "chain" else "",
-            variables=_texts(given) if kind == "prompt" else {},
-            tool=span.name if kind == "tool" else "",
-            result=came if kind == "tool" else None,
-            passing=(given, came),
+        step = ParsedSpan(
+            dialect=self.name, kind=kind, in_conversation=is_conversation(given), passing=(given, came)
         )
+        if kind == "tool":
+            return replace(step, tool=span.name, result=came)
+        if kind == "prompt":
+            return replace(step, variables=_texts(given))
+        return replace(step, question=question_in(given), answer=answer_in(came))
 
 
 def _output(span: Span) -> Any:

@@ -16,6 +16,7 @@ class LiteLLM(Dialect):
 
     name = "litellm"
     scope_names = (_SCOPE,)
+    scope_signs = (_SCOPE,)
     content_switch = "leave litellm.turn_off_message_logging unset or False (content is on unless it is set)"
 
     def governs(self, dialect: str, scope: str) -> bool:

@@ -33,7 +33,7 @@ def added(claim: Line, known: frozenset[str]) -> Turn | None:
     if len(parts) < 2:
         return None
     shares = [len(words & known) / len(words) for _, words in parts]
-    # Only of what is copied otherwise: where the wording is free, other words are no addition.
+    # Only of what is copied otherwise: where the wording is free, other words are not an addition.
     if sorted(shares)[1] < _COPIED:
         return None
     for (clause, words), share in zip(parts, shares, strict=True):
@@ -50,18 +50,25 @@ def inserted(claim: Line, lines: Sequence[Line], known: frozenset[str]) -> Turn 
     line = max(lines, key=lambda line: len(wanted & line.stems))
     if len(line.words) > _LONGEST or line.row is not None:
         return None
-    ours, theirs = [word.stem for word in claim.words], [word.stem for word in line.words]
-    steps = SequenceMatcher(None, theirs, ours, autojunk=False).get_opcodes()
-    matched = {word for kind, _, _, first, last in steps if kind == "equal" for word in ours[first:last]}
-    if len(wanted & matched) < _MATCHED * len(wanted):
-        return None
-    for kind, begin, end, first, last in steps:
-        if first == 0 or kind not in ("insert", "replace") or telling(line.words[begin:end]):
-            continue
+    for first, last in _put_in(claim, line, wanted):
         new = [at for at in range(first, last) if _is_new(claim.words[at], known)]
         if new and _attributes(claim.words, first, last) and not _alike(claim, line, new):
             return _not_there(claim.words[first:last][:6])
     return None
+
+
+def _put_in(claim: Line, line: Line, wanted: set[str]) -> list[tuple[int, int]]:
+    """Where the claim has words for which a sentence, of which the rest is a copy, has nothing telling."""
+    ours, theirs = [word.stem for word in claim.words], [word.stem for word in line.words]
+    steps = SequenceMatcher(None, theirs, ours, autojunk=False).get_opcodes()
+    matched = {word for kind, _, _, first, last in steps if kind == "equal" for word in ours[first:last]}
+    if len(wanted & matched) < _MATCHED * len(wanted):
+        return []
+    return [
+        (first, last)
+        for kind, begin, end, first, last in steps
+        if first > 0 and kind in ("insert", "replace") and not telling(line.words[begin:end])
+    ]
 
 
 def _is_new(word: Word, known: frozenset[str]) -> bool:

@@ -16,12 +16,18 @@ def other_amount(claim: Line, lines: Sequence[Line]) -> Turn | None:
         numbers = [w for at, w in enumerate(clause) if w.kind == "number" and not is_place(clause, at)]
         near = [part for _, part in closest(clause, lines, "number")] if numbers else []
         for number in numbers:
-            same = [w for part in near for w in part if w.kind == "number" and sort(w) == sort(number)]
-            if not same or number.stem in {word.stem for word in same}:
+            other = _instead(number, near)
+            if other is None or _anchored(number, clause, near, lines):
                 continue
-            if not _anchored(number, clause, near, lines) and not written_apart(number.surface, lines):
-                return Turn(f"{number.surface!r} where the evidence has {same[0].surface!r}", opposite=True)
+            if not written_apart(number.surface, lines):
+                return Turn(f"{number.surface!r} where the evidence has {other.surface!r}", opposite=True)
     return None
+
+
+def _instead(number: Word, near: Sequence[Sequence[Word]]) -> Word | None:
+    """The first number of the same sort in some clauses; None where one of them is the number itself."""
+    same = [w for part in near for w in part if w.kind == "number" and sort(w) == sort(number)]
+    return same[0] if same and all(word.stem != number.stem for word in same) else None
 
 
 def written_apart(surface: str, lines: Iterable[Line | Text]) -> bool:

@@ -20,6 +20,20 @@ _POSSIBLE = frozenset(
     {"may", "might", "probably", "perhaps", "possibly", "suggest", "suggests", "can", "could"}
 )
 
+_NONE = frozenset[str]()
+_OF_ALL = _ALL | {"any", "no", "none"}
+_OF_PART = _SOME | _MOST | _FEW | {"half"}
+
+_DIFFERENCES = (
+    (_ALL, _NONE, (_OF_PART,), _OF_ALL, "the evidence does not say it of all", True),
+    (_ALL, _EXCEPT, (_ALL, frozenset({"except"})), _NONE, "the evidence has an exception", True),
+    (_MOST, _NONE, (_FEW,), _NONE, "the evidence speaks of more or fewer", True),
+    (_FEW, _NONE, (_MOST | _ALL,), _FEW, "the evidence speaks of more or fewer", True),
+    (_CERTAIN, _POSSIBLE, (_POSSIBLE,), _CERTAIN, "the evidence is not so sure", False),
+)
+"""What the claim says and what it does not; what the evidence says (of each set a word) and what it does not;
+the difference, and whether it is the opposite. The first that fits counts."""
+
 
 def other_quantity(claim: Line, lines: Sequence[Line]) -> Turn | None:
     """The claim says more of all of them than the evidence does, or is surer of it."""
@@ -27,18 +41,9 @@ def other_quantity(claim: Line, lines: Sequence[Line]) -> Turn | None:
     if near is None:
         return None
     ours, theirs = ({word.surface.casefold() for word in words} for words in (claim.words, near))
-    if (
-        ours & _ALL
-        and not theirs & (_ALL | {"any", "no", "none"})
-        and theirs & (_SOME | _MOST | _FEW | {"half"})
-    ):
-        return Turn("the evidence does not say it of all", opposite=True)
-    if ours & _ALL and not ours & _EXCEPT and theirs & _ALL and theirs & {"except"}:
-        return Turn("the evidence has an exception", opposite=True)
-    if (ours & _MOST and theirs & _FEW) or (ours & _FEW and theirs & (_MOST | _ALL) and not theirs & _FEW):
-        return Turn("the evidence speaks of more or fewer", opposite=True)
-    if ours & _CERTAIN and theirs & _POSSIBLE and not theirs & _CERTAIN and not ours & _POSSIBLE:
-        return Turn("the evidence is not so sure", opposite=False)
+    for wanted, absent, there, not_there, reason, opposite in _DIFFERENCES:
+        if ours & wanted and all(theirs & one for one in there) and not (ours & absent or theirs & not_there):
+            return Turn(reason, opposite=opposite)
     return None
 
 

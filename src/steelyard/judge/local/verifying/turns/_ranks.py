@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from steelyard.judge.local._material import Line
-from steelyard.judge.local.verifying.turns._turn import Turn
+from steelyard.judge.local.verifying.turns._turn import Turn, named
 
 _SIDES = """
 most highest largest biggest longest latest tallest heaviest dearest fastest priciest
@@ -34,21 +34,18 @@ def agrees(claim: Line, rows: Sequence[Line]) -> bool | None:
         rows: All rows of the table, without its header.
     """
     said = {word.surface.casefold() for word in claim.words}
-    named = [line for line in rows if line.row and line.row <= claim.stems]
-    if len(named) == 1 and (rises := _side(said, _RISES, _FALLS)) is not None:
-        return _trend(claim, named[0], rises)
+    meant = named(claim, rows)
+    if len(meant) == 1 and (rises := _side(said, _RISES, _FALLS)) is not None:
+        return _trend(claim, meant[0], rises)
     column = _column(claim, said, rows)
-    if column is None:
+    amounts = {} if column is None else _amounts(rows, column)
+    if not amounts:
         return None
-    values = [_value(line, column) for line in rows]
-    amounts = {line: value for line, value in zip(rows, values, strict=True) if value is not None}
-    if len(amounts) < len(rows):
-        return None
-    if len(named) == 1 and (most := _side(said, _MOST, _LEAST)) is not None:
-        return amounts[named[0]] == (max if most else min)(amounts.values())
-    if len(named) == 2 and "than" in said and (more := _side(said, _MORE, _LESS)) is not None:
-        first, second = sorted(named, key=lambda line: _first(claim, line.row or frozenset()) or 0)
-        return amounts[first] > amounts[second] if more else amounts[first] < amounts[second]
+    if len(meant) == 1 and (most := _side(said, _MOST, _LEAST)) is not None:
+        return amounts[meant[0]] == (max if most else min)(amounts.values())
+    if len(meant) == 2 and "than" in said:
+        first, second = sorted(meant, key=lambda line: _named_at(claim, line))
+        return _risen(amounts[second], amounts[first], _side(said, _MORE, _LESS))
     return None
 
 
@@ -75,6 +72,13 @@ def _column(claim: Line, said: set[str], rows: Sequence[Line]) -> int | None:
     return found[0] if best and len(found) == 1 else None
 
 
+def _amounts(rows: Sequence[Line], column: int) -> dict[Line, Decimal]:
+    """What each row has in a column; nothing where one has no amount there, for it might be the most."""
+    values = [(line, _value(line, column)) for line in rows]
+    amounts = {line: value for line, value in values if value is not None}
+    return amounts if len(amounts) == len(rows) else {}
+
+
 def _trend(claim: Line, line: Line, rises: bool) -> bool | None:
     """Whether a row has more in the second of two columns that a claim names than in the first."""
     headers = [(_first(claim, above), at) for at, (above, _) in enumerate(line.cells) if at and above]
@@ -82,9 +86,14 @@ def _trend(claim: Line, line: Line, rises: bool) -> bool | None:
     if len(columns) != 2:
         return None
     one, other = (_value(line, at) for _, at in columns)
-    if one is None or other is None:
+    return None if one is None or other is None else _risen(one, other, rises)
+
+
+def _risen(one: Decimal, other: Decimal, said: bool | None) -> bool | None:
+    """Whether an amount is above another, or below it, as is said; None where neither is."""
+    if said is None:
         return None
-    return other > one if rises else other < one
+    return other > one if said else other < one
 
 
 def _first(claim: Line, stems: frozenset[str]) -> int | None:
@@ -92,6 +101,10 @@ def _first(claim: Line, stems: frozenset[str]) -> int | None:
     places = [next((at for at, word in enumerate(claim.words) if word.stem == stem), None) for stem in stems]
     found = [place for place in places if place is not None]
     return max(found) if found and len(found) == len(places) else None
+
+
+def _named_at(claim: Line, line: Line) -> int:
+    return _first(claim, line.row or frozenset()) or 0
 
 
 def _value(line: Line, column: int) -> Decimal | None:

@@ -12,25 +12,10 @@ from steelyard.judge.local.words import Word
 _MOST = 8
 """Clauses that are compared pair by pair."""
 _PASSIVE = frozenset({"by", "from", "von", "par", "por", "da"})
-_CIRCUMSTANCES = frozenset(
-    {
-        "on",
-        "in",
-        "at",
-        "during",
-        "after",
-        "before",
-        "with",
-        "for",
-        "since",
-        "until",
-        "as",
-        "when",
-        "from",
-        "by",
-        "to",
-    }
-)
+_CIRCUMSTANCES_WORDS = """
+on in at during after before with for since until as when from by to
+"""
+_CIRCUMSTANCES = frozenset(_CIRCUMSTANCES_WORDS.split())
 _SHORT = 14
 """Words of a clause in which one verb is likely to stand between two sides."""
 
@@ -50,12 +35,17 @@ def crossed(claim: Line, lines: Sequence[Line]) -> Turn | None:
         left, right = one - other, other - one
         if any(left <= part or right <= part for part in theirs):
             continue
-        for first, second in combinations(theirs, 2):
-            a, b = first - second, second - first
-            mixed = left & a and left & b and right & a and right & b
-            if mixed and left | right <= a | b:
-                return Turn("what is said of one thing is said of another", opposite=True)
+        if any(
+            _mixes(left, right, first - second, second - first) for first, second in combinations(theirs, 2)
+        ):
+            return Turn("what is said of one thing is said of another", opposite=True)
     return None
+
+
+def _mixes(left: set[str], right: set[str], first: set[str], second: set[str]) -> bool:
+    """Whether each of two sets has something of both others, and the others have nothing else to bring."""
+    mixed = left & first and left & second and right & first and right & second
+    return bool(mixed) and left | right <= first | second
 
 
 def other_side(claim: Line, lines: Sequence[Line]) -> Turn | None:

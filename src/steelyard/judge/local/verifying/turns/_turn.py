@@ -42,6 +42,11 @@ def shared(wanted: set[str], there: set[str]) -> float:
     return len(wanted & there) / len(wanted) if wanted else 0.0
 
 
+def named(claim: Line, lines: Iterable[Line]) -> list[Line]:
+    """The rows of a table that a claim names: all words of their first cell are in it."""
+    return [line for line in lines if line.row and line.row <= claim.stems]
+
+
 def is_year(word: Word) -> bool:
     """Whether a number is likely to be a year."""
     return len(word.stem) == 4 and word.stem.isdigit() and "1000" <= word.stem < "2200"

@@ -30,7 +30,7 @@ def turns(claim: Line, lines: Sequence[Line], rows: Sequence[Line], known: froze
         claim: The claim.
         lines: The sentences.
         rows: The rows of the table that they stand in, if they do.
-        known: The stems of everything that the claim is held against.
+        known: The stems of everything that the claim is checked against.
     """
     found = [
         other_amount(claim, lines),
@@ -63,14 +63,19 @@ def _other_owner(claim: Line, lines: Sequence[Line]) -> Turn | None:
         if not names or len(telling(clause) - names.keys()) < _ABOUT:
             continue
         near = closest(clause, lines, "name")
-        there = [word for _, part in near for word in part if word.kind == "name"]
-        said = {word.stem for _, part in near for word in part}
-        for line, part in near:
-            said |= line.stems if not _has_subject(part) else _bare_names(line)
-        if there and not names.keys() & said:
+        there = next((word for _, part in near for word in part if word.kind == "name"), None)
+        if there and not names.keys() & _said(near):
             name = next(iter(names.values()))
-            return Turn(f"{name.surface!r} where it has {there[0].surface!r}", opposite=False)
+            return Turn(f"{name.surface!r} where it has {there.surface!r}", opposite=False)
     return None
+
+
+def _said(near: Sequence[tuple[Line, Sequence[Word]]]) -> set[str]:
+    """The stems of some clauses, with what may be their subjects and stands in other clauses."""
+    said = {word.stem for _, part in near for word in part}
+    for line, part in near:
+        said |= line.stems if not _has_subject(part) else _bare_names(line)
+    return said
 
 
 def _has_subject(clause: Sequence[Word]) -> bool:

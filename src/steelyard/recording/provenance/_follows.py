@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from steelyard.recording.provenance import ModelCall, leaves, sentence
-from steelyard_langchain.building._calls import calls_of
-from steelyard_langchain.building._view import View
+from steelyard.recording.provenance._calls import ModelCall, leaves
+from steelyard.recording.provenance._notes import sentence
 
 _WRITTEN = (
     f"{sentence('question_rewritten_only')}; a model wrote it in an earlier run of the same task or thread: "
@@ -27,28 +26,31 @@ _SHOWN = (
 _LEAD = re.compile(r"(?:\d{1,3}\s{0,3}[.):]|[-*\N{BULLET}])\s{0,9}")
 _QUOTES = " \t\"'`*"
 _REPLY_OF_A_CONVERSATION = re.compile(r"(?im)^\W{0,9}(?:ai|assistant|bot|chatbot)\s?:")
-_LABEL_WORDS = 3
-_FEWEST_CHARACTERS = 8
-_FEWEST_WORDS = 6
+_LABEL_WORDS = 3  # as in "Follow Up Input: ..."
+_FEWEST_CHARACTERS = 8  # "Why?" stands in many prompts
+_FEWEST_WORDS = 6  # a shorter line may be a heading that every prompt has
 _FEWEST_SPACELESS = 15
-_MOST_LINES = 30
+_MOST_LINES = 30  # an instruction that tells what a call is for stands among the first lines
 _MOST_PROMPT = 200_000
 
 
 def notes_on_predecessors(
-    view: View, question: str, calls: Sequence[ModelCall], *, found: Iterable[str], in_conversation: bool
+    question: str,
+    calls: Sequence[ModelCall],
+    earlier: Sequence[ModelCall],
+    *,
+    found: Iterable[str],
+    in_conversation: bool,
 ) -> list[str]:
     """Say that a turn's question, or a part of its prompt, was written by a model in an earlier run.
 
     Args:
-        view: The turn.
-        question: Its question.
+        question: The turn's question.
         calls: Its model calls.
+        earlier: Calls of the latest runs before it in the same task or thread, ended when it began.
         found: The passages that it retrieved; what stands there was not passed on.
         in_conversation: Whether its prompts hold an earlier exchange, where earlier replies belong.
     """
-    latest = [one.call for one in view.predecessors if one.call is not None]
-    earlier = calls_of(call for call in latest if (call.ended or view.started) < view.started)
     if not earlier:
         return []
     notes = [_WRITTEN] if any(_wrote(call, question) for call in earlier) else []

@@ -1,0 +1,59 @@
+"""Forms that a model filled in: what a run returned, held against what its models said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from steelyard.record import to_json_value
+from steelyard.recording.provenance import ModelCall, unfenced
+from steelyard_langchain.building._extract import state_of
+
+_RAW = {"raw", "parsed", "parsing_error"}
+
+
+def filled_form(outputs: Any, calls: Iterable[ModelCall]) -> str:
+    """What a run returned as JSON, where that is a form which a model filled in; empty where it is none."""
+    state = state_of(outputs)
+    if state is not None and state.keys() == _RAW:  # `with_structured_output(include_raw=True)`
+        state = state_of(state["parsed"])
+    if not state:
+        return ""
+    shown = to_json_value(_dumped(state))
+    said = (_mapping(text) for call in calls for text in call.replies)
+    is_form = any(form and _holds(shown, form) for form in said)
+    return json.dumps(shown, ensure_ascii=False) if is_form else ""
+
+
+def _dumped(value: Any, depth: int = 4) -> Any:
+    """A value whose models, at some depth, are given as what they hold."""
+    if depth <= 0 or value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {name: _dumped(one, depth - 1) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_dumped(one, depth - 1) for one in value]
+    try:
+        return value.model_dump(mode="json")
+    except Exception:  # noqa: BLE001 - not a model, or one of the host's that cannot be dumped
+        return value
+
+
+def _holds(shown: Any, filled: Any) -> bool:
+    """Whether a form is what a model filled in, perhaps with defaults beside it, at any depth."""
+    if isinstance(filled, Mapping):
+        return isinstance(shown, Mapping) and all(
+            _holds(shown.get(name), value) for name, value in filled.items()
+        )
+    if isinstance(filled, list):
+        return isinstance(shown, list) and len(shown) == len(filled) and all(map(_holds, shown, filled))
+    return bool(shown == filled)
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(unfenced(text))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

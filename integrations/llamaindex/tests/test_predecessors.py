@@ -1,0 +1,122 @@
+"""Runs that are built upon what a model replied in a run before: each says so, and no others do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import weakref
+from typing import Any
+
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.schema import NodeWithScore, TextNode
+from llamaindex_parts import ANSWER, QUESTION, Fixed, Receiver, Scripted, engine
+
+from steelyard_llamaindex import record
+
+WRITTEN = "question_rewritten_only"
+SHOWN = "this run was shown what a model replied"
+SEARCHED = "capital city France population size"
+PART = "The capital of France is the city of Paris on the river Seine."
+
+
+def signs(receiver: Receiver) -> list[list[str]]:
+    """Which of the two notes each record has."""
+    return [
+        [sign for sign in (WRITTEN, SHOWN) if any(note.startswith(sign) for note in record.notes)]
+        for record in receiver.records
+    ]
+
+
+def test_a_query_that_a_model_wrote_before_the_engine_was_asked_is_said_to_be_one(receiver: Receiver) -> None:
+    written = str(Scripted(say=lambda prompt: f"1. {SEARCHED}").complete(f"Rewrite: {QUESTION}"))
+    engine().query(written.removeprefix("1. "))
+    assert receiver.record.question == SEARCHED
+    assert signs(receiver) == [[WRITTEN]]
+
+
+def test_asynchronous_and_streamed_runs_are_followed_too(receiver: Receiver) -> None:
+    async def main() -> None:
+        written = await Scripted(say=lambda prompt: SEARCHED).acomplete(f"Rewrite: {QUESTION}")
+        await engine().aquery(str(written))
+
+    contextvars.copy_context().run(asyncio.run, main())
+    told = "".join(_response_gen(engine(streaming=True, say=lambda prompt: PART).query(QUESTION)))
+    engine().query(f"What is that city known for? It was said: {told}")
+    assert signs(receiver) == [[WRITTEN], [], []]
+    # The same text in the prompt, and not as a part of the question.
+    engine(text_qa_template=_beside(told)).query("What is that city known for?")
+    assert signs(receiver)[-1] == [SHOWN]
+
+
+def _response_gen(response: Any) -> Any:
+    return response.response_gen
+
+
+def _beside(told: str) -> Any:
+    from llama_index.core import PromptTemplate
+
+    return PromptTemplate(f"Known: {told}\nContext: {{context_str}}\nQuery: {{query_str}}\nAnswer: ")
+
+
+def test_questions_asked_one_after_the_other_have_no_note(receiver: Receiver) -> None:
+    for question in (QUESTION, "What is the capital of Germany?", QUESTION):
+        Scripted(say=lambda prompt: "Certainly, let me look that up for you now.").complete(
+            f"Greet: {question}"
+        )
+        engine(say=lambda prompt: PART).query(question)
+    assert signs(receiver) == [[], [], []]
+
+
+def test_a_conversation_is_no_chain_of_parts(receiver: Receiver) -> None:
+    chat = ContextChatEngine.from_defaults(
+        retriever=Fixed(), llm=Scripted(say=lambda prompt: PART), memory=ChatMemoryBuffer.from_defaults()
+    )
+    for message in (QUESTION, "And on which river is it?"):
+        chat.chat(message)
+    assert signs(receiver) == [[], []]
+
+
+def test_what_a_model_wrote_into_the_passages_at_indexing_does_not_count(receiver: Receiver) -> None:
+    title = str(
+        Scripted(say=lambda prompt: "Capitals of Europe and the rivers that they stand at").complete("T")
+    )
+
+    class Titled(Fixed):
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return [
+                NodeWithScore(node=TextNode(text=each.text, metadata={"title": title}))
+                for each in super()._retrieve(query_bundle)
+            ]
+
+    engine(retriever=Titled()).query(QUESTION)
+    assert signs(receiver) == [[]]
+
+
+def test_other_tasks_and_blocks_are_not_followed(receiver: Receiver) -> None:
+    async def one(question: str) -> None:
+        await engine(say=lambda prompt: SEARCHED).aquery(question)
+
+    async def main() -> None:
+        await asyncio.gather(one(QUESTION), one(SEARCHED))
+
+    asyncio.run(main())
+    with record(QUESTION):
+        written = str(Scripted(say=lambda prompt: SEARCHED).complete(f"Rewrite: {QUESTION}"))
+        engine().query(written)
+    assert signs(receiver) == [[], [], []]
+
+
+def test_a_model_call_by_itself_is_neither_a_turn_nor_kept(receiver: Receiver) -> None:
+    class Held(str):
+        __slots__ = ("__weakref__",)
+
+    held = Held("x" * 60_000)
+    gone = weakref.ref(held)
+    assert str(Scripted().complete(held)) == ANSWER
+    assert "".join(piece.delta or "" for piece in Scripted().stream_complete("Say it.")) == ANSWER
+    del held
+    gc.collect()
+    assert gone() is None
+    assert receiver.records == []

@@ -1,0 +1,119 @@
+"""Notes on a turn that is built upon what a model replied earlier in the same trace.
+
+A question that is answered in parts, below a span that says nothing of it, is one turn in truth. Each part
+with a span of its own stays a Record; what models said before and after it in the trace tells that it is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from steelyard._internal.bounded import BoundedDict
+from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sentence
+from steelyard_opentelemetry.building._contexts import Found, find_contexts
+from steelyard_opentelemetry.building._turn import Turn
+
+_REWRITTEN = sentence("question_rewritten_only")
+_WRITTEN = (
+    f"{_REWRITTEN}; a model wrote it earlier in the same trace: a span around both with the user's question, "
+    "or steelyard.question, keeps it"
+)
+_SHOWN = (
+    "the model was shown what a model replied earlier in the same trace, and no span that says its question "
+    "holds them together; one around all of them does"
+)
+_PART = (
+    "this answer and that of another turn were shown to a model later in the same trace: they may be parts "
+    "of one turn, which a span around all of them, with its question and its answer, holds together"
+)
+_MOST_TRACES = 128
+_MOST_CALLS = 24
+_MOST_PARTS = 16
+_MOST_TEXT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A model call that has ended, without its span."""
+
+    span_id: str
+    end: int
+    call: ModelCall
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, (*self.call.prompts, *self.call.replies)))
+
+
+class EarlierCalls:
+    """What models were sent and replied of late, by trace, within bounds."""
+
+    def __init__(self) -> None:
+        self._traces: BoundedDict[str, list[_Said]] = BoundedDict(max_items=_MOST_TRACES)
+
+    def remember(self, turns: Iterable[Turn]) -> None:
+        """Keep what was said in turns, and in steps beside them, below a span that belongs to none of them.
+
+        Nothing else can follow in the trace of a turn whose span is the trace's root.
+        """
+        for turn in turns:
+            if turn.root.span.parent_id is not None or turn.root.parsed is None:
+                for said in _said_in(turn):
+                    self._add(turn.root.span.trace_id, said)
+
+    def _add(self, trace_id: str, said: _Said) -> None:
+        known = self._traces[trace_id] = self._traces.get(trace_id, [])
+        if said.size > _MOST_TEXT or any(one.span_id == said.span_id for one in known):
+            return
+        known.append(said)
+        while len(known) > _MOST_CALLS or sum(one.size for one in known) > _MOST_TEXT:
+            del known[0]
+
+    def notes_on(self, turn: Turn, found: Found) -> list[str]:
+        """Say that a turn's question, or a part of its prompt, was written by a model before it began."""
+        own = {node.span.span_id for node in turn.nodes}
+        begun = min(node.span.start for node in turn.nodes)
+        earlier = [
+            said.call
+            for said in self._traces.get(turn.root.span.trace_id, [])
+            if said.span_id not in own and said.end <= begun
+        ]
+        told = notes_on_predecessors(
+            turn.question,
+            turn.calls,
+            earlier,
+            found=[one.text for one in (*found.contexts, *found.beside)],
+            in_conversation=turn.in_conversation,
+        )
+        notes = [_WRITTEN if note.startswith(_REWRITTEN) else _SHOWN for note in told]
+        return [*notes, _PART] if turn.is_part else notes
+
+
+def mark_parts(whole: Sequence[Turn], calls: Sequence[Turn]) -> None:
+    """Mark the turns whose answers one call beside them was shown, two or more of them at once.
+
+    One alone would be no evidence: it may be named, checked or translated. Nor are many parts of one turn.
+    """
+    if not 1 < len(whole) <= _MOST_PARTS:
+        return
+    for call in calls[-_MOST_CALLS:]:
+        begun = call.root.span.start
+        parts = [turn for turn in whole if turn.root.span.end <= begun and _is_shown(call, turn)]
+        for turn in parts if len(parts) > 1 else ():
+            turn.is_part = True
+
+
+def _is_shown(call: Turn, turn: Turn) -> bool:
+    """Whether a call's prompt holds what came of a turn, other than as an earlier exchange."""
+    found = [context.text for context in find_contexts(turn).contexts]
+    given = ModelCall(prompts=(turn.question,), reply=turn.answer)
+    return bool(
+        notes_on_predecessors("", call.calls, [given], found=found, in_conversation=call.in_conversation)
+    )
+
+
+def _said_in(turn: Turn) -> Iterator[_Said]:
+    for (node, _), call in zip(turn.llms, turn.calls, strict=True):
+        if call.replies:
+            yield _Said(node.span.span_id, node.span.end, call)

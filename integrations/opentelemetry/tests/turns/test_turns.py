@@ -1,0 +1,166 @@
+"""What a record is made of: question, contexts, hops, stages and marks, out of hand-made spans."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from otel_parts import (
+    ANSWER,
+    QUESTION,
+    TEXTS,
+    documents,
+    is_right,
+    oi,
+    rag_turn,
+    span,
+)
+from otel_turns import one
+
+from steelyard_opentelemetry import Span
+
+
+def test_a_turn_has_its_identity_times_and_source() -> None:
+    spans = rag_turn()
+    record = one(spans)
+    assert is_right(record)
+    assert record.contexts_source == "in_prompt"
+    assert [(c.id, c.score, c.rank, c.in_prompt) for c in record.contexts] == [
+        ("d1", 0.91, 0, True),
+        ("d2", 0.55, 1, True),
+        ("d3", 0.31, 2, True),
+    ]
+    assert record.trace is not None and record.timings is not None
+    assert (record.trace.trace_id, record.trace.span_id) == (spans[-1].trace_id, spans[-1].span_id)
+    assert (record.timings.total, record.timings.retrieval, record.timings.generation) == (3.0, 1.0, 1.0)
+    assert record.metadata["dialects"] == ["openinference"]
+
+
+def test_the_span_is_named_whose_documents_the_contexts_are() -> None:
+    retriever, model, root = rag_turn()
+    assert one([retriever, model, root]).metadata["retrieval_span"] == retriever.span_id
+    inner = span("bm25", retriever, at=(0, 0.5), attributes=oi("RETRIEVER", **documents(TEXTS[:1])))
+    assert one([inner, retriever, model, root]).metadata["retrieval_span"] == retriever.span_id
+
+
+def test_no_span_is_named_where_several_retrieved_or_positions_differ() -> None:
+    retriever, model, root = rag_turn()
+    more = span("again", root, at=(1, 1.5), attributes=oi("RETRIEVER", **documents(("Another passage.",))))
+    assert "retrieval_span" not in one([retriever, more, model, root]).metadata
+    best = documents((TEXTS[2], TEXTS[0]), prefix="reranker.output_documents")
+    rerank = span("rerank", root, at=(1, 2), attributes=oi("RERANKER", **best))
+    assert "retrieval_span" not in one([retriever, rerank, root]).metadata
+
+
+def test_the_same_spans_give_the_same_id_in_any_order_and_however_often() -> None:
+    spans = rag_turn()
+    first, again = one(spans), one([*reversed(spans), *spans])
+    assert first == again
+
+
+def agent(*, results: bool = True) -> list[Span]:
+    """An agent that searches twice."""
+    root = span("agent", at=(0, 9), attributes=oi("AGENT", input__value=QUESTION, output__value=ANSWER))
+    spans = [root]
+    for number, texts in enumerate((TEXTS[:2], TEXTS[1:])):
+        at = number * 3.0
+        tool = span(
+            "search",
+            root,
+            at=(at, at + 2),
+            attributes=oi("TOOL", tool__name="search", output__value="\n\n".join(texts)),
+        )
+        spans.append(tool)
+        if results:
+            asked = oi("RETRIEVER", input__value=f"query {number}", **documents(texts))
+            spans.append(span("find", tool, at=(at, at + 1), attributes=asked))
+    return spans
+
+
+def test_an_agent_is_one_turn_with_hops() -> None:
+    record = one(agent())
+    assert [(c.text, c.hop, c.query) for c in record.contexts] == [
+        (TEXTS[0], 0, "query 0"),
+        (TEXTS[1], 0, "query 0"),
+        (TEXTS[2], 1, "query 1"),
+    ]
+    assert (record.question, record.standalone_question, record.answer) == (QUESTION, None, ANSWER)
+
+
+def test_results_of_tools_stand_in_for_documents() -> None:
+    record = one(agent(results=False))
+    assert record.contexts_source == "tool"
+    assert [context.text for context in record.contexts] == list(TEXTS)
+
+
+def test_documents_of_every_tool_call_count() -> None:
+    root = span("agent", at=(0, 9), attributes=oi("AGENT", input__value=QUESTION, output__value=ANSWER))
+    spans = [root]
+    for number, texts in enumerate((TEXTS[:2], TEXTS[1:])):
+        artifact = [{"id": text[:1], "page_content": text, "metadata": {}} for text in texts]
+        output = {"type": "tool", "data": {"content": "two passages", "artifact": artifact}}
+        found = oi("TOOL", tool__name="kb", output__value=json.dumps(output))
+        spans.append(span("kb", root, at=(number, number + 1), attributes=found))
+    record = one(spans)
+    assert [(c.text, c.id, c.hop) for c in record.contexts] == [
+        (TEXTS[0], "P", 0),
+        (TEXTS[1], "F", 0),
+        (TEXTS[2], "B", 1),
+    ]
+    assert record.contexts_source == "tool"
+
+
+def test_a_rewritten_question_is_kept_apart() -> None:
+    retriever, model, root = rag_turn(question="And its capital?")
+    rewritten = replace(retriever, attributes={**retriever.attributes, "input.value": QUESTION})
+    record = one([rewritten, model, root])
+    assert (record.question, record.standalone_question) == ("And its capital?", None)
+    given = {"input": "And its capital?", "chat_history": [["user", "Where is Lyon?"], ["ai", "In France."]]}
+    talking = replace(root, attributes={**root.attributes, "input.value": json.dumps(given)})
+    record = one([rewritten, model, talking])
+    assert (record.question, record.standalone_question) == ("And its capital?", QUESTION)
+
+
+def test_a_reranker_decides_where_no_prompt_is_seen() -> None:
+    retriever, _, root = rag_turn()
+    best = documents((TEXTS[2], TEXTS[0]), prefix="reranker.output_documents")
+    rerank = span("rerank", root, at=(1, 2), attributes=oi("RERANKER", **best))
+    record = one([retriever, rerank, root])
+    assert [context.text for context in record.contexts] == [TEXTS[2], TEXTS[0]]
+    assert [context.text for context in record.retrieved] == list(TEXTS)
+
+
+def test_an_inner_retrieval_is_a_stage() -> None:
+    retriever, model, root = rag_turn()
+    inner = span(
+        "bm25", retriever, at=(0, 0.5), attributes=oi("RETRIEVER", input__value="q", **documents(TEXTS[:1]))
+    )
+    record = one([inner, retriever, model, root])
+    assert is_right(record)
+    assert [(stage.name, len(stage.contexts)) for stage in record.stages] == [("bm25", 1)]
+
+
+def test_marks_by_hand_win() -> None:
+    marked = span(
+        "answer",
+        attributes={
+            "steelyard.question": QUESTION,
+            "steelyard.contexts": TEXTS,
+            "steelyard.answer": ANSWER,
+            "steelyard.reference": "Paris",
+        },
+    )
+    record = one([marked, *rag_turn(question="something else", answer="else", parent=marked)])
+    assert is_right(record)
+    assert record.reference == "Paris"
+
+
+def test_marked_contexts_all_count_whatever_the_prompt_shows() -> None:
+    marked = span("answer", at=(0, 5), attributes={"steelyard.contexts": [*TEXTS, "Rome is in Italy."]})
+    record = one([marked, *rag_turn(parent=marked)])
+    assert [context.text for context in record.contexts] == [*TEXTS, "Rome is in Italy."]
+
+
+def test_what_is_not_marked_is_found_below() -> None:
+    marked = span("answer", at=(0, 5), attributes={"steelyard.question": QUESTION})
+    assert is_right(one([marked, *rag_turn(question="something else", parent=marked)]))

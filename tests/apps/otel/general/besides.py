@@ -1,0 +1,153 @@
+"""What else is in the traces of applications: judges, guardrails, titles, memories, hedged calls."""
+
+from __future__ import annotations
+
+from apps.otel.attributes import oi, oi_model, oi_retriever, oi_tool
+from apps.otel.general.conventions import chat, retrieval
+from apps.otel.shapes import (
+    ANSWER,
+    PASSAGES,
+    QUERY,
+    QUESTION,
+    Gap,
+    Shape,
+    Trace,
+    Turn,
+    compact,
+    prompt,
+    shape,
+)
+
+_SCOPE = "openinference.instrumentation.openai"
+_SERVER = {"http.request.method": "POST"}
+_OTHER_ANSWER = "It should be oiled often, about once in 200 km."
+_SEVERAL = "of several replies"
+
+
+def _then(instruction: str, reply: str) -> Trace:
+    """A turn below a server's span, and a call after it that is shown the answer."""
+    trace = Trace(_SCOPE)
+    with trace.span("POST /ask", _SERVER):
+        trace.leaf("retrieve", oi_retriever(QUESTION))
+        trace.leaf("ChatCompletion", oi_model([("user", prompt())], ANSWER))
+        shown = f"User: {QUESTION}\nBot: {ANSWER}"
+        trace.leaf("ChatCompletion", oi_model([("system", instruction), ("user", shown)], reply))
+    return trace
+
+
+@shape(Turn(without=_SEVERAL))
+def title_of_the_conversation() -> Trace:
+    """After the answer a model names the conversation, for a list of conversations."""
+    return _then("Write a title of at most five words.", "Oiling the Chain of a Bicycle")
+
+
+@shape(Turn(without=_SEVERAL))
+def further_questions_after_the_answer() -> Trace:
+    """After the answer a model proposes what the user may ask next."""
+    return _then("Suggest two follow-up questions.", "Which oil is the best one?\nHow is a chain cleaned?")
+
+
+@shape(Turn(without=_SEVERAL))
+def check_of_the_answer_in_prose() -> Trace:
+    """After the answer a guardrail says in a sentence whether it keeps to the passages."""
+    return _then("Say whether the reply is grounded in the passages.", "Yes, the passages say all of that.")
+
+
+@shape(Turn(answer=_OTHER_ANSWER, note=_SEVERAL))
+def revision_of_the_answer() -> Trace:
+    """A last call is shown the draft and makes the answer anew, although it speaks of a title."""
+    return _then("Rewrite the draft in the tone of our book, whose title is Wheels.", _OTHER_ANSWER)
+
+
+@shape(Turn(answer=_OTHER_ANSWER, note=_SEVERAL))
+def hedged_calls_without_an_output() -> Trace:
+    """Two models are asked the same at once, and no span says whose reply the user was given."""
+    trace = Trace(_SCOPE)
+    with trace.span("POST /ask", _SERVER):
+        trace.leaf("retrieve", oi_retriever(QUESTION))
+        for reply in (ANSWER, _OTHER_ANSWER):
+            trace.leaf("ChatCompletion", oi_model([("user", prompt())], reply))
+    return trace
+
+
+@shape(Turn(contexts=PASSAGES[:2]))
+def grader_before_a_second_search() -> Trace:
+    """The first prompt is a grader's, with words of its own behind the question."""
+    trace = Trace(_SCOPE)
+    with trace.span("POST /ask", _SERVER):
+        trace.leaf("retrieve", oi_retriever(QUESTION, PASSAGES[2:]))
+        graded = f"Is this relevant? {PASSAGES[2]} Question: {QUESTION} Answer yes or no"
+        trace.leaf("ChatCompletion", oi_model([("user", graded)], "no"))
+        trace.leaf("ChatCompletion", oi_model([("user", f"Rewrite for a search: {QUESTION}")], QUERY))
+        trace.leaf("retrieve", oi_retriever(QUERY, PASSAGES[:2]))
+        trace.leaf("ChatCompletion", oi_model([("user", prompt(QUESTION, PASSAGES[:2]))], ANSWER))
+    return trace
+
+
+@shape(Turn(note=_SEVERAL))
+def parts_without_a_span_that_asks() -> Trace:
+    """The application's own part questions are answered; only the last prompt has the user's question."""
+    parts = (
+        ("How often is a chain oiled?", "A chain needs oil every 200 km, it says."),
+        ("What does rain do to a chain?", "After rain it has to be dried and oiled."),
+    )
+    trace = Trace("my.service")
+    with trace.span("POST /ask", _SERVER):
+        for question, answer in parts:
+            trace.leaf("retrieval manuals", retrieval(question))
+            trace.leaf("chat small-model", chat(prompt(question), answer))
+        shown = "\n".join(answer for _, answer in parts)
+        trace.leaf("chat small-model", chat(f"Combine:\n{shown}\n\nQuestion: {QUESTION}", ANSWER))
+    return trace
+
+
+_MEMORY = "The user rides a touring bicycle in Italy every summer."
+
+
+@shape(Turn(contexts=(_MEMORY, *PASSAGES)))
+def memories_beside_a_tool() -> Trace:
+    """A retriever brings what is remembered of the user, a tool what answers the question."""
+    trace = Trace("openinference.instrumentation.agno")
+    with trace.span("Agent.run", oi("AGENT", QUESTION, ANSWER)):
+        trace.leaf("memory.search", oi_retriever(QUESTION, (_MEMORY,)))
+        trace.leaf("search_manual", oi_tool("search_manual", list(PASSAGES)))
+        said = [("system", f"You know of the user:\n{_MEMORY}"), ("user", QUESTION), ("assistant", "")]
+        trace.leaf("invoke", oi_model([*said, ("tool", compact(PASSAGES))], ANSWER))
+    return trace
+
+
+@shape(Turn(note="contexts_from_prompt"))
+def example_in_the_instructions() -> Trace:
+    """The instructions show an example with a context of its own; the real one stands beside the question."""
+    example = "Answer from the context. An example:\nContext: Rome lies in Italy.\nQuestion: Where is Rome?"
+    trace = Trace(_SCOPE)
+    trace.leaf("ChatCompletion", oi_model([("system", example), ("user", prompt())], ANSWER))
+    return trace
+
+
+@shape(Turn(contexts=PASSAGES[:2], note="contexts_from_prompt"))
+def earlier_questions_with_their_contexts() -> Trace:
+    """A conversation in which each message of the user has the passages for it in front."""
+    before = [
+        ("user", prompt("How high is a saddle?", PASSAGES[2:])),
+        ("assistant", "As high as the heel says."),
+    ]
+    trace = Trace(_SCOPE)
+    trace.leaf("ChatCompletion", oi_model([*before, ("user", prompt(QUESTION, PASSAGES[:2]))], ANSWER))
+    return trace
+
+
+@shape(Gap(cause="helper_call", switch="an evaluator makes it"))
+def evaluation_in_a_trace_of_its_own() -> Trace:
+    """An evaluation's rows go in with question, passages and answer, and come out as scores."""
+    row = {"user_input": QUESTION, "retrieved_contexts": list(PASSAGES), "response": ANSWER}
+    verdict = {"verdicts": [{"statement": "The chain needs oil.", "reason": "It says so.", "verdict": 1}]}
+    trace = Trace("openinference.instrumentation.langchain")
+    rows = trace.span("evaluation", oi("CHAIN", row, {"faithfulness": 1.0}))
+    with rows, trace.span("faithfulness", oi("CHAIN", row, "1.0")):
+        asked = prompt("Which statements do they support?")
+        trace.leaf("ChatModel", oi_model([("user", asked)], compact(verdict)))
+    return trace
+
+
+SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))
