@@ -56,6 +56,13 @@ def test_characters_that_stand_across_pieces_are_read_whole() -> None:
         json_value(text.encode()[:-3])
 
 
+def test_long_text_is_not_read_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps([[LONG, number] for number in range(50)])
+    expected = json.loads(text)
+    monkeypatch.delattr(json, "loads")
+    assert json_value(text) == json_value(text.encode()) == expected
+
+
 def test_hooks_and_limits_hold_in_pieces_too() -> None:
     def refuse(name: str) -> Any:
         raise ValueError(name)

@@ -201,6 +201,29 @@ def test_without_file_descriptors_a_turn_counts_once_and_waits() -> None:
     assert code == 0, output
 
 
+def test_where_no_thread_could_be_started_a_later_turn_tries_again() -> None:
+    code, output, _ = run("""
+    real, tried = threading._start_new_thread, []
+    def refuse(*given, **named):
+        tried.append(1)
+        raise RuntimeError("can't start new thread")
+    threading._start_new_thread = refuse
+    monitor = Monitor(metrics=[], sinks=[])
+    done = threading.Event()
+    monitor.on_evaluation(lambda evaluation: evaluation.record.question == "last" and done.set())
+    for _ in range(200): monitor.submit(Record(question="q"))
+    assert 1 <= len(tried) < 50, tried
+    threading._start_new_thread = real
+    for _ in range(200):
+        monitor.submit(Record(question="last"))
+        if done.wait(0.1): break
+    assert done.is_set()
+    assert monitor.flush(20) == 0
+    assert monitor.stats().evaluated == monitor.stats().seen
+    """)
+    assert code == 0, output
+
+
 def test_five_monitors_that_hang_leave_together() -> None:
     code, output, seconds = run("""
     class Hangs:

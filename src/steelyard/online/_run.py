@@ -24,6 +24,8 @@ _log = logging.getLogger("steelyard.online")
 _GRACE = 1.0
 _LOOK_ABOUT = 0.25
 _LOOK = 0.02
+_PAUSE = 1.0
+"""Seconds between attempts to start a thread where none can be started: each costs the application time."""
 
 
 class Run:
@@ -46,6 +48,7 @@ class Run:
         self._starting = threading.RLock()
         self._half_started = False
         self._dismissed = False
+        self._again_at = 0.0
         self._restarts = 0
         self._thread: LoopThread | None = None
         self._warn = WarnOnce(_log)
@@ -55,6 +58,7 @@ class Run:
         deadline = time.monotonic() + timeout
         if self._thread is not None and self._thread.current:
             return self.inbox.counts().pending
+        self._again_at = 0.0
         self._wake()
         left = self.inbox.wait(timeout) + self._wait_for_spool(deadline)
         self._notifier.wait(max(0.0, deadline - time.monotonic()))
@@ -133,6 +137,8 @@ class Run:
         thread = self._thread
         if thread is not None:
             thread.call(self.worker.intake.nudge)
+        elif time.monotonic() < self._again_at:
+            self.inbox.ask_again()
         elif self.inbox.counts().pending:
             self._start()
 
@@ -151,7 +157,8 @@ class Run:
                 self._thread = thread
                 self._watch.start()
             except (RuntimeError, OSError) as error:
-                self.inbox.sleep()
+                self._again_at = time.monotonic() + _PAUSE
+                self.inbox.ask_again()
                 problem = error_words(error)
                 self._warn("start", "the background thread cannot be started: %s; turns wait", problem)
             finally:

@@ -138,6 +138,11 @@ class Inbox:
         self._catch_up(rouse=rouse)
         return asleep
 
+    def ask_again(self) -> None:
+        """Ask to be woken for the next turn although some wait already, because nobody could be woken."""
+        with self._lock:
+            self._asleep = True
+
     def settle(self, state: FinalState, reason: str = "", *, count: int = 1) -> None:
         """Pending turns have reached a final state; see `Ledger.settle`."""
         with self._lock:
