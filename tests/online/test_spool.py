@@ -288,7 +288,7 @@ def test_two_processes_never_hold_the_same_turn(tmp_path: Path) -> None:
     spool.put([spooled(str(number)) for number in range(300)])
     command = [sys.executable, "-c", _WORKER, str(path)]
     workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    taken = [worker.communicate(timeout=30)[0].split() for worker in workers]
+    taken = [worker.communicate(timeout=50)[0].split() for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0]
     assert len(taken[0] + taken[1]) == len({*taken[0], *taken[1]}) == 300
     counts = check(spool)

@@ -10,8 +10,7 @@ from steelyard.recording import TurnDraft, with_given
 from steelyard_llamaindex._contexts import TurnContexts
 from steelyard_llamaindex._extract import answer_of, reply_of, trouble_of
 from steelyard_llamaindex._options import Options
-from steelyard_llamaindex._predecessors import notes_on_latest
-from steelyard_llamaindex._provenance import Evidence
+from steelyard_llamaindex._provenance import Evidence, notes_on_latest
 from steelyard_llamaindex._turn import Turn
 
 _SETTINGS = ("reference", "reference_contexts", "tags")

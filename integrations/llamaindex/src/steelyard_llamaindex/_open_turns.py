@@ -19,8 +19,16 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
 from steelyard_llamaindex._kinds import Kind, stream_of
-from steelyard_llamaindex._predecessors import follow_latest, precede
-from steelyard_llamaindex._turn import Call, Place, Step, Turn, current_place, loose_retrievals
+from steelyard_llamaindex._turn import (
+    Call,
+    Place,
+    Step,
+    Turn,
+    current_place,
+    follow_latest,
+    loose_retrievals,
+    precede,
+)
 
 _logger = logging.getLogger("steelyard.llamaindex")
 
@@ -80,7 +88,7 @@ class OpenTurns:
         if place is None:
             place = current_place.get()
         if place is None or place[0].done:
-            self._enter_alone(id_, kind, asked, name, tags)
+            self._begin(id_, kind, asked, name, tags)
             return
         turn, parent = place
         # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
@@ -89,8 +97,9 @@ class OpenTurns:
         self.places[id_] = place
         turn.open.add(id_)
 
-    def _enter_alone(self, id_: str, kind: Kind, asked: Any, name: str, tags: Any) -> None:
-        """A span began that nothing holds: a turn if it uses what was retrieved before in the same task."""
+    def _begin(self, id_: str, kind: Kind, asked: Any, name: str, tags: Any) -> None:
+        """Open a turn if this may be the root of one, or a call that one may be built upon."""
+        # A call that nothing holds is a turn if it uses what was retrieved before it in the same task.
         loose = self._loose() if kind in _AFTER_RETRIEVAL else ()
         if kind not in _OPENING and not loose:
             return

@@ -14,13 +14,14 @@ from steelyard.recording.provenance import (
     cut_from_prompt,
     find_passages,
     judge_turn,
+    notes_on_predecessors,
     question_in_prompt,
     sentence,
     trace_provenance,
     user_question,
 )
 from steelyard_llamaindex._contexts import TurnContexts
-from steelyard_llamaindex._extract import question_of, reply_of, texts_of
+from steelyard_llamaindex._extract import is_conversation, question_of, reply_of, texts_of
 from steelyard_llamaindex._turn import Turn
 
 LOOSE = "no run holds the retrieval and this call together; `with record(question):` around both does"
@@ -180,3 +181,25 @@ def _marked(
         replace(context, seen=None if there.found is None else there.seen if there.found else 0.0)
         for context, there in zip(contexts, sightings, strict=True)
     ]
+
+
+def notes_on_latest(
+    turn: Turn, question: str, calls: Sequence[ModelCall], *, found: Sequence[str]
+) -> list[str]:
+    """Say that a turn's question, or a part of its prompt, was written by a model in a run before it."""
+    if turn.loose or not turn.predecessors:
+        return []
+    earlier = [
+        ModelCall(prompts=one.prompts, reply=reply, arguments=arguments)
+        for one in turn.predecessors
+        if one.prompts and one.ended < turn.root.began
+        for reply, arguments in (reply_of(one.reply),)
+    ]
+    first = turn.calls[0].asked if turn.calls else None
+    return notes_on_predecessors(
+        question,
+        calls,
+        earlier,
+        found=found,
+        in_conversation=turn.root.kind == "chat" or is_conversation(first),
+    )

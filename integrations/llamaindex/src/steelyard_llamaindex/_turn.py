@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from steelyard.record import Status, TraceRef
+from steelyard_llamaindex._extract import texts_of
 from steelyard_llamaindex._kinds import Kind
+
+_MOST_FOLLOWED = 12
+_MOST_PROMPT = 50_000
+"""Characters of a prompt that is kept for as long as its thread or task lives."""
 
 
 @dataclass(slots=True, eq=False)
@@ -140,3 +146,30 @@ def is_inside(step: Step, kind: str) -> bool:
             return True
         parent = parent.parent
     return False
+
+
+def follow_latest(turn: Turn, mark: object) -> None:
+    """Tell a run that begins of those before it.
+
+    Args:
+        turn: The run.
+        mark: Whose recorder sees it; runs that another saw do not count.
+    """
+    owner, latest = latest_runs.get()
+    # A tuple, never a list: a child task takes over what came before it, and no sibling sees its own.
+    turn.predecessors = (*(latest[1 - _MOST_FOLLOWED :] if owner is mark else ()), Predecessor())
+    latest_runs.set((mark, turn.predecessors))
+
+
+def precede(turn: Turn) -> None:
+    """Keep what a run that has ended asked a model last, for those after it."""
+    last = turn.calls[-1] if turn.predecessors and turn.calls else None
+    if last is None:
+        return
+    reply = last.reply if last.reply is not None else last.step.result if last.step.kind == "llm" else None
+    if reply is None and turn.pieces:
+        reply = "".join(turn.pieces)
+    prompts = texts_of(last.asked)
+    if reply is not None and sum(map(len, prompts)) <= _MOST_PROMPT:
+        own = turn.predecessors[-1]
+        own.prompts, own.reply, own.ended = prompts, reply, perf_counter()

@@ -263,7 +263,7 @@ def _doubts(turn: Turn) -> Iterable[str]:
 
 
 def _has_other_answer(turn: Turn, found: Found) -> bool:
-    """Whether no span tells the answer, and several calls were shown the passages and said different things."""
+    """Whether no span tells the answer, and calls that were shown the passages said different things."""
     if not turn.is_reply_taken:
         return False
     others = [

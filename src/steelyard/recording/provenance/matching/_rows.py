@@ -22,7 +22,7 @@ Places = npt.NDArray[np.intp]
 Codes = npt.NDArray[np.uint32]
 Flags = npt.NDArray[np.bool_]
 
-_AT_ONCE = 16_384
+_AT_ONCE = 32_768
 """Characters that are worked on at once: the arrays then stay in the processor's cache, and threads of the
 application get their turn."""
 _LONG = 64

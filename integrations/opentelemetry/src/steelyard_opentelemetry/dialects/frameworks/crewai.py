@@ -31,6 +31,7 @@ class CrewAI(Dialect):
 
     name = "crewai"
     scopes = _SCOPES
+    scope_signs = _SCOPES
     content_switch = (
         "unset TRACELOOP_TRACE_CONTENT and OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS"
     )
