@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def test_each_test_that_the_document_names_exists(document: str) -> None:
     text = (ROOT / "docs" / document).read_text().partition("## Which test holds which promise")[2]
     named = set(re.findall(r"`(test_\w+)`", text))
-    files = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("integrations/*/tests/test_*.py")]
+    files = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("integrations/*/tests/**/test_*.py")]
     there = {
         name
         for file in files
