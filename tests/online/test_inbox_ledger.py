@@ -86,6 +86,18 @@ def test_waiting_ends_with_the_last_turn_and_says_what_is_left() -> None:
     assert ledger.wait(5) == 0
 
 
+def test_turns_that_were_given_up_on_their_way_may_still_arrive() -> None:
+    ledger = Ledger()
+    for _ in range(3):
+        ledger.accept()
+    ledger.settle("abandoned", count=3)
+    ledger.settle("spooled", count=2)
+    counts = ledger.counts()
+    assert (counts.abandoned, counts.spooled, counts.pending) == (1, 2, 0) and balanced(counts)
+    with pytest.raises(ValueError, match="only 0 are pending"):
+        ledger.settle("spooled", count=2)
+
+
 @given(st.lists(st.sampled_from(["accept", "skip", "evaluated", "dead", "skipped", "spooled", "abandon"])))
 def test_any_sequence_balances(moves: list[str]) -> None:
     ledger = Ledger()

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -52,6 +53,31 @@ def test_turns_go_through_the_spool(tmp_path: Path) -> None:
     assert {e["faithfulness"].inclusion_probability for e in sink.evaluations} == {0.999}
     assert len(sink.evaluations) == 40
     monitor.close()
+
+
+def test_turns_that_are_being_stored_at_the_end_are_not_counted_as_given_up(tmp_path: Path) -> None:
+    settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    monitor.submit(turn("first"))
+    assert monitor.flush(20) == 0
+    with closing(sqlite3.connect(settings.path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")  # whoever stores turns waits for this to end
+        for number in range(10):
+            monitor.submit(turn(f"turn {number}"))
+        while monitor.stats().queued:
+            time.sleep(0.01)
+        thread = monitor._run._thread
+        assert thread is not None
+        closing_down = threading.Thread(target=monitor.close, args=(0.01,))
+        closing_down.start()
+        while not thread.stopped:
+            time.sleep(0.01)
+        other.execute("ROLLBACK")
+        closing_down.join()
+    stats = monitor.stats()
+    with closing(sqlite3.connect(settings.path)) as db:
+        (stored,) = db.execute("SELECT count(*) FROM turns").fetchone()
+    assert (stats.spooled, stats.abandoned, stats.pending) == (stored, 11 - stored, 0) == (11, 0, 0)
 
 
 def test_a_flush_right_after_start_waits_for_what_an_earlier_process_left(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ _log = logging.getLogger("steelyard.online")
 _LOOK = 0.02  # looking in is cheaper for the host than waking the loop at every turn
 _LINGER = 5.0  # traffic pauses; after this long it has ended, and the thread sleeps
 _BATCH = 256
+_COMMITS = 5.0  # how long who is cancelled waits for turns that are being stored
 _REFUSED: Mapping[Stored, tuple[FinalState, str]] = {
     "known": ("skipped", "duplicate"),
     "full": ("skipped", "spool_full"),
@@ -107,7 +108,7 @@ class Intake:
             try:
                 await self._prepare_all(batch, unsettled, picked)
                 if picked:
-                    await self._put(picked)
+                    await self._put_whole(picked, unsettled)
                 unsettled.clear()
                 picked.clear()
             finally:
@@ -161,6 +162,21 @@ class Intake:
         del unsettled[id(item)]
         self._inbox.close_turn(turn)
         self._inbox.decided(item.turn, turn.reason)
+
+    async def _put_whole(self, picked: list[Selected], unsettled: dict[int, Queued]) -> None:
+        """Store turns; whoever is cancelled meanwhile still hears how it ended.
+
+        A transaction commits although nobody waits for it any more; its turns would be counted as given up.
+        """
+        putting = asyncio.ensure_future(self._put(picked))
+        try:
+            await asyncio.shield(putting)
+        except asyncio.CancelledError:
+            await asyncio.wait([putting], timeout=_COMMITS)
+            if putting.done() and not putting.cancelled() and putting.exception() is None:
+                unsettled.clear()
+                picked.clear()
+            raise
 
     async def _put(self, turns: list[Selected]) -> None:
         queue = self._queue if self._queue.works else self._fallback

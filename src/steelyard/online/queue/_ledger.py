@@ -68,19 +68,23 @@ class Ledger:
     def settle(self, state: FinalState, reason: str = "", *, count: int = 1) -> None:
         """Pending turns have reached a final state.
 
+        Turns that were given up while they were on their way may get there yet: they leave `abandoned` then.
+
         Args:
             state: Which one.
             reason: Why; needed for `skipped` and `dead`.
             count: How many turns.
 
         Raises:
-            ValueError: If fewer are pending, which would mean that a turn was settled twice.
+            ValueError: If fewer are pending or given up, which would mean that a turn was settled twice.
         """
         if not count:
             return
-        if count > self.pending:
+        late = max(0, count - self.pending)
+        if late > self._plain["abandoned"]:
             raise ValueError(f"{count} turns became {state!r} but only {self.pending} are pending")
-        self.pending -= count
+        self.pending -= count - late
+        self._plain["abandoned"] -= late
         if state == "skipped":
             self._skipped[reason] += count
         elif state == "dead":
