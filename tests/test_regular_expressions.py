@@ -52,7 +52,10 @@ FILES = [
     path
     for source in SOURCES
     for path in sorted(source.rglob("*.py"))
-    if path.name != "__main__.py" and calls_of(path)
+    if path.name != "__main__.py"
+    and "re." in (text := path.read_text())
+    and "import re" in text
+    and calls_of(path)
 ]
 
 

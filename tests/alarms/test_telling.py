@@ -238,7 +238,7 @@ def test_serving_alarms_without_any_says_how_to_write_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     asyncio.run(SQLiteSink("steelyard.db").write([scored(1, 1.0)]))
-    with pytest.raises(ConfigurationError, match="docs/alarms.md"):
+    with pytest.raises(ConfigurationError, match="`steelyard alarms` shows one"):
         CliRunner().invoke(build(), ["serve", "--alarms"], catch_exceptions=False)
 
 

@@ -120,7 +120,7 @@ def test_a_typical_turn_takes_at_most_8_kib(tmp_path: Path) -> None:
         for one in evaluations
     ]
     write(SQLiteSink(tmp_path / "x.db"), *turns)
-    assert (tmp_path / "x.db").stat().st_size / len(turns) <= 8000
+    assert (tmp_path / "x.db").stat().st_size / len(turns) <= 8 * 1024
     first = next(iter(read_evaluations(tmp_path / "x.db", limit=1)))
     [written] = [one for one in turns if one.record_id == first.record_id]
     for score, stored in zip(written.scores, first.scores, strict=True):

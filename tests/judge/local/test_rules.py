@@ -207,7 +207,6 @@ def test_an_answer_that_says_nothing_evades(answer: str) -> None:
 
 _PROBABILITIES = """
 import asyncio
-from local_worked import check_twins
 from steelyard.judge import LocalJudge
 from steelyard.probing import load_probes
 from steelyard.questions import Request, Supported, View
