@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +38,6 @@ from collect.running import Running
 from steelyard_opentelemetry.received import ReceivedSpans
 
 TOKEN = "a-token-that-is-long-enough"
-
-
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
-    made = Running(tmp_path)
-    yield made
-    made.collector.close()
-    made.monitor.close(0)
 
 
 def take(

@@ -10,7 +10,7 @@ import logging
 import sqlite3
 import threading
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,6 @@ from steelyard.online import SpoolSettings
 from steelyard_opentelemetry.received import ReceivedSpans
 
 TOKEN = "a-token-that-is-long-enough"
-
-
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[Running]:
-    made = Running(tmp_path)
-    yield made
-    made.collector.close()
-    made.monitor.close(0)
 
 
 def test_gzip_and_deflate_are_unpacked(running: Running) -> None:

@@ -45,7 +45,8 @@ def json_pieces(
         default: Makes something that JSON has of what it has not.
 
     Raises:
-        ValueError: If a number is not allowed, or the value holds itself; while the pieces are taken.
+        RecursionError: If the value is nested too deeply, or holds itself.
+        ValueError: If a number is not allowed; while the pieces are taken.
         TypeError: If JSON has no form for something, likewise.
     """
     encoder = json.JSONEncoder(
