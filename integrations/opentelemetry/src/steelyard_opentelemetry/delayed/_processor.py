@@ -32,7 +32,9 @@ from steelyard_opentelemetry.dialects import retrieves
 from steelyard_opentelemetry.spans._span import is_own
 
 _log = logging.getLogger("steelyard.opentelemetry")
+# A clock that jumps, or a signal that is lost, delays a root by so much at most.
 _LOOK = 0.5
+# Decisions that come faster than the watcher takes them; a root then leaves when its time is up.
 _MOST_NOTED = 10_000
 
 
@@ -142,7 +144,9 @@ class HoldingSpanProcessor(SpanProcessor):
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Remember open roots, so that scores may come before the end."""
+        # First of all: a lock that a thread of the parent held would never be free here.
         self._check_process()
+        # The wrapped processor goes first: what is ours may fail, its spans may not.
         self._guarded(lambda: self._wrapped.on_start(span, parent_context))
         self._guarded(lambda: self._remember(span))
 
@@ -175,6 +179,7 @@ class HoldingSpanProcessor(SpanProcessor):
             self._note(span, context.trace_id)
             return [span]
         hinted = self._pending.is_retrieving(context.trace_id)
+        # `retrieves` reads the attributes, and is asked only where the trace has not said so already.
         wanted = self._select(span) if self._select else hinted or retrieves(span)
         with self._section.enter() as entered:
             if not entered:
@@ -182,6 +187,7 @@ class HoldingSpanProcessor(SpanProcessor):
                 self._unseen.append(span)
                 return [span]
             self._catch_up()
+            # Scores may come before the end of the root, where its answer was read from inner spans.
             early = self._pending.end(span)
             if early is not None:
                 return [_with_scores(span, early, explanations=self._explanations)]
@@ -232,6 +238,7 @@ class HoldingSpanProcessor(SpanProcessor):
             if isinstance(span, bool):
                 self._late += 0 if span else 1
                 return span
+            # Counted before it is let go of, so that a flush at this moment waits for it.
             self._leaving += 1
         try:
             scored = self._guarded(
@@ -312,6 +319,7 @@ class HoldingSpanProcessor(SpanProcessor):
 
     def _watch(self) -> None:
         section = self._section
+        # In a forked child the section is a new one, and this thread belongs to the parent.
         while not self._closed and section is self._section:
             with section.enter():
                 now = time.monotonic()
@@ -390,11 +398,13 @@ def _with_scores(span: ReadableSpan, scores: Sequence[Score], *, explanations: b
     """The same span with more attributes, and the counts of what the SDK dropped from it."""
     old = dict(span.attributes or {})
     numbers = [key.split(".")[1] for key in old if key.startswith("evaluations.")]
+    # Scores of another evaluator on the span keep their numbers; ours go on behind them.
     first = max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
     merged = BoundedAttributes(
         attributes={**old, **span_attributes(scores, explanations=explanations, first=first)}
     )
     merged.dropped = span.dropped_attributes
+    # A copy, for others may hold the span; an ended span has no way to set an attribute.
     scored = copy.copy(span)
     scored._attributes = merged
     return scored
