@@ -55,6 +55,7 @@ def notes_on_predecessors(
         return []
     notes = [_WRITTEN] if any(_wrote(call, question) for call in earlier) else []
     prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
+    # In a conversation earlier replies belong into the prompt, and tell nothing.
     if in_conversation or _REPLY_OF_A_CONVERSATION.search(prompt):
         return notes
     return [*notes, _SHOWN] if _is_shown(earlier, prompt, known=[question, *found]) else notes
@@ -63,6 +64,7 @@ def notes_on_predecessors(
 def _wrote(call: ModelCall, question: str) -> bool:
     """Whether a question is a whole line of a reply, perhaps behind a number or a label."""
     asked = _line(question)
+    # What stands in the call's own prompt was given to it, and not written by it.
     if len(asked) < _FEWEST_CHARACTERS or asked in _plain("\n".join(call.prompts)):
         return False
     return any(
@@ -80,6 +82,7 @@ def _is_shown(earlier: Sequence[ModelCall], prompt: str, *, known: Sequence[str]
 def _said_in(call: ModelCall, shown: str) -> Iterator[str]:
     """The long lines of a reply that stand in a prompt, and were not in the reply's own."""
     lines = [line for line in _lines(call) if _is_telling(line) and line in shown]
+    # Looked at only where a line was found: prompts are long, and most replies are not repeated.
     own = _plain("\n".join(call.prompts)) if lines else ""
     return (line for line in lines if line not in own)
 

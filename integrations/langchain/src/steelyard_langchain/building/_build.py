@@ -24,7 +24,6 @@ from steelyard.recording.provenance import (
 )
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
-from steelyard_langchain._weight import weigh, without_media
 from steelyard_langchain.building._calls import calls_of
 from steelyard_langchain.building._contexts import Found, decide, find_contexts
 from steelyard_langchain.building._extract import (
@@ -49,6 +48,7 @@ from steelyard_langchain.building._separate import (
     told_by_messages,
 )
 from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
+from steelyard_langchain.building._weight import weigh, without_media
 
 _PER_RUN = 500
 _UNFINISHED = ("error", "cancelled", "interrupted")
