@@ -219,7 +219,8 @@ class SQLiteQueue:
         problem = str(error) if isinstance(error, ConfigurationError) else error_words(error)
         self._warn(
             "failed",
-            "the spool %s cannot be used: %s; turns are kept in memory meanwhile",
+            "the spool %s cannot be used: %s; it is tried again; turns recorded in this process go through "
+            "its memory meanwhile",
             where,
             problem,
             level=logging.ERROR,

@@ -313,7 +313,10 @@ class BrokerQueue:
         if not self._said:
             self._said = True
             _log.error(
-                "the broker %s cannot be used: %s; turns are kept in memory meanwhile", self._shown, error
+                "the broker %s cannot be used: %s; it is tried again; turns recorded in this process go through "
+                "its memory meanwhile",
+                self._shown,
+                error,
             )
 
     async def _keep_counting(self) -> None:
