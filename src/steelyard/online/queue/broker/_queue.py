@@ -313,8 +313,8 @@ class BrokerQueue:
         if not self._said:
             self._said = True
             _log.error(
-                "the broker %s cannot be used: %s; it is tried again; turns recorded in this process go through "
-                "its memory meanwhile",
+                "the broker %s cannot be used: %s; it is tried again; turns recorded in this process go "
+                "through its memory meanwhile",
                 self._shown,
                 error,
             )
