@@ -8,12 +8,12 @@ does it.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
@@ -30,7 +30,7 @@ from steelyard_opentelemetry.received._wire import (
 )
 from steelyard_opentelemetry.spans._span import Span
 
-_log = logging.getLogger("steelyard.opentelemetry")
+_log = SafeLogger("steelyard.opentelemetry")
 _UNBOUNDED: Final = 1 << 40
 _MOST_WAITING: Final = 4096
 _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
