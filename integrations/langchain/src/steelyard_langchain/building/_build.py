@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from steelyard.record import Record, Status, text_of
+from steelyard.record import Record, Status, TraceRef, text_of
 from steelyard.recording import TurnDraft, with_given
 from steelyard.recording.provenance import (
     Asked,
@@ -67,12 +67,22 @@ class LangChainDraft(TurnDraft):
         chain: Chain | None = None,
         unused: Callable[[], object] | None = None,
     ) -> None:
-        super().__init__(id_of(turn, chain), turn.trace, on_record=options.on_record)
+        super().__init__(on_record=options.on_record)
         self.turn = turn
         self._options = options
         self._chain = chain
         self._unused = unused
         self._size: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The id that the Record will have."""
+        return id_of(self.turn, self._chain)
+
+    @property
+    def trace(self) -> TraceRef:
+        """Where the turn lives in the host's traces."""
+        return self.turn.trace
 
     @property
     def size(self) -> int:
