@@ -15,6 +15,7 @@ from uuid import UUID
 
 from steelyard.record import Status, TraceRef
 from steelyard.recording import trace_of_span
+from steelyard.recording.provenance import ModelCall
 from steelyard_langchain._neighbours import are_tracers_active, trace_of_run
 
 
@@ -96,11 +97,13 @@ class Earlier:
 class Predecessor:
     """A run that began before a turn in the same task or thread, whose reply the turn may be built upon."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "read")
 
     def __init__(self) -> None:
         self.call: Model | None = None
         """What it asked a model last; None until it ends, and of prompts too large to be kept."""
+        self.read: ModelCall | None = None
+        """The same as it is compared, once a run after it has asked."""
 
 
 class Turn:

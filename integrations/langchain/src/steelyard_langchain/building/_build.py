@@ -25,7 +25,7 @@ from steelyard.recording.provenance import (
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
 from steelyard_langchain._weight import weigh, without_media
-from steelyard_langchain.building._calls import calls_of
+from steelyard_langchain.building._calls import calls_of, said_before
 from steelyard_langchain.building._contexts import Found, decide, find_contexts
 from steelyard_langchain.building._extract import (
     answer_of,
@@ -350,11 +350,10 @@ def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[s
 
 
 def _on_predecessors(view: View, found: Found, question: str) -> list[str]:
-    latest = [one.call for one in view.predecessors if one.call is not None]
     return notes_on_predecessors(
         question,
         calls_of(view.models),
-        calls_of(call for call in latest if (call.ended or view.started) < view.started),
+        [call for one in view.predecessors if (call := said_before(one, view.started)) is not None],
         found=[context.text for context in found.contexts],
         in_conversation=_in_conversation(view, view.models),
     )
