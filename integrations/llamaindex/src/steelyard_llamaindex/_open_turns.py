@@ -15,6 +15,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
@@ -30,7 +31,7 @@ from steelyard_llamaindex._turn import (
     precede,
 )
 
-_logger = logging.getLogger("steelyard.llamaindex")
+_logger = SafeLogger("steelyard.llamaindex")
 
 # What the user calls; everything else is below one of these, or a call by itself.
 _ROOTS = frozenset({"query", "chat", "agent", "workflow"})

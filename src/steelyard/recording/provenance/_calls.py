@@ -8,11 +8,14 @@ map-reduce, the drafts of a refinement).
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from steelyard.recording.provenance._lines import plain_line
 from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._words import words
 from steelyard.recording.provenance.matching import find_passages
@@ -21,6 +24,7 @@ _LABEL_WORDS = 3  # labels and verdicts have no more words
 _TELLING = 4  # fewer words than this stand anywhere by chance
 _FED_LONG = 8  # from so many words on, most of a reply is evidence as all of it is
 _LEAVES = 2000  # texts in one JSON reply that are read, so that a huge one costs no second
+_MOST_LINES = 30  # an instruction that tells what a call is for stands among the first lines
 _MOST_CALLS = 500  # an agent may make thousands; the answer came of the last ones
 _VERDICTS_WORDS = """
 yes no true false relevant irrelevant grounded useful correct incorrect ambiguous supported unsupported pass
@@ -45,7 +49,7 @@ _RANKING = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelCall:
     """One call of a language model within a turn, as far as it was seen."""
 
@@ -66,6 +70,12 @@ class ModelCall:
     def replies(self) -> tuple[str, ...]:
         """Everything it said, in each form."""
         return tuple(text for text in (self.reply, self.structured, *self.arguments) if text.strip())
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The first lines that it said, as they are compared; kept, since each of the next runs asks."""
+        lines = (line for reply in self.replies for leaf in leaves(reply) for line in leaf.split("\n"))
+        return tuple(itertools.islice(filter(None, map(plain_line, lines)), _MOST_LINES))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

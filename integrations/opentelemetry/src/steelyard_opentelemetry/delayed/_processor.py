@@ -7,13 +7,11 @@ the root, waits here for a bounded time; it goes out once, with its scores or wi
 from __future__ import annotations
 
 import copy
-import logging
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from opentelemetry.attributes import BoundedAttributes
@@ -21,17 +19,18 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import TraceRef
 from steelyard.recording import check_positive
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import span_attributes
 from steelyard_opentelemetry.delayed._exclusive import ExclusiveSection
-from steelyard_opentelemetry.delayed._pending import PendingSpans
+from steelyard_opentelemetry.delayed._pending import HoldingCounts, PendingSpans
 from steelyard_opentelemetry.dialects import retrieves
 from steelyard_opentelemetry.spans._span import is_own
 
-_log = logging.getLogger("steelyard.opentelemetry")
+_log = SafeLogger("steelyard.opentelemetry")
 # A clock that jumps, or a signal that is lost, delays a root by so much at most.
 _LOOK = 0.5
 # Decisions that come faster than the watcher takes them; a root then leaves when its time is up.
@@ -53,22 +52,6 @@ class ReportsDecisions(Protocol):
     def on_decision(self, callback: Callable[[TraceRef | None, str], object], /) -> object:
         """Have the trace of every turn that will not be judged passed to a function, with the reason."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HoldingCounts:
-    """What has become of the roots and the scores so far."""
-
-    holding: int = 0
-    """Roots held back at this moment."""
-    bytes: int = 0
-    """Roughly how many bytes of attributes they keep alive."""
-    released: Mapping[str, int] = field(default_factory=dict)
-    """Roots that went out, by reason: `scored`, `not_judged`, `timeout`, `full`, `flush`, `shutdown`."""
-    late: int = 0
-    """Evaluations whose span was not here, or not any more; the event on the trace still has their scores."""
-    errors: int = 0
-    """Spans that could not be read, or on which the wrapped processor raised."""
 
 
 class HoldingSpanProcessor(SpanProcessor):
