@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part, Rating
@@ -26,31 +26,20 @@ class ResponseGroundedness(TwoRatings):
         "Knowing nothing but the contexts, how much of the answer could somebody write?",
     )
 
+    # Only the contexts may back the answer.
+    hides = frozenset[Part]({"reference", "reference_contexts"})
+
     @property
     def needs(self) -> tuple[Part, ...]:
         return ("answer", "contexts")
 
     def ratings(self) -> tuple[Rating, Rating]:
-        """The reference stays hidden: only the contexts may back the answer.
+        """The first sees the question too, which says what a short answer means.
 
-        The first sees the question too, which says what a short answer means; the second asks what somebody
-        could write who knows the contexts alone, and sees them last.
+        The second asks what somebody could write who knows the contexts alone, and sees them last.
         """
-        hides: frozenset[Part] = frozenset({"reference", "reference_contexts"})
-        first = Rating(
-            instruction=self.wordings[0],
-            levels=self.levels,
-            needs=frozenset({"question", "answer", "contexts"}),
-            hides=hides,
-            sample=1,
+        first, second = super().ratings()
+        return (
+            replace(first, needs=first.needs | {"question"}),
+            replace(second, admits=frozenset[Part]({"question"})),
         )
-        second = Rating(
-            instruction=self.wordings[1],
-            levels=self.levels,
-            needs=frozenset({"answer", "contexts"}),
-            admits=frozenset({"question"}),
-            hides=hides,
-            sample=2,
-            swapped=True,
-        )
-        return first, second

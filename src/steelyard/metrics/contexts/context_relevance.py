@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.metrics._two_ratings import TwoRatings
-from steelyard.questions import Part, Rating
+from steelyard.questions import Part
 
 __all__ = ["ContextRelevance"]
 
@@ -26,21 +26,9 @@ class ContextRelevance(TwoRatings):
         "With nothing but these contexts, how much of the question could somebody answer?",
     )
 
+    # The answer and the reference would give away what is relevant.
+    hides = frozenset[Part]({"answer", "reference", "reference_contexts"})
+
     @property
     def needs(self) -> tuple[Part, ...]:
         return ("question", "contexts")
-
-    def ratings(self) -> tuple[Rating, Rating]:
-        """The answer and the reference stay hidden: they would give away what is relevant."""
-        first, second = (
-            Rating(
-                instruction=wording,
-                levels=self.levels,
-                needs=frozenset({"question", "contexts"}),
-                hides=frozenset({"answer", "reference", "reference_contexts"}),
-                sample=sample,
-                swapped=sample == 2,
-            )
-            for sample, wording in enumerate(self.wordings, start=1)
-        )
-        return first, second

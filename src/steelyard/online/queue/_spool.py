@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, Stored
 from steelyard.online.queue._spool_schema import Durability, connect
@@ -288,17 +289,8 @@ class Spool:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            # Immediate: a transaction that reads first and then writes could find the file changed, and fail.
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                # SQLite has rolled some errors back itself, a full disk among them.
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._lock, transaction(self._db) as db:
+            yield db
 
     def _prune(self, db: sqlite3.Connection) -> None:
         self._unpruned = 0

@@ -14,6 +14,7 @@ from typing import Final
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_dict
 from steelyard.sinks.sqlite._schema import (
@@ -104,18 +105,12 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: str, version: int) -
     if version == 0:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         version = _pragma(connection, "user_version")  # another process may have been first
         if version == 1:
             _migrate(connection, path)
         elif version == 0:
             _create(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     if version == 1:
         with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the space is free all the same
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
