@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part
@@ -19,6 +20,7 @@ class AnswerAccuracy(TwoRatings):
     """
 
     key = "answer_accuracy"
+    needs: ClassVar[tuple[Part, ...]] = ("question", "answer", "reference")
 
     levels = (
         (0.0, "they disagree, or the one says nothing of what the other says"),
@@ -32,7 +34,3 @@ class AnswerAccuracy(TwoRatings):
 
     # Only the two texts are compared.
     hides = frozenset[Part]({"contexts", "reference_contexts"})
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "answer", "reference")

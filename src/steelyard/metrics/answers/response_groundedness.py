@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part, Rating
@@ -15,6 +16,7 @@ class ResponseGroundedness(TwoRatings):
     """Mean of two independent ratings of 0, 1 or 2 for the whole answer, each / 2, in 0..1."""
 
     key = "response_groundedness"
+    needs: ClassVar[tuple[Part, ...]] = ("answer", "contexts")
 
     levels = (
         (0.0, "none of it"),
@@ -28,10 +30,6 @@ class ResponseGroundedness(TwoRatings):
 
     # Only the contexts may back the answer.
     hides = frozenset[Part]({"reference", "reference_contexts"})
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("answer", "contexts")
 
     def ratings(self) -> tuple[Rating, Rating]:
         """The first sees the question too, which says what a short answer means.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part
@@ -15,6 +16,7 @@ class ContextRelevance(TwoRatings):
     """Mean of two independent ratings of 0, 1 or 2 for all contexts together, each / 2, in 0..1."""
 
     key = "context_relevance"
+    needs: ClassVar[tuple[Part, ...]] = ("question", "contexts")
 
     levels = (
         (0.0, "none of it"),
@@ -28,7 +30,3 @@ class ContextRelevance(TwoRatings):
 
     # The answer and the reference would give away what is relevant.
     hides = frozenset[Part]({"answer", "reference", "reference_contexts"})
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "contexts")
