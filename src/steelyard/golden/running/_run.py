@@ -20,7 +20,7 @@ from steelyard.golden.running._ask import AppRunner, Turn
 from steelyard.golden.running._declined import Declined
 from steelyard.golden.running._scores import measured, merged
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
-from steelyard.judge.middleware import Wrapper, layers
+from steelyard.judge.middleware import layers, uncached
 from steelyard.metrics import Metric, default_metrics, metrics_named
 from steelyard.questions import Embedder, Judge
 from steelyard.recording import unrecorded
@@ -276,7 +276,8 @@ class _Runner:
     async def _judged(self, turn: Turn, metrics: list[Metric], *, again: bool = False) -> Evaluation:
         plan = self.plan
         limit = None if plan.deadline is None else time.monotonic() + plan.deadline
-        judge = _uncached(plan.judge) if again else plan.judge
+        # A repeat that is answered from a cache tells nothing.
+        judge = uncached(plan.judge) if again else plan.judge
         # What the judge itself asks must not be taken for the application's turns.
         with unrecorded():
             evaluation = await evaluate_one(
@@ -290,19 +291,6 @@ class _Runner:
             result = found.get(check.gate.metric)
             for value in result.values if result else ():
                 check.add(case, value)
-
-
-def _uncached(judge: Judge) -> Judge:
-    """The judge without a cache around it: a repeat that is answered from a cache tells nothing."""
-    from steelyard.judge.middleware import Cache
-
-    inside = judge
-    for layer in layers(judge):
-        if isinstance(layer, Cache):
-            inside = layer.judge
-        elif not isinstance(layer, Wrapper):
-            break
-    return inside
 
 
 def _warnings(golden: GoldenSet) -> list[str]:
