@@ -61,12 +61,27 @@ class _Gauges:
         self._monitors: WeakValueDictionary[int, Monitored] = WeakValueDictionary()
         self.alarms: WeakSet[Alarming] = WeakSet()
         gauge, counter, read = meter.create_observable_gauge, meter.create_observable_counter, self._reading
-        gauge(names.QUEUE_SIZE, [read(_queued)], "{turn}", "Turns waiting in memory.")
-        gauge(names.PENDING, [read(_pending)], "{turn}", "Turns accepted and not finished.")
+        gauge(
+            names.QUEUE_SIZE,
+            [read(_number("queued"))],
+            "{turn}",
+            "Turns waiting in memory.",
+        )
+        gauge(
+            names.PENDING,
+            [read(_number("pending"))],
+            "{turn}",
+            "Turns accepted and not finished.",
+        )
         counter(names.DECISIONS, [read(_decisions)], "{turn}", "Turns by the decision to judge or skip them.")
         counter(names.TURNS, [read(_outcomes)], "{turn}", "Accepted turns by what became of them.")
         counter(names.SINK_RESULTS, [read(_sinks)], "{evaluation}", "Evaluations by sink, written or lost.")
-        counter(names.CACHE_HITS, [read(_cache_hits)], "{reply}", "Replies that came from the judge cache.")
+        counter(
+            names.CACHE_HITS,
+            [read(_number("cache_hits"))],
+            "{reply}",
+            "Replies that came from the judge cache.",
+        )
         gauge(names.BUDGET_LIMIT, [self._limits], "{limit}", "What judging may use up, by limit.")
         gauge(names.ALARM_FALLEN, [self._fallen], "{alarm}", "1 while an alarm says that scores have fallen.")
         gauge(names.BREAKER, [read(_breakers)], "{breaker}", "Breakers that keep questions from the judge.")
@@ -131,12 +146,9 @@ def _is_placeholder(provider: metrics.MeterProvider) -> bool:
     return type(provider).__module__.startswith("opentelemetry.metrics")
 
 
-def _queued(stats: Any) -> Iterable[Observation]:
-    yield Observation(stats.queued)
-
-
-def _pending(stats: Any) -> Iterable[Observation]:
-    yield Observation(stats.pending)
+def _number(name: str) -> _Read:
+    """A number of the statistics as it is."""
+    return lambda stats: [Observation(getattr(stats, name))]
 
 
 def _decisions(stats: Any) -> Iterable[Observation]:
@@ -158,10 +170,6 @@ def _sinks(stats: Any) -> Iterable[Observation]:
     for sink, counts in stats.sinks.items():
         yield Observation(counts.written, {names.SINK: sink, names.OUTCOME: "written"})
         yield Observation(counts.lost, {names.SINK: sink, names.OUTCOME: "lost"})
-
-
-def _cache_hits(stats: Any) -> Iterable[Observation]:
-    yield Observation(stats.cache_hits)
 
 
 def _breakers(stats: Any) -> Iterable[Observation]:

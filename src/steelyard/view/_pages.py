@@ -12,20 +12,19 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
-from steelyard._internal.text import printable, shorten
+from steelyard._internal.text import printable
 from steelyard.report import (
     Scope,
     build_figures,
     open_labels,
     open_results,
     people_of,
-    people_words,
     slices_of,
 )
 from steelyard.report.figures import PeopleFigure, SliceFigure
-from steelyard.report.page import change_words, signed
+from steelyard.report.page import templates
 
 STATIC: Final = {
     "uPlot.iife.min.js": ("steelyard.report.page", "text/javascript"),
@@ -51,22 +50,7 @@ def static_file(name: str) -> bytes:
 @cache
 def environment() -> Environment:
     """The templates of this room; every value is escaped."""
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader(room, "templates") for room in _TEMPLATES]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(
-        when=_when,
-        line=shorten,
-        people=people_words,
-        change=change_words,
-        signed=signed,
-        harmless=lambda text: printable(text, lines=True),
-    )
-    return made
+    return templates(*_TEMPLATES, when=_when, harmless=lambda text: printable(text, lines=True))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

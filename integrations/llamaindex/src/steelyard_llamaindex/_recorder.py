@@ -127,26 +127,10 @@ class Events(BaseEventHandler):
             self.turns.complain(type(event).__name__, error)
 
 
-def _chat(turns: OpenTurns, event: Any) -> None:
-    _prompt(turns, event.span_id, event.messages)
-
-
-def _completion(turns: OpenTurns, event: Any) -> None:
-    _prompt(turns, event.span_id, event.prompt)
-
-
 def _prompt(turns: OpenTurns, span_id: str | None, prompt: Any) -> None:
     place = turns.place(span_id)
     if place is not None:
         turns.ask(place, prompt)
-
-
-def _chat_reply(turns: OpenTurns, event: Any) -> None:
-    turns.reply(event.span_id, event.messages, event.response)
-
-
-def _completion_reply(turns: OpenTurns, event: Any) -> None:
-    turns.reply(event.span_id, event.prompt, event.response)
 
 
 def _piece(turns: OpenTurns, event: Any) -> None:
@@ -155,15 +139,11 @@ def _piece(turns: OpenTurns, event: Any) -> None:
         place[0].pieces.append(event.delta)
 
 
-def _cancelled(turns: OpenTurns, event: Any) -> None:
-    turns.cancel(event.span_id)
-
-
 _TAKEN: dict[str, Callable[[OpenTurns, Any], None]] = {
-    "LLMChatStartEvent": _chat,
-    "LLMCompletionStartEvent": _completion,
-    "LLMChatEndEvent": _chat_reply,
-    "LLMCompletionEndEvent": _completion_reply,
+    "LLMChatStartEvent": lambda turns, event: _prompt(turns, event.span_id, event.messages),
+    "LLMCompletionStartEvent": lambda turns, event: _prompt(turns, event.span_id, event.prompt),
+    "LLMChatEndEvent": lambda turns, event: turns.reply(event.span_id, event.messages, event.response),
+    "LLMCompletionEndEvent": lambda turns, event: turns.reply(event.span_id, event.prompt, event.response),
     "StreamChatDeltaReceivedEvent": _piece,
-    "SpanCancelledEvent": _cancelled,
+    "SpanCancelledEvent": lambda turns, event: turns.cancel(event.span_id),
 }

@@ -1,7 +1,7 @@
 """The report as one HTML file, and a turn cut into what its claims rest on; the live view shows the same."""
 
-from steelyard.report.page._change import change_words, headline
-from steelyard.report.page._html import chart_of, render_html, signed
+from steelyard.report.page._change import headline
+from steelyard.report.page._html import chart_of, render_html, templates
 from steelyard.report.page._reasons import reason_of
 from steelyard.report.page._turn import (
     Claim,
@@ -20,7 +20,6 @@ __all__ = [
     "Passage",
     "Piece",
     "TurnView",
-    "change_words",
     "chart_of",
     "claim",
     "headline",
@@ -29,6 +28,6 @@ __all__ = [
     "passage",
     "reason_of",
     "render_html",
-    "signed",
+    "templates",
     "turn_view",
 ]

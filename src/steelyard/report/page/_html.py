@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -92,35 +93,41 @@ def _hash(text: str) -> str:
 
 @cache
 def _environment() -> Environment:
+    return templates("steelyard.report.page", amount=_amount, when=_when, safe_text=visible, words=words)
+
+
+def templates(*rooms: str, **filters: Callable[[Any], Any]) -> Environment:
+    """The templates of some rooms, the first that has one; every value is escaped.
+
+    Args:
+        rooms: Packages with a folder `templates`.
+        filters: What templates may use besides the filters that all pages have.
+
+    Raises:
+        MissingDependency: If Jinja2 is not installed.
+    """
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     except ImportError:
         raise MissingDependency("jinja2", extra="report") from None
-    environment = Environment(
-        loader=PackageLoader("steelyard.report.page", "templates"),
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(room, "templates") for room in rooms]),
         autoescape=True,
+        # A misspelt name fails in a test instead of leaving a gap in a page.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        amount=_amount,
-        signed=signed,
-        when=_when,
-        safe_text=visible,
-        line=shorten,
-        words=words,
-        people=people_words,
-        change=change_words,
-    )
-    return environment
+    shared = {"signed": _signed, "line": shorten, "people": people_words, "change": change_words}
+    made.filters.update({**shared, **filters})
+    return made
 
 
 def _amount(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def signed(value: float) -> str:
+def _signed(value: float) -> str:
     """A difference with its sign, to a thousandth."""
     return f"{value:+.3f}".replace("-", "−")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steelyard.cli._words import counted
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -52,11 +53,15 @@ def _look_at_files(files: list[str]) -> None:
     for problem in read.problems:
         typer.echo(problem)
     if read.repeated:
-        typer.echo(f"{read.repeated} span(s) came more than once; the first of each counts")
+        typer.echo(f"{counted(read.repeated, 'span')} came more than once; the first of each counts")
     if read.reading.duplicates:
-        typer.echo(f"{read.reading.duplicates} turn(s) were told twice, by two instrumentors, and count once")
-    records = len(read.reading.records)
-    typer.echo(f"{records} record(s) in {read.traces} trace(s); {len(read.without)} trace(s) gave none")
+        typer.echo(
+            f"told twice, by two instrumentors, and counted once: {counted(read.reading.duplicates, 'turn')}"
+        )
+    records = counted(len(read.reading.records), "record")
+    typer.echo(
+        f"{records} in {counted(read.traces, 'trace')}; {counted(len(read.without), 'trace')} gave none"
+    )
     if read.problems:
         raise typer.Exit(1)
 
@@ -73,7 +78,7 @@ def _lines(read: TracesRead, trace_id: str) -> list[str]:
     ]
     if found:
         cut = [f"{trace_id}  but {note}" for record in found if record.truncated for note in record.notes]
-        return [f"{trace_id}  ok: {len(found)} record(s)", *cut, *dict.fromkeys(lines)]
+        return [f"{trace_id}  ok: {counted(len(found), 'record')}", *cut, *dict.fromkeys(lines)]
     if trace_id not in read.without:
         return [f"{trace_id}  ok: part of a record whose answer is in another trace"]
     return list(dict.fromkeys(lines)) or [f"{trace_id}  duplicate: another instrumentor tells the same turn"]

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli._words import counted
+
 
 def records(
     files: Annotated[
@@ -25,9 +27,9 @@ def records(
     for record in read.reading.records:
         typer.echo(record_to_json(record))
     count = len(read.reading.records)
-    typer.echo(f"{count} record{'' if count == 1 else 's'} in {read.traces} trace(s)", err=True)
+    typer.echo(f"{counted(count, 'record')} in {counted(read.traces, 'trace')}", err=True)
     if read.without:
-        typer.echo(f"{len(read.without)} trace(s) gave none; `steelyard doctor` says why", err=True)
+        typer.echo(f"{counted(len(read.without), 'trace')} gave none; `steelyard doctor` says why", err=True)
     if read.problems:
         for problem in read.problems:
             typer.echo(problem, err=True)
