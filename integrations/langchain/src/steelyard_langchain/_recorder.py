@@ -27,6 +27,7 @@ from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
 from steelyard_langchain.building._calls import answer_message
 
 _log = SafeLogger("steelyard.langchain")
+_HOLDS_DOCUMENTS = (list, dict)
 
 
 class CallbackHandler(BaseCallbackHandler):
@@ -171,10 +172,12 @@ class CallbackHandler(BaseCallbackHandler):
                 return
             if parent_run_id is None:
                 turn.outputs = outputs
-            if isinstance(outputs, (list, dict)):
-                turn.results.append(outputs)
-            elif type(outputs).__name__ == "Command":  # what a node of a graph updates, with where to go on
-                turn.results.append(outputs.update)
+            kind = type(outputs)
+            if kind is not str:  # first, since most are, and each look costs the host
+                if isinstance(outputs, _HOLDS_DOCUMENTS):
+                    turn.results.append(outputs)
+                elif kind.__name__ == "Command":  # what a node of a graph updates, with where to go on
+                    turn.results.append(outputs.update)
             if turn.chains is not None:
                 _end_chain(turn, key, outputs, None, kwargs.get("inputs"))
         except Exception as problem:  # noqa: BLE001

@@ -1,7 +1,7 @@
 """The turns that are under way: which span belongs to which turn, and when a turn is over.
 
 This is the hot path. Every span and event costs a few dictionary operations and keeps references only; the
-Record is built later, from the steps, by `steelyard_llamaindex._build`. Whatever never ends is evicted.
+Record is built later, from the steps, by `building._build`. Whatever never ends is evicted.
 """
 
 from __future__ import annotations

@@ -135,6 +135,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._thread: threading.Thread | None = None
         self._extractor = TurnExtractor(patience=2 * float(self._limits["ttl"]))
         self._turns = OpenTurns(read=self._extractor.candidates, **self._limits)  # type: ignore[arg-type]
+        self._extractor.awaits = self._turns.awaits
         self._tally: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)

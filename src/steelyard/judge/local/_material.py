@@ -160,6 +160,7 @@ def _counts(lines: Sequence[Line]) -> frozenset[str]:
 
 def pieces(text: str) -> Iterator[Sentence]:
     """The sentences of a text; one that goes on and on, a table or a log, is cut at white space."""
+    # A log or a table without full stops would be one sentence whose window is everything.
     for sentence in _rows(iter_sentences(text)):
         start = sentence.start
         while sentence.end - start > _LONGEST:
@@ -175,6 +176,7 @@ def pieces(text: str) -> Iterator[Sentence]:
 def _rows(found: Iterator[Sentence]) -> Iterator[Sentence]:
     """Sentences, and each row of a table by itself."""
     for sentence in found:
+        # Rows of a table end with no full stop, so that sentences alone would run them together.
         if "\n|" not in f"\n{sentence.text}":
             yield sentence
             continue
@@ -216,6 +218,7 @@ class Memory:
         self._seconds = seconds
         self._used = 0
         self._texts: OrderedDict[str, tuple[Text, float]] = OrderedDict()
+        # Answers of several requests may be worked on in different threads.
         self._lock = threading.Lock()
 
     @property
@@ -248,6 +251,7 @@ class Memory:
             if text.text not in self._texts:
                 self._used += len(text.text)
             self._texts[text.text] = text, now
+            # Counted in characters, since a thousand short texts take less room than one long one.
             while self._texts:
                 oldest, (_, asked) = next(iter(self._texts.items()))
                 room = self._room if now - asked < self._seconds else self._resting
