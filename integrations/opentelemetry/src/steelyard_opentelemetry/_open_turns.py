@@ -111,7 +111,9 @@ class OpenTurns:
     def awaits(self, span: Span) -> bool:
         """Whether another instrumentor's span that may stand for a span's turn is open in another trace."""
         return any(
-            one.started.start <= span.start and one.started.scope != span.scope and known_scope(one.started.scope)
+            one.started.start <= span.start
+            and one.started.scope != span.scope
+            and known_scope(one.started.scope)
             for trace_id, trace in self._traces.items()
             if trace_id != span.trace_id
             for one in trace.open.values()

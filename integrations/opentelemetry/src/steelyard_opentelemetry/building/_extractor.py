@@ -317,7 +317,9 @@ def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:
 
 def _is_call(turn: Turn) -> bool:
     """Whether a turn is a model call by itself, which another instrumentor may have told too."""
-    return turn.root.parsed is not None and turn.root.parsed.kind == "llm" and turn.root.span.parent_id is None
+    return (
+        turn.root.parsed is not None and turn.root.parsed.kind == "llm" and turn.root.span.parent_id is None
+    )
 
 
 def _is_before(part: Turn, piece: Turn, patience: int) -> bool:

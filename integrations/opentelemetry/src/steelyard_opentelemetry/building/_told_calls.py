@@ -88,7 +88,9 @@ def _is_same(told: _Told, node: Node, said: str, reply: str) -> bool:
 
 def _keys(parsed: ParsedSpan) -> Iterator[bytes]:
     """What a reply is known by: its text, else what it called tools with, however that is spaced."""
-    texts = [_plain(parsed.answer)] if parsed.answer.strip() else ["".join(a.split()) for a in parsed.arguments]
+    texts = (
+        [_plain(parsed.answer)] if parsed.answer.strip() else ["".join(a.split()) for a in parsed.arguments]
+    )
     return (blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest() for text in texts if text)
 
 
@@ -100,4 +102,3 @@ def _asked(parsed: ParsedSpan) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
-
