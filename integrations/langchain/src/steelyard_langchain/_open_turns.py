@@ -11,14 +11,14 @@ import time
 from asyncio import CancelledError
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Literal
 from uuid import UUID
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Status
-from steelyard.recording import TurnTarget, current_trace, is_unrecorded
+from steelyard.recording import TurnTarget, current_span, is_unrecorded
 from steelyard_langchain._block import Block, current_block
 from steelyard_langchain._loose import LooseRuns
 from steelyard_langchain._options import Options
@@ -31,7 +31,7 @@ STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """What ends a run without anything having gone wrong in it."""
 
 _Cause = Literal["expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event"]
-_log = logging.getLogger("steelyard.langchain")
+_log = SafeLogger("steelyard.langchain")
 _REMEMBERED = 256
 _STRAGGLING = 60.0  # callbacks of streams and of other threads come after the end of their turn
 _CARRIED = 1_000  # graphs that wait for a person may wait for ever
@@ -94,7 +94,7 @@ class OpenTurns:
         metadata = about.get("metadata")
         turn = Turn(
             run_id,
-            current_trace(run_id=str(run_id), framework="langchain"),
+            current_span(),
             name=about.get("name"),
             inputs=dict(inputs) if type(inputs) is dict else inputs,
             tags=about.get("tags"),
@@ -151,7 +151,7 @@ class OpenTurns:
         block = current_block()
         if block is not None:
             return block.adopt(self.runs, run_id)
-        turn = Turn(run_id, current_trace(run_id=str(run_id), framework="langchain"))
+        turn = Turn(run_id, current_span())
         turn.loose = True
         self._loose.begin(turn, finds=finds, follows=not finds)
         self.runs[turn.key] = turn
@@ -252,8 +252,9 @@ class OpenTurns:
 
     def _forget(self, now: float, *, room: int = 1) -> None:
         """Drop what has been open for too long, oldest first."""
-        # Another thread may change what is looked at; then the next turn looks again.
-        with suppress(RuntimeError, IndexError, StopIteration):
+        # Another thread may change what is looked at; then the next turn looks again. By `try`, since
+        # `suppress` costs a host more than the whole look.
+        try:
             while self._open:
                 turn = next(iter(self._open.values()))
                 full = len(self._open) + room > self._max_open
@@ -268,6 +269,8 @@ class OpenTurns:
                 if now - turn.started <= self._ttl:
                     break
                 self._interrupted.pop(thread_id, None)
+        except (RuntimeError, IndexError, StopIteration):
+            pass
 
 
 _WITHOUT_ROOT = (

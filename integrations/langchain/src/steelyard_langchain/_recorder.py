@@ -8,7 +8,6 @@ where Records are built.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._block import Block
@@ -25,7 +25,8 @@ from steelyard_langchain._options import Key, Metadata, Nested, Options, target_
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
 from steelyard_langchain.building._calls import answer_message
 
-_log = logging.getLogger("steelyard.langchain")
+_log = SafeLogger("steelyard.langchain")
+_HOLDS_DOCUMENTS = (list, dict)
 
 
 class CallbackHandler(BaseCallbackHandler):
@@ -170,10 +171,12 @@ class CallbackHandler(BaseCallbackHandler):
                 return
             if parent_run_id is None:
                 turn.outputs = outputs
-            if isinstance(outputs, (list, dict)):
-                turn.results.append(outputs)
-            elif type(outputs).__name__ == "Command":  # what a node of a graph updates, with where to go on
-                turn.results.append(outputs.update)
+            kind = type(outputs)
+            if kind is not str:  # first, since most are, and each look costs the host
+                if isinstance(outputs, _HOLDS_DOCUMENTS):
+                    turn.results.append(outputs)
+                elif kind.__name__ == "Command":  # what a node of a graph updates, with where to go on
+                    turn.results.append(outputs.update)
             if turn.chains is not None:
                 _end_chain(turn, key, outputs, None, kwargs.get("inputs"))
         except Exception:  # noqa: BLE001

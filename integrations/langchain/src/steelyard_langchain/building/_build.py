@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from steelyard.record import Record, Status, text_of
+from steelyard.record import Record, Status, TraceRef, text_of
 from steelyard.recording import TurnDraft, with_given
 from steelyard.recording.provenance import (
     Asked,
@@ -24,8 +24,7 @@ from steelyard.recording.provenance import (
 )
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
-from steelyard_langchain._weight import weigh, without_media
-from steelyard_langchain.building._calls import calls_of
+from steelyard_langchain.building._calls import calls_of, said_before
 from steelyard_langchain.building._contexts import Found, decide, find_contexts
 from steelyard_langchain.building._extract import (
     answer_of,
@@ -49,6 +48,7 @@ from steelyard_langchain.building._separate import (
     told_by_messages,
 )
 from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
+from steelyard_langchain.building._weight import weigh, without_media
 
 _PER_RUN = 500
 _UNFINISHED = ("error", "cancelled", "interrupted")
@@ -67,12 +67,22 @@ class LangChainDraft(TurnDraft):
         chain: Chain | None = None,
         unused: Callable[[], object] | None = None,
     ) -> None:
-        super().__init__(id_of(turn, chain), turn.trace, on_record=options.on_record)
+        super().__init__(on_record=options.on_record)
         self.turn = turn
         self._options = options
         self._chain = chain
         self._unused = unused
         self._size: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The id that the Record will have."""
+        return id_of(self.turn, self._chain)
+
+    @property
+    def trace(self) -> TraceRef:
+        """Where the turn lives in the host's traces."""
+        return self.turn.trace
 
     @property
     def size(self) -> int:
@@ -340,11 +350,10 @@ def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[s
 
 
 def _on_predecessors(view: View, found: Found, question: str) -> list[str]:
-    latest = [one.call for one in view.predecessors if one.call is not None]
     return notes_on_predecessors(
         question,
         calls_of(view.models),
-        calls_of(call for call in latest if (call.ended or view.started) < view.started),
+        [call for one in view.predecessors if (call := said_before(one, view.started)) is not None],
         found=[context.text for context in found.contexts],
         in_conversation=_in_conversation(view, view.models),
     )

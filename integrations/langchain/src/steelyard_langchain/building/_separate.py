@@ -76,7 +76,7 @@ def told_by_messages(view: View) -> Earlier | None:
             name = getattr(message, "name", None) or call.get("name")
             tools[number] = tool = Tool(number, name, call.get("args"))
             tool.output = message
-    return Earlier(tools=tools) if tools else None
+    return Earlier({}, {}, tools) if tools else None
 
 
 def asked_in_call(view: View, origin: Provenance) -> Asked:
