@@ -267,3 +267,47 @@ def test_a_trace_of_integers_is_written_as_the_tracer_would() -> None:
     assert record.trace == TraceRef(trace_id=f"{0xABC:032x}", span_id=f"{7:016x}")
     assert TraceRef(trace_id=0, span_id=2**64) == TraceRef()  # type: ignore[arg-type]
     assert TraceRef(trace_id=Text("a")) == TraceRef(trace_id="a")
+
+
+class RaisingHandler(logging.Handler):
+    """A log handler of the application that can do nothing."""
+
+    lines = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines += 1
+        raise RuntimeError
+
+
+class BrokenSink(MemorySink):
+    async def write(self, evaluations: Sequence[Evaluation]) -> None:
+        raise SinkError("down", cause="unreachable")
+
+
+def no_mask(record: Record) -> Record:
+    raise ValueError
+
+
+def no_callback(evaluation: Evaluation) -> None:
+    raise ValueError
+
+
+@pytest.mark.parametrize("mask", [None, no_mask])
+def test_a_log_handler_that_raises_harms_nothing(mask: Any) -> None:
+    handler = RaisingHandler()
+    logging.getLogger("steelyard").addHandler(handler)
+    try:
+        sink = MemorySink()
+        monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[BrokenSink(), sink], mask=mask)
+        monitor.on_evaluation(no_callback)
+        for number in range(5):
+            monitor.submit(object())  # type: ignore[arg-type]
+            monitor.submit(turn(f"{number}"))
+        assert monitor.flush(30) == 0
+        stats = monitor.stats()
+        monitor.close()
+    finally:
+        logging.getLogger("steelyard").removeHandler(handler)
+    assert handler.lines >= 2
+    assert stats.skipped == {"unreadable": 5} | ({"mask_failed": 5} if mask else {})
+    assert len(sink.evaluations) == stats.evaluated == (0 if mask else 5)

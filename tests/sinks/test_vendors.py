@@ -139,6 +139,17 @@ def test_phoenix_document_annotations() -> None:
     ]
 
 
+def test_phoenix_documents_have_no_explanation_that_is_left_out() -> None:
+    verdict = Verdict(about="first", kind="useful", value=True, reason="quotes the turn")
+    score = make_score("context_utilization", id="x", verdicts=(verdict,))
+    metadata = {"retrieval_span": "00f067aa0ba902b7"}
+    record = Record(id="r1", contexts=(Context(text="first"),), metadata=metadata)
+    with VendorServer() as server:
+        write(PhoenixSink(server.url, explanations=False), make_evaluation("r1", score, record=record))
+    assert [request.path for request in server.requests][1] == "/v1/document_annotations?sync=false"
+    assert "quotes the turn" not in str([request.body for request in server.requests])
+
+
 def test_phoenix_is_told_nothing_of_documents_by_verdicts_on_sentences() -> None:
     """An answer that repeats its only context looks like it, but is not what the retriever returned."""
     verdicts = (Verdict(about="first", kind="relevant", value=True),)

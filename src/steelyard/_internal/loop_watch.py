@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import sys
 import sysconfig
 import threading
 from pathlib import Path
 from types import FrameType
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.threads import DaemonExecutor
 
-_log = logging.getLogger("steelyard")
+_log = SafeLogger("steelyard")
 _TICK = 1.0
 _SILENT = 10
 _LIBRARIES = tuple(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import logging
 import os
 import threading
 import weakref
@@ -22,11 +21,13 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
+from steelyard._internal.logs import SafeLogger
+
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 _Jobs = SimpleQueue[Callable[[], None] | None]
 
-_log = logging.getLogger("steelyard")
+_log = SafeLogger("steelyard")
 _SPARE_HELPERS = 8  # each call of foreign code that hangs takes one until it returns
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 30.0

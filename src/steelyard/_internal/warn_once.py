@@ -6,6 +6,7 @@ import logging
 from collections.abc import Hashable
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
 
 _REMEMBERED = 1000
 
@@ -19,7 +20,7 @@ class WarnOnce:
         logger: Where the lines go.
     """
 
-    def __init__(self, logger: logging.Logger) -> None:
+    def __init__(self, logger: SafeLogger) -> None:
         self._logger = logger
         self._known: BoundedDict[Hashable, None] = BoundedDict(max_items=_REMEMBERED)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Sequence
 from typing import Protocol
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.alarms._watcher import AlarmWatcher
 from steelyard.scores import Evaluation
 
-_log = logging.getLogger("steelyard.alarms")
+_log = SafeLogger("steelyard.alarms")
 _BATCH = 500
 _LATEST = 2_000
 _PAUSE = 1.0

@@ -9,7 +9,6 @@ out with the same id, and the spool knows it.
 from __future__ import annotations
 
 import asyncio
-import logging
 import sqlite3
 import threading
 import time
@@ -18,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place, error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
@@ -26,7 +26,7 @@ from steelyard.collect._protocol import Export, Signal, SpanReader
 from steelyard.online import Monitor
 from steelyard.record import Record, TraceRef
 
-_log = logging.getLogger("steelyard.collect")
+_log = SafeLogger("steelyard.collect")
 _TICK: Final = 0.1
 _LOOK: Final = 0.01
 _PAUSE: Final = 1.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Mapping
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online._masking import Masker
@@ -21,7 +21,7 @@ from steelyard.online.queue._turns import Closed, Queued, Selected
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.recording import unrecorded
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _LOOK = 0.02  # looking in is cheaper for the host than waking the loop at every turn
 _LINGER = 5.0  # traffic pauses; after this long it has ended, and the thread sleeps
 _BATCH = 256

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import threading
 import time
 
 from steelyard._internal.lifecycle import at_exit, forget
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.loop_watch import LoopWatch
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread
@@ -20,7 +20,7 @@ from steelyard.online.delivery._delivery import Delivery
 from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _GRACE = 1.0
 _LOOK_ABOUT = 0.25
 _LOOK = 0.02

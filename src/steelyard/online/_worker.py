@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections import defaultdict
 from functools import partial
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.threads import leave
 from steelyard._internal.warn_once import WarnOnce
@@ -29,7 +29,7 @@ from steelyard.record import clean
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _GRACE = 5.0  # a judge's own deadline comes first, so that its error is the one that is told
 _FIRST_WAIT = 5.0  # doubled each time: most outages of a judge pass in seconds
 _LONGEST_WAIT = 600.0  # so that turns go on within ten minutes after an outage of any length

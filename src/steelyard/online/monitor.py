@@ -7,7 +7,6 @@ writing.
 
 from __future__ import annotations
 
-import logging
 import os
 import weakref
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from steelyard._internal.lifecycle import on_fork
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.calibration import Calibration
@@ -52,7 +52,7 @@ __all__ = ["Monitor"]
 
 _PLAIN = frozenset(field.name for field in fields(PlainOptions))
 """What can be written down as it is; `tests/online/test_settings.py` holds the signature against it."""
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 
 
 class Monitor:

@@ -160,14 +160,11 @@ class Relevant(Question):
     """The sentence or statement."""
     of: Literal["contexts", "answer"] = "contexts"
     """What it was taken from."""
+    needs = _parts("question")
 
     @property
     def quoted(self) -> str:
         return self.text
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _parts("question")
 
     @property
     def shows(self) -> frozenset[Part]:
@@ -192,6 +189,7 @@ class Same(Question):
     """What the claim was taken from."""
     listed: tuple[str, ...] = ()
     """The claims of that text, which are then shown in its place: claims are compared with claims."""
+    hides = _parts("contexts", "reference_contexts")
 
     @property
     def quoted(self) -> str:
@@ -204,10 +202,6 @@ class Same(Question):
     @property
     def shows(self) -> frozenset[Part]:
         return _parts(self.of, self.among)
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _parts("contexts", "reference_contexts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,18 +309,9 @@ class GeneratedQuestions(Question):
     extracts = True
     count: int = 3
     """How many are asked for; fewer are taken, since a mean over one is a mean as well."""
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _parts("answer")
-
-    @property
-    def admits(self) -> frozenset[Part]:
-        return _parts("contexts")
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _parts("question", "reference", "reference_contexts")
+    needs = _parts("answer")
+    admits = _parts("contexts")
+    hides = _parts("question", "reference", "reference_contexts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,18 +320,9 @@ class Noncommittal(Question):
 
     kind = "noncommittal"
     form = YesNo
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _parts("question", "answer")
-
-    @property
-    def admits(self) -> frozenset[Part]:
-        return _parts("reference")
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _parts("contexts", "reference_contexts")
+    needs = _parts("question", "answer")
+    admits = _parts("reference")
+    hides = _parts("contexts", "reference_contexts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,14 +332,8 @@ class Embed(Question):
     kind = "embed"
     form = Vector
     text: str
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _NONE
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _NONE
+    needs = _NONE
+    hides = _NONE
 
 
 QUESTION_KINDS: frozenset[type[Question]] = frozenset(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record, TraceRef
@@ -14,7 +14,7 @@ from steelyard.record import Record, TraceRef
 OnRecord = Callable[[Record], Record | None]
 """A user's function that is called with every finished Record and may return a changed one."""
 
-_warn_once = WarnOnce(logging.getLogger("steelyard.recording"))
+_warn_once = WarnOnce(SafeLogger("steelyard.recording"))
 
 
 class Draft(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from io import FileIO
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from steelyard._internal.json_pieces import json_pieces
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
@@ -19,7 +19,7 @@ from steelyard.sinks.sqlite._schema import plain_value
 
 __all__ = ["JSONLSink", "read_jsonl"]
 
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 
 
 class JSONLSink:

@@ -7,7 +7,6 @@ Monitor's own is marked as not to be recorded.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger_provi
 from opentelemetry.context import Context
 
 from steelyard import __version__ as VERSION
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.worker_thread import WorkerThread
 from steelyard.record import TraceRef
@@ -33,7 +33,7 @@ from steelyard.sinks.monitoring import observe_monitor
 
 __all__ = ["OpenTelemetrySink", "context_of"]
 
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 _REMEMBERED = 20_000
 
 

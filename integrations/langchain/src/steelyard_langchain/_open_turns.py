@@ -15,6 +15,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Status
 from steelyard.recording import TurnTarget, current_span, is_unrecorded
@@ -30,7 +31,7 @@ STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """What ends a run without anything having gone wrong in it."""
 
 _Cause = Literal["expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event"]
-_log = logging.getLogger("steelyard.langchain")
+_log = SafeLogger("steelyard.langchain")
 _REMEMBERED = 256
 _STRAGGLING = 60.0  # callbacks of streams and of other threads come after the end of their turn
 _CARRIED = 1_000  # graphs that wait for a person may wait for ever

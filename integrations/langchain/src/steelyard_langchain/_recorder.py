@@ -8,7 +8,6 @@ where Records are built.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._block import Block
@@ -25,7 +25,7 @@ from steelyard_langchain._options import Key, Metadata, Nested, Options, target_
 from steelyard_langchain._turn import Chain, Model, Retrieval, Tool, Turn
 from steelyard_langchain.building._calls import answer_message
 
-_log = logging.getLogger("steelyard.langchain")
+_log = SafeLogger("steelyard.langchain")
 _HOLDS_DOCUMENTS = (list, dict)
 
 

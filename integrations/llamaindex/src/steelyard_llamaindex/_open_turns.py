@@ -1,7 +1,7 @@
 """The turns that are under way: which span belongs to which turn, and when a turn is over.
 
 This is the hot path. Every span and event costs a few dictionary operations and keeps references only; the
-Record is built later, from the steps, by `steelyard_llamaindex._build`. Whatever never ends is evicted.
+Record is built later, from the steps, by `building._build`. Whatever never ends is evicted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
@@ -30,7 +31,7 @@ from steelyard_llamaindex._turn import (
     precede,
 )
 
-_logger = logging.getLogger("steelyard.llamaindex")
+_logger = SafeLogger("steelyard.llamaindex")
 
 _ROOTS = frozenset({"query", "chat", "agent", "workflow"})
 _PARTS = frozenset({"agent", "workflow", "synthesis"})

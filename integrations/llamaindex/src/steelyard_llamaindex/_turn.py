@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import Any
 
 from steelyard.record import Status, TraceRef
-from steelyard_llamaindex._extract import texts_of
 from steelyard_llamaindex._kinds import Kind
+from steelyard_llamaindex.building._extract import texts_of
 
 _MOST_FOLLOWED = 12
 _MOST_PROMPT = 50_000

@@ -108,6 +108,17 @@ class OpenTurns:
         trace = self._traces.get(trace_id)
         return trace is not None and (span_id in trace.ended or span_id in trace.open)
 
+    def awaits(self, span: Span) -> bool:
+        """Whether another instrumentor's span that may stand for a span's turn is open in another trace."""
+        return any(
+            one.started.start <= span.start
+            and one.started.scope != span.scope
+            and known_scope(one.started.scope)
+            for trace_id, trace in self._traces.items()
+            if trace_id != span.trace_id
+            for one in trace.open.values()
+        )
+
     def start(self, span: Started, now: float) -> None:
         """Note that a span has begun."""
         trace = self._trace(span.trace_id, now)

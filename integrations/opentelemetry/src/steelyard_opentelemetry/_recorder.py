@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import (
     OnRecord,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import Span as SdkSpan
 
 
-_log = logging.getLogger("steelyard.opentelemetry")
+_log = SafeLogger("steelyard.opentelemetry")
 
 _KEPT_DIAGNOSES = 100
 _LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
@@ -134,6 +134,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._thread: threading.Thread | None = None
         self._extractor = TurnExtractor(patience=2 * float(self._limits["ttl"]))
         self._turns = OpenTurns(read=self._extractor.candidates, **self._limits)  # type: ignore[arg-type]
+        self._extractor.awaits = self._turns.awaits
         self._tally: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._diagnoses: deque[Diagnosis] = deque(maxlen=_KEPT_DIAGNOSES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
 import os
 import sqlite3
 import threading
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.judge.middleware._stored import dump, key_of, load, whole
@@ -22,7 +22,7 @@ from steelyard.questions import Judge, Reply, Request
 
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, body TEXT, used REAL) WITHOUT ROWID"
 
-_log = logging.getLogger("steelyard.judge")
+_log = SafeLogger("steelyard.judge")
 
 
 class Cache(Wrapper):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Literal
 
+from steelyard._internal.logs import SafeLogger
 from steelyard.errors import ConfigurationError, JudgeError, JudgeRejected, JudgeUnavailable
 from steelyard.judge.middleware._wrapper import Wrapper
 from steelyard.questions import Judge, Reply, Request
@@ -14,7 +14,7 @@ from steelyard.questions import Judge, Reply, Request
 CircuitState = Literal["closed", "open", "half_open", "rejected"]
 """`closed` lets requests through, `open` none, `half_open` one to see; `rejected` none until `reset`."""
 
-_log = logging.getLogger("steelyard.judge")
+_log = SafeLogger("steelyard.judge")
 _PERMANENT = frozenset({"unauthorized", "unknown_model", "quota_exceeded"})
 
 

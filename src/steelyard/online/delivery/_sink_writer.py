@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import LoopThread, leave
 from steelyard._internal.warn_once import WarnOnce
@@ -24,7 +24,7 @@ from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation
 from steelyard.sinks import Sink
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _PLACES = 1000  # what waits for a slow sink is kept in memory, so it has a bound
 _BYTES = 16 * 1024 * 1024  # large records fill the memory before the places are taken
 _BATCH = 256  # one transaction or request for as many as came while the last one was written

@@ -14,7 +14,6 @@ with the machine: a time further ahead than it can have been set is one from bef
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 import threading
 import time
@@ -24,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, Stored
 from steelyard.online.queue._spool_schema import Durability, connect
@@ -34,7 +34,7 @@ from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, evaluation_from_json
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _MAX_WAIT = 3600.0  # the clock begins anew with the machine, which must not put turns off for days
 _KEPT = 100_000  # finished turns, so that one that comes again is known
 _PRUNED_EVERY = 1000

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
@@ -25,7 +26,7 @@ from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.scores import Evaluation
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _LOOK = 0.25
 _LOCKED_FOR = 30.0
 
@@ -219,7 +220,8 @@ class SQLiteQueue:
         problem = str(error) if isinstance(error, ConfigurationError) else error_words(error)
         self._warn(
             "failed",
-            "the spool %s cannot be used: %s; turns are kept in memory meanwhile",
+            "the spool %s cannot be used: %s; it is tried again; turns recorded in this process go through "
+            "its memory meanwhile",
             where,
             problem,
             level=logging.ERROR,

@@ -55,6 +55,7 @@ def notes_on_predecessors(
     is_long = len(asked) >= _FEWEST_CHARACTERS
     notes = [_WRITTEN] if is_long and any(_wrote(call, asked) for call in earlier) else []
     prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
+    # In a conversation earlier replies belong into the prompt, and tell nothing.
     if in_conversation or _REPLY_OF_A_CONVERSATION.search(prompt):
         return notes
     return [*notes, _SHOWN] if _is_shown(earlier, prompt, known=[question, *found]) else notes

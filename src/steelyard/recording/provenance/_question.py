@@ -19,6 +19,7 @@ MOST_INPUT = 1_000_000
 """Characters of a serialised input that are parsed; a longer one is not a question either."""
 
 _DEPTH = 8  # serialised inputs nest; deeper than this only cycles and hostile values go
+# In this order: what says "question" itself comes before words that any program uses.
 _QUESTIONS = (
     *(
         "question",
@@ -118,6 +119,7 @@ def user_question(
     given = list(candidates)
     written = {tuple(words(reply)) for reply in replies}
     texts = [question_in(candidate) for candidate in given]
+    # The first that no model wrote: a rewritten question stands in the inputs of later steps.
     own = next((text for text in texts if text and tuple(words(text)) not in written), "")
     if in_conversation is None:
         in_conversation = any(map(has_history, given))
@@ -164,8 +166,10 @@ def question_in(value: object, depth: int = _DEPTH) -> str:
 
 def _text(value: str, depth: int) -> str:
     text = text_of(value).strip()
+    # A memory address or a class name is what an object shows of itself when it is not text.
     if not text or _UNSHOWN.match(text) or text in ("None", "null", "{}", "[]"):
         return ""
+    # Before templates are looked for: a serialised input may hold one beside the question.
     if (read := _serialised(text)) is not None:
         return question_in(read, depth - 1)
     if _FIELDS.match(text):
@@ -182,6 +186,7 @@ def _serialised(text: str) -> Any:
     if len(text) > MOST_INPUT or (text[0] not in '{["' and not _SHOWN.match(text)):
         return None
     read = _read(text)
+    # "42" may be what the user typed; a list or a mapping was made by a program.
     return None if isinstance(read, (int, float)) else read
 
 
@@ -205,6 +210,7 @@ def _read(text: str) -> Any:
 
 
 def _in_mapping(value: Mapping[Any, Any], depth: int) -> str:
+    # A message has a text field like any mapping, but only the user's is a question.
     if role_of(value):
         return message_text(value) if role_of(value) in _USER else ""
     for key in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
@@ -213,6 +219,7 @@ def _in_mapping(value: Mapping[Any, Any], depth: int) -> str:
     named = (item for key, item in value.items() if _OWN_NAME.fullmatch(str(key)))
     if found := next(filter(None, (question_in(item, depth - 1) for item in named)), ""):
         return found
+    # A mapping of one text is a chain's only input, whatever the application calls it.
     texts = [item for item in value.values() if isinstance(item, str)]
     return _text(texts[0], depth - 1) if len(value) == 1 and texts and not _is_skipped(value) else ""
 
@@ -229,6 +236,7 @@ def _is_skipped(value: Mapping[Any, Any]) -> bool:
 def _in_list(value: Sequence[Any], depth: int) -> str:
     messages = list(messages_in(value))
     if messages:
+        # From the end: in a conversation the last thing that the user said is asked now.
         asked = next((text for role, text in reversed(messages) if role in _USER and text.strip()), "")
         return _text(asked, depth - 1) if asked else ""
     shown = [item.strip() for item in value if isinstance(item, str)]

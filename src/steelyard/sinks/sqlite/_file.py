@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_dict
@@ -25,7 +26,7 @@ from steelyard.sinks.sqlite._schema import (
 from steelyard.sinks.sqlite.sums import prepare_sums
 
 MEMORY: Final = ":memory:"
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 _FIRST_COLUMNS: Final = {
     "evaluations": {"record_id", "evaluated_at", "record_status", "reasked", "json"},
     "scores": {"id", "record_id", "inclusion_probability", "prompt_version", "json"},

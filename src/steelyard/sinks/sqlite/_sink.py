@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sqlite3
 import time
 from collections.abc import Sequence
 from typing import Final
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
@@ -21,7 +21,7 @@ from steelyard.sinks.sqlite._file import absolute, claim_file, prepare
 from steelyard.sinks.sqlite._retention import delete_oldest
 from steelyard.sinks.sqlite._schema import write_evaluation
 
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _UNSTORABLE: Final = (
     InvalidRecord,

@@ -48,7 +48,7 @@ def asked_in_filled_prompt(view: View, asked: Asked, found: Found) -> Asked:
 
     A run that searches was given a question, whatever else stands in it.
     """
-    if view.retrievals or view.tools:
+    if view.retrievals or view.tools or not asked.question:
         return asked
     said = "\n".join(speeches(asked.question))
     texts = [context.text for group in found.nearby for context in group]
@@ -58,19 +58,19 @@ def asked_in_filled_prompt(view: View, asked: Asked, found: Found) -> Asked:
     return Asked(question=named) if named else asked
 
 
-def asked_in_prompts(view: View, calls: Sequence[ModelCall], origin: Provenance) -> str:
-    """The question that the prompt of the answer alone tells, as one that was written into the template.
+def asked_in_prompts(view: View, asked: Asked, calls: Sequence[ModelCall], origin: Provenance) -> Asked:
+    """Where the root does not say it, the question that the prompt of the answer tells, as a template has it.
 
-    Only where the prompt names it, or the user's last message is a question and nothing else; empty
-    otherwise, and where a model wrote it.
+    Only where the prompt names it, or the user's last message is a question and nothing else; and not where a
+    model wrote it.
     """
-    if origin.contexts_source != "in_prompt":
-        return ""
+    if asked.question or "question" in (view.turn.given or ()) or origin.contexts_source != "in_prompt":
+        return asked
     for at in reversed(origin.calls.made):
-        asked = next(filter(None, _named_by(view.models[at], calls[at])), "")
-        if asked and not any(asked in reply for call in calls for reply in call.replies):
-            return asked
-    return ""
+        told = next(filter(None, _named_by(view.models[at], calls[at])), "")
+        if told and not any(told in reply for call in calls for reply in call.replies):
+            return Asked(question=told)
+    return asked
 
 
 def _named_by(model: Model, call: ModelCall) -> Iterator[str]:

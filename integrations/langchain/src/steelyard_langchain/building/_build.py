@@ -7,7 +7,6 @@ Records, every turn that could still be selected is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Record, Status, TraceRef, text_of
@@ -24,7 +23,6 @@ from steelyard.recording.provenance import (
 )
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Turn
-from steelyard_langchain._weight import weigh, without_media
 from steelyard_langchain.building._asked import (
     asked_at_root,
     asked_in_call,
@@ -51,6 +49,7 @@ from steelyard_langchain.building._separate import (
     told_by_messages,
 )
 from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
+from steelyard_langchain.building._weight import weigh, without_media
 
 _PER_RUN = 500
 _UNFINISHED = ("error", "cancelled", "interrupted")
@@ -127,12 +126,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         return _separate(view, options)
     calls = calls_of(view.models)
     replies = {call.reply.strip() for call in calls if call.reply.strip()}
-    asked = asked_at_root(view, options, replies)
-    found = find_contexts(view, options, asked.question, sorted(replies))
-    if asked.question and (within_it := asked_in_filled_prompt(view, asked, found)) is not asked:
-        asked = within_it
-        found = find_contexts(view, options, asked.question, sorted(replies))
-        found.notes += map(sentence, asked.notes)
+    asked, found = _asked_and_found(view, options, replies)
     answer = _answer(view, options, replies, calls)
     status = view.status
     if (
@@ -150,9 +144,20 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     if not _is_turn(view, found, calls, asked.question, answer, status, options):
         return None
     origin = _origin(view, found, calls, answer, asked.question)
-    if not asked.question and "question" not in (turn.given or ()):
-        asked = replace(asked, question=asked_in_prompts(view, calls, origin))
+    asked = asked_in_prompts(view, asked, calls, origin)
     return _record(view, options, asked, answer, found, origin, status)
+
+
+def _asked_and_found(view: View, options: Options, replies: set[str]) -> tuple[Asked, Found]:
+    """What the root was asked, and what was found; of a whole prompt that it was given, its question."""
+    asked = asked_at_root(view, options, replies)
+    found = find_contexts(view, options, asked.question, sorted(replies))
+    within_it = asked_in_filled_prompt(view, asked, found)
+    if within_it is asked:
+        return asked, found
+    found = find_contexts(view, options, within_it.question, sorted(replies))
+    found.notes += map(sentence, within_it.notes)
+    return within_it, found
 
 
 def _separate(view: View, options: Options) -> Record | None:

@@ -9,13 +9,13 @@ watch the same application tell the same turn twice.
 from __future__ import annotations
 
 import itertools
-import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard.recording.provenance import find_passages
@@ -32,11 +32,12 @@ from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
 from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
+from steelyard_opentelemetry.building._told_calls import ToldCalls
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
 
-_log = logging.getLogger("steelyard.opentelemetry")
+_log = SafeLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
 _FEWEST_WORDS = 2
 _REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
@@ -82,10 +83,17 @@ class TurnExtractor:
         self._most = most
         self._retrieval_parts = WaitingPieces()
         self._calls = WaitingPieces()
+        self._held = WaitingPieces()
         self._recent: BoundedDict[bytes, list[TurnFingerprint]] = BoundedDict(max_items=most)
         self._told: BoundedDict[str, dict[str, None]] = BoundedDict(max_items=_REMEMBERED_TRACES)
         self._earlier = EarlierCalls()
+        self._told_calls = ToldCalls()
         self._warn_once = WarnOnce(_log)
+        self.awaits: Callable[[Span], bool] = lambda span: False
+        """Whether a turn that a span may belong to, although nothing links them, is still going on.
+
+        A model call by itself waits for its end, as long as a retrieval waits for its model call.
+        """
         self.errors = 0
         """Traces and turns that could not be read."""
         self.late = 0
@@ -103,11 +111,15 @@ class TurnExtractor:
     @property
     def waiting(self) -> int:
         """How many pieces still wait for what they belong to."""
-        return len(self._retrieval_parts) + len(self._calls)
+        return sum(map(len, self._waiting))
 
     def holds(self, trace_id: str) -> bool:
         """Whether a piece of a trace still waits for what it belongs to."""
-        return self._retrieval_parts.holds(trace_id) or self._calls.holds(trace_id)
+        return any(waiting.holds(trace_id) for waiting in self._waiting)
+
+    @property
+    def _waiting(self) -> tuple[WaitingPieces, ...]:
+        return self._retrieval_parts, self._calls, self._held
 
     def read(self, spans: Iterable[Span]) -> Extraction:
         """The turns in the spans of some complete traces."""
@@ -125,7 +137,11 @@ class TurnExtractor:
         lone: list[Turn] = []
         for each in candidates:
             self._earlier.remember((*each.whole, *each.pieces, *each.aside))
-            found.extend(each.whole)
+            for turn in each.whole:
+                if _is_call(turn) and self.awaits(turn.root.span):
+                    self._held.add(turn)
+                else:
+                    found.append(turn)
             lone.extend(each.pieces)
         joined, left = self._join(lone)
         reading = Extraction()
@@ -135,10 +151,16 @@ class TurnExtractor:
             else:
                 self._leftover(piece, reading)
         kept = self._once([*found, *joined])
-        for turn in sorted(kept, key=lambda turn: turn.root.span.start):
+        again = 0
+        # Lone calls last: they may have been made on behalf of a turn that is settled here.
+        for turn in sorted(kept, key=lambda turn: (_is_call(turn), turn.root.span.start)):
             with self._harmless():
-                self._settle(self._with_calls(turn), reading)
-        return Extraction(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept))
+                whole = self._with_calls(turn)
+                if self._told_calls.hold(whole):
+                    again += 1
+                else:
+                    self._settle(whole, reading)
+        return Extraction(reading.records, reading.diagnoses, len(found) + len(joined) - len(kept) + again)
 
     def overdue(self, now: int) -> Extraction:
         """What has waited long enough.
@@ -150,17 +172,20 @@ class TurnExtractor:
         for waiting, patience in (
             (self._retrieval_parts, self._patience),
             (self._calls, self._patience // 8),
+            (self._held, 0),
         ):
-            while (oldest := waiting.oldest) is not None and (
-                len(waiting) > self._most or now - oldest.root.span.end > patience
-            ):
+            while (oldest := waiting.oldest) is not None:
+                age = now - oldest.root.span.end
+                is_due = age > patience and (age > self._patience or not self.awaits(oldest.root.span))
+                if not (is_due or len(waiting) > self._most):
+                    break
                 self._leftover(waiting.take(oldest), reading)
         return reading
 
     def close(self) -> Extraction:
         """Give up what is still waiting."""
         reading = Extraction()
-        for waiting in (self._retrieval_parts, self._calls):
+        for waiting in self._waiting:
             while (oldest := waiting.oldest) is not None:
                 self._leftover(waiting.take(oldest), reading)
         return reading
@@ -182,6 +207,7 @@ class TurnExtractor:
             notes = (*record.notes, *self._earlier.notes_on(turn, found))
             reading.records.append(replace(record, notes=notes))
             self._remember(turn)
+            self._told_calls.remember(turn)
         else:
             reading.diagnoses.append(diagnose(turn, found))
             self._forget(turn)
@@ -197,7 +223,8 @@ class TurnExtractor:
         """A piece that belongs to nothing: a turn of its own if its prompt holds passages, else a reason."""
         span = turn.root.span
         told = self._told.get(span.trace_id) or ()
-        if span.parent_id in told or not self._once([turn], is_piece=not turn.retrieves):
+        is_told = span.parent_id in told or not self._once([turn], is_piece=not turn.retrieves)
+        if is_told or self._told_calls.hold(turn):
             self.late += len(turn.nodes)
         elif turn.answer or turn.retrieves or not told:
             self._settle(turn, reading)
@@ -286,6 +313,13 @@ def _by_trace(spans: Iterable[Span]) -> Iterator[list[Span]]:
         by_trace.setdefault(span.trace_id, {}).setdefault(span.span_id, span)
     for found in by_trace.values():
         yield list(found.values())
+
+
+def _is_call(turn: Turn) -> bool:
+    """Whether a turn is a model call by itself, which another instrumentor may have told too."""
+    return (
+        turn.root.parsed is not None and turn.root.parsed.kind == "llm" and turn.root.span.parent_id is None
+    )
 
 
 def _is_before(part: Turn, piece: Turn, patience: int) -> bool:

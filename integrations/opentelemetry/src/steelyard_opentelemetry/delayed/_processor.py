@@ -7,7 +7,6 @@ the root, waits here for a bounded time; it goes out once, with its scores or wi
 from __future__ import annotations
 
 import copy
-import logging
 import os
 import threading
 import time
@@ -21,6 +20,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import TraceRef
 from steelyard.recording import check_positive
@@ -31,7 +31,7 @@ from steelyard_opentelemetry.delayed._pending import PendingSpans
 from steelyard_opentelemetry.dialects import retrieves
 from steelyard_opentelemetry.spans._span import is_own
 
-_log = logging.getLogger("steelyard.opentelemetry")
+_log = SafeLogger("steelyard.opentelemetry")
 _LOOK = 0.5
 _MOST_NOTED = 10_000
 

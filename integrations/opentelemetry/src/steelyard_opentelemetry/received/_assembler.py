@@ -8,12 +8,12 @@ does it.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
@@ -30,7 +30,7 @@ from steelyard_opentelemetry.received._wire import (
 )
 from steelyard_opentelemetry.spans._span import Span
 
-_log = logging.getLogger("steelyard.opentelemetry")
+_log = SafeLogger("steelyard.opentelemetry")
 _UNBOUNDED: Final = 1 << 40
 _MOST_WAITING: Final = 4096
 _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
@@ -108,9 +108,9 @@ class ReceivedSpans:
     def ready(self, now: float) -> list[Record]:
         """Take out every turn that is complete now."""
         found = self._extractor.extract(self._turns.ripe(now))
-        late = (
-            self._extractor.overdue(time.time_ns() - self._lag) if self._extractor.waiting else Extraction()
-        )
+        late = Extraction()
+        if self._extractor.waiting:
+            late = self._extractor.overdue(time.time_ns() - self._lag)
         for reading in (found, late):
             self._note(reading)
         return [*found.records, *late.records]
@@ -138,7 +138,7 @@ class ReceivedSpans:
         """Count a parent that is not there yet as open; its scope is likely to be that of its child."""
         parent = span.parent_id
         if parent is not None and not span.remote_parent and not self._turns.knows(span.trace_id, parent):
-            self._turns.start(Started(span.trace_id, parent, None, span.scope), now)
+            self._turns.start(Started(span.trace_id, parent, None, span.scope, span.start), now)
 
     def _note(self, reading: Extraction) -> None:
         self._counts["turns"] += len(reading.records)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from nats.errors import MaxPayloadError
 from nats.js.api import Header, PubAck, RawStreamMsg
 from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online.queue._protocol import Stored
 from steelyard.online.queue.broker._address import BrokerAddress
@@ -26,7 +26,7 @@ from steelyard.online.queue.broker._nats_restart import RestartMemory
 from steelyard.online.queue.broker._nats_streams import CONSUMER, Streams
 from steelyard.online.queue.broker._nats_totals import StreamCounts
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _LINGER = 0.5
 _HEARD = 1.0
 _API = "$JS.API"

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
@@ -24,7 +24,7 @@ from steelyard.online.queue.broker._bodies import evaluation_of, key_of, packed,
 from steelyard.online.queue.broker._broker import Broker, Message, Outgoing, Refused, Unreachable
 from steelyard.scores import Evaluation
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _PATIENCE = 10.0  # long enough for a server that restarts
 _PAUSE = 0.2
 _COUNTED = 1.0  # counting asks the broker, which must not become its main work
@@ -313,7 +313,10 @@ class BrokerQueue:
         if not self._said:
             self._said = True
             _log.error(
-                "the broker %s cannot be used: %s; turns are kept in memory meanwhile", self._shown, error
+                "the broker %s cannot be used: %s; it is tried again; turns recorded in this process go "
+                "through its memory meanwhile",
+                self._shown,
+                error,
             )
 
     async def _keep_counting(self) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from steelyard.record import Context, Stage, text_of, to_json_value
 from steelyard.recording.provenance import is_search, passages_of
-from steelyard_llamaindex._extract import contexts_of, get, nodes_of, question_of, result_of
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Step, Turn, is_inside
+from steelyard_llamaindex.building._extract import contexts_of, get, nodes_of, question_of, result_of
 
 _COMPOSED = ("query", "chat", "tool")
 _PASSAGE = 3

@@ -7,11 +7,11 @@ from typing import Any
 
 from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
 from steelyard.recording import TurnDraft, with_given
-from steelyard_llamaindex._contexts import TurnContexts
-from steelyard_llamaindex._extract import answer_of, reply_of, trouble_of
 from steelyard_llamaindex._options import Options
-from steelyard_llamaindex._provenance import Evidence, notes_on_latest
 from steelyard_llamaindex._turn import Turn
+from steelyard_llamaindex.building._contexts import TurnContexts
+from steelyard_llamaindex.building._extract import answer_of, reply_of, trouble_of
+from steelyard_llamaindex.building._provenance import Evidence, notes_on_latest
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."

@@ -20,9 +20,9 @@ from steelyard.recording.provenance import (
     trace_provenance,
     user_question,
 )
-from steelyard_llamaindex._contexts import TurnContexts
-from steelyard_llamaindex._extract import is_conversation, question_of, reply_of, texts_of
 from steelyard_llamaindex._turn import Turn
+from steelyard_llamaindex.building._contexts import TurnContexts
+from steelyard_llamaindex.building._extract import is_conversation, question_of, reply_of, texts_of
 
 LOOSE = "no run holds the retrieval and this call together; `with record(question):` around both does"
 """Note of a turn that was put together out of calls in one task."""

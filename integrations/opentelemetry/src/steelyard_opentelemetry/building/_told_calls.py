@@ -1,0 +1,104 @@
+"""The model calls of recorded turns, so that what another instrumentor tells of one is not taken for a turn.
+
+A framework that reports through events of its own does not make its spans current, so that the spans of the
+model client, seen by another instrumentor, are roots of traces of their own. Nothing links them; the same
+call at the same time, by the same reply to the same words, tells that they are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from steelyard._internal.bounded import BoundedDict
+from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._tree import Node
+
+_MOST_REPLIES = 512
+_MOST_ALIKE = 64
+_MOST_TEXT = 300
+_FEWEST_WORDS = 4
+"""Words that a reply must have to be told by them, where nothing shows what was asked."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """A call, or a step that came to what a call replied, without its span."""
+
+    trace_id: str
+    service: str
+    start: int
+    end: int
+    asked: str
+    told_by: set[str] = field(default_factory=set)
+    """The scopes of its turn, and of who told it again: each instrumentor tells a call once."""
+
+
+class ToldCalls:
+    """What models replied in recorded turns of late, within bounds."""
+
+    def __init__(self) -> None:
+        self._by_reply: BoundedDict[bytes, list[_Told]] = BoundedDict(max_items=_MOST_REPLIES)
+
+    def remember(self, turn: Turn) -> None:
+        """Keep what was replied in a turn that was recorded."""
+        scopes = {node.span.scope for node, _ in turn.parsed}
+        for node, parsed in turn.seen("llm", "chain", "agent"):
+            span = node.span
+            asked = _plain(_asked(parsed))
+            told = _Told(span.trace_id, span.service, span.start, span.end, asked, set(scopes))
+            for key in _keys(parsed):
+                known = self._by_reply[key] = self._by_reply.get(key, [])
+                known.append(told)
+                del known[:-_MOST_ALIKE]
+
+    def hold(self, turn: Turn) -> bool:
+        """Whether each model call of a turn was told before, in one trace, by other instrumentors."""
+        found: list[tuple[_Told, str]] = []
+        for node, parsed in turn.llms:
+            twin = self._twin(node, parsed)
+            if twin is None:
+                return False
+            found.append((twin, node.span.scope))
+        if len({twin.trace_id for twin, _ in found}) != 1:
+            return False
+        for twin, scope in found:
+            twin.told_by.add(scope)
+        return True
+
+    def _twin(self, node: Node, parsed: ParsedSpan) -> _Told | None:
+        said = " ".join(_plain(message.text) for message in parsed.messages if message.role == "user")
+        known = (told for key in _keys(parsed) for told in self._by_reply.get(key, ()))
+        return next((told for told in known if _is_same(told, node, said, parsed.answer)), None)
+
+
+def _is_same(told: _Told, node: Node, said: str, reply: str) -> bool:
+    """Whether a call is one that was told, seen by another instrumentor of the same process."""
+    span = node.span
+    if told.service != span.service or span.scope in told.told_by:
+        return False
+    if told.start > span.end or span.start > told.end:
+        return False
+    if not told.asked:
+        return len(reply.split()) >= _FEWEST_WORDS
+    return told.asked in said or said in told.asked
+
+
+def _keys(parsed: ParsedSpan) -> Iterator[bytes]:
+    """What a reply is known by: its text, else what it called tools with, however that is spaced."""
+    texts = (
+        [_plain(parsed.answer)] if parsed.answer.strip() else ["".join(a.split()) for a in parsed.arguments]
+    )
+    return (blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest() for text in texts if text)
+
+
+def _asked(parsed: ParsedSpan) -> str:
+    """What was asked last, within a bound; of a step, its question."""
+    said = [message.text for message in parsed.messages if message.role == "user" and message.text.strip()]
+    return (said[-1] if said else parsed.question)[:_MOST_TEXT]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
