@@ -211,8 +211,8 @@ class Monitor:
         """
         try:
             self._run.inbox.take_feedback(record_id, value)
-        except Exception:  # noqa: BLE001 - nothing may reach the application
-            _log.debug("feedback was not taken", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - nothing may reach the application
+            _log.debug("feedback was not taken: %s", error_place(error))
 
     def flush(self, timeout: float = 5.0) -> int:
         """Wait until every turn taken so far is judged and written, at most this many seconds.

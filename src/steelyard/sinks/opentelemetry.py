@@ -26,7 +26,7 @@ from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import _attributes as names
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
-from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes
+from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes, written_time
 from steelyard.sinks._instruments import Instruments
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.monitoring import observe_monitor
@@ -170,7 +170,7 @@ class OpenTelemetrySink:
             return scored
         links = [] if scored is None else [trace.Link(trace.get_current_span(scored).get_span_context())]
         # The times of judging itself: the span is made afterwards.
-        end = round(evaluation.evaluated_at * 1e9)
+        end = round(written_time(evaluation.evaluated_at) * 1e9)
         span = provider.get_tracer(names.SCOPE, VERSION).start_span(
             "evaluation",
             context=_nowhere() if scored is None or self._new_trace else scored,
@@ -204,7 +204,7 @@ class OpenTelemetrySink:
             if self._is_shut_down(provider):
                 self._miss("event", provider, "provider_shut_down")
             logger.emit(
-                timestamp=round(evaluation.evaluated_at * 1e9),
+                timestamp=round(written_time(evaluation.evaluated_at) * 1e9),
                 context=context,
                 severity_number=SeverityNumber.INFO,
                 event_name=names.EVENT,

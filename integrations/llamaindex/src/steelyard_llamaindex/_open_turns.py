@@ -6,7 +6,6 @@ Record is built later, from the steps, by `building._build`. Whatever never ends
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
@@ -318,11 +318,10 @@ class OpenTurns:
         """Log that recording failed, once for each kind: the dispatcher swallows what handlers raise."""
         self._warn_once(
             (doing, type(error)),
-            "recording a LlamaIndex turn failed at %s with %s; the application is not affected, but the turn "
+            "recording a LlamaIndex turn failed at %s (%s); the application is not affected, but the turn "
             "may be missing or incomplete; more failures of this kind are not logged",
             doing,
-            type(error).__name__,
-            exc_info=error if _logger.isEnabledFor(logging.DEBUG) else None,
+            error_place(error),
         )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import (
     OnRecord,
@@ -241,16 +242,16 @@ class EvaluationSpanProcessor(SpanProcessor):
                 self._hand_over(self._extractor.overdue(time.time_ns()))
             if everything:
                 self._hand_over(self._extractor.close())
-        except Exception:  # noqa: BLE001 - nothing of ours may end the thread or reach the application
-            self._failed()
+        except Exception as error:  # noqa: BLE001 - nothing of ours may end the thread or reach the application
+            self._failed(error)
 
     def _sort(self, now: float) -> None:
         for _ in range(len(self._inbox)):
             span, begun = self._inbox.popleft()
             try:
                 self._take(span, begun, now)
-            except Exception:  # noqa: BLE001 - one odd span must not cost the others
-                self._failed()
+            except Exception as error:  # noqa: BLE001 - one odd span must not cost the others
+                self._failed(error)
 
     def _take(self, span: ReadableSpan, begun: bool, now: float) -> None:
         context, scope = span.context, span.instrumentation_scope
@@ -285,12 +286,14 @@ class EvaluationSpanProcessor(SpanProcessor):
                 if self._tally["records"] == 1:
                     # The Monitor has begun with this one, and registered after us.
                     self._go_first_at_exit()
-            except Exception:  # noqa: BLE001 - a Monitor never raises, but a stand-in for one might
-                self._failed()
+            except Exception as error:  # noqa: BLE001 - a Monitor never raises, but a stand-in for one might
+                self._failed(error)
 
-    def _failed(self) -> None:
+    def _failed(self, error: Exception) -> None:
         self._errors += 1
-        self._warn_once("failed", "reading spans failed; more failures are only counted", exc_info=True)
+        # Its message may quote the turn.
+        message = "reading spans failed: %s; more failures are only counted"
+        self._warn_once("failed", message, error_place(error))
 
     # What the application may call.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from steelyard.errors import JudgeRejected, MalformedReply
@@ -77,11 +77,11 @@ class ServerFeatures:
 class Completion:
     """What a model replied."""
 
-    content: object
+    content: object = field(repr=False)
     """Its text, if the server sent one."""
     refused: bool
     """Whether the model, or a filter before it, would not answer."""
-    logprobs: Mapping[str, Any] | None
+    logprobs: Mapping[str, Any] | None = field(repr=False)
     """Log probabilities of the text's tokens, where they were asked for and sent."""
     usage: Usage
     """What it cost, requests that the server refused included."""

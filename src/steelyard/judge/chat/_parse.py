@@ -45,7 +45,7 @@ class _Ambiguous:
 _AMBIGUOUS = _Ambiguous()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ParsedReply:
     """The keyed values of a reply."""
 
@@ -172,7 +172,7 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Object:
     """One JSON object, as far as it is complete."""
 

@@ -215,7 +215,7 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
     trace, usage = evaluation.trace, evaluation.usage
     return {
         "record_id": text_of(evaluation.record_id),
-        "evaluated_at": _real(evaluation.evaluated_at) or 0.0,
+        "evaluated_at": _time(evaluation.evaluated_at),
         "duration": _real(evaluation.duration) or 0.0,
         "trace_id": trace and _text(trace.trace_id),
         "span_id": trace and _text(trace.span_id),
@@ -257,7 +257,7 @@ def score_row(score: Score, evaluation: Evaluation, position: int) -> dict[str, 
         "id": stored_id({"id": score.id, "metric": score.metric}, evaluation.record_id),
         "record_id": text_of(evaluation.record_id),
         "position": position,
-        "evaluated_at": _real(evaluation.evaluated_at) or 0.0,
+        "evaluated_at": _time(evaluation.evaluated_at),
         "metric": text_of(score.metric),
         "status": text_of(score.status),
         "value": _real(score.value),
@@ -352,6 +352,11 @@ def _real(value: Any) -> float | None:
     if number is not None and not math.isfinite(number):
         raise ValueError("not a finite number")
     return number
+
+
+def _time(value: float) -> float:
+    """A clock that says infinity costs the time, not the result."""
+    return float(value) if math.isfinite(value) else 0.0
 
 
 def _integer(value: Any) -> int:

@@ -14,12 +14,20 @@ from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource, Stage
 from steelyard.recording import unique
-from steelyard.recording.provenance import context_block, find_passages, is_search, passages_of, sentence
+from steelyard.recording.provenance import (
+    context_block,
+    find_passages,
+    is_action,
+    is_search,
+    passages_of,
+    sentence,
+)
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
+from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in
-from steelyard_opentelemetry.spans._results import is_long, listed, telling
+from steelyard_opentelemetry.spans._results import is_failure, is_long, listed, telling
 from steelyard_opentelemetry.spans._rows import (
     lists_under_names,
     passages_in_text,
@@ -229,7 +237,7 @@ def _results(turn: Turn, told: Sequence[Context], *, beside: bool = False) -> Fo
     contexts: list[Context] = []
     for hop, (node, parsed) in enumerate(turn.outermost("tool")):
         inside = [n.parsed for n in node.below() if n.parsed and n.parsed.kind == "retrieval"]
-        if beside and inside:
+        if (beside and inside) or node.span.failed:
             continue
         found = (not inside and listed(parsed.result)) or _in_text(parsed, inside)
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
@@ -244,6 +252,8 @@ def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, .
         return ()
     known = [document for retrieval in inside for document in retrieval.documents]
     text = result_in(tool.result)
+    if is_failure(text):
+        return ()
     found = _split(text, known, count=len(known)).contexts
     # A table of figures is one passage, which its rows are not.
     if not known and len(found) > 1 and not any(is_long(one.text) for one in found):
@@ -259,22 +269,36 @@ def _without_replies(node: Node, documents: Sequence[Context]) -> Sequence[Conte
 
 
 def _tool_messages(turn: Turn, told: Sequence[Context]) -> Found:
-    """What tools returned, out of the prompts of the answer, where no span of the tools was seen.
-
-    Only what was returned after the user's last words: what stands before belongs to earlier turns.
-    """
+    """What tools returned, out of the prompts of the answer, where no span of the tools was seen."""
     if any(parsed.result is not None for _, parsed in turn.seen("tool")):
         return Found()
     contexts: list[Context] = []
+    doubtful: dict[str, None] = {}
+    for message in _returned(turn):
+        brought = listed(message.result) or telling(passages_of(message.text))
+        contexts.extend(brought)
+        is_text = len(brought) == 1 and brought[0].text == message.text
+        if is_text and message.tool and not is_search(message.tool):
+            doubtful[message.tool] = None
+    found = unique(contexts)
+    note = "documents taken from messages of tools in the prompt"
+    if doubtful:
+        note += f"; whether they search is not known of {', '.join(map(repr, doubtful))}"
+    return Found(contexts=_ranked(found), source="tool", note=note) if found else Found()
+
+
+def _returned(turn: Turn) -> Iterator[Message]:
+    """What tools returned after the user's last words: what stands before belongs to earlier turns.
+
+    Tools that act bring no passages, nor do those that failed.
+    """
     for _, parsed in turn.seen("llm"):
         # A thread's earlier tool messages were answered before the user spoke last.
         last = max((at for at, m in enumerate(parsed.messages) if m.role == "user"), default=-1)
         for message in parsed.messages[last + 1 :]:
-            if message.role == "tool" and message.text:
-                contexts.extend(listed(message.result) or telling(passages_of(message.text)))
-    found = unique(contexts)
-    note = "documents taken from messages of tools in the prompt"
-    return Found(contexts=_ranked(found), source="tool", note=note) if found else Found()
+            is_told = message.role == "tool" and message.text
+            if is_told and not (is_action(message.tool) or is_failure(message.text)):
+                yield message
 
 
 def _rows(turn: Turn, told: Sequence[Context]) -> Found:

@@ -16,6 +16,7 @@ from hashlib import blake2b
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard.recording.provenance import find_passages
@@ -107,9 +108,11 @@ class TurnExtractor:
         """One trace that cannot be read must not cost the others."""
         try:
             yield
-        except Exception:  # noqa: BLE001 - whatever an instrumentor wrote
+        except Exception as error:  # noqa: BLE001 - whatever an instrumentor wrote
             self.errors += 1
-            self._warn_once("unreadable", "a trace could not be read; more are only counted", exc_info=True)
+            # Its message may quote the turn.
+            message = "a trace could not be read (%s); more are only counted"
+            self._warn_once("unreadable", message, error_place(error))
 
     @property
     def waiting(self) -> int:

@@ -21,7 +21,7 @@ _MOST_PIECES = 2000
 _LEAD = 40
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class _Group:
     """The calls that were asked the same, with what was looked up for them."""
 

@@ -58,6 +58,7 @@ class ReceivedSpans:
             read=self._extractor.candidates,
             patient=True,
         )
+        self._extractor.awaits = self._turns.awaits
         self._lag = 0
         self._counts: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
