@@ -28,6 +28,7 @@ _HEADINGS = {
     "recording": "Record and score applications",
     "results": "Look at results",
 }
+# What shells and typer itself use for wrong usage, and for a program that Ctrl-C ended.
 _USAGE = 2
 _INTERRUPTED = 130
 

@@ -39,7 +39,9 @@ from steelyard.report.period import moment
 from steelyard.scores import Usage
 from steelyard.sinks import Sink, SQLiteSink, sink_from
 
+# So many turns tell what one costs on average; a dry run of all of them would take too long.
 _PRICED = 100
+# Of a file of the wrong kind every line is bad, and a page of them says it as well.
 _MOST_NAMED = 20
 _INTERRUPTED = 130
 _WORDS = {
@@ -108,6 +110,7 @@ def run(job: BackfillOptions) -> int:
     price = _price(job, choice)
     planned = _planned(_backfill(job, sources, options, results, price, InProcess(options), console))
     _show_plan(console, job, choice, options, planned)
+    # Nothing read at all is a finding too: the path may be wrong.
     if job.plan or not planned.tasks:
         return 1 if planned.counts.bad or not planned.counts.read else 0
     if not _is_agreed(job, choice, planned):
@@ -140,6 +143,7 @@ def _judge(
             actors=job.actors,
             address=job.address or None,
         )
+    # Without a console: what is bad was named while the plan was made.
     work = _backfill(job, sources, options, results, price, scorer, None)
     started = time.monotonic()
     interrupted = False
@@ -314,6 +318,7 @@ def _is_agreed(job: BackfillOptions, choice: JudgeChoice, plan: _Plan) -> bool:
     """
     if choice.is_here or job.yes:
         return True
+    # In a pipeline nobody could answer, and the command would wait for ever.
     if not sys.stdin.isatty():
         raise ConfigurationError(
             "judging costs something and nobody can be asked here: add --yes (and --budget)"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steelyard.online import Monitor
 
 TOKEN = "STEELYARD_COLLECT_TOKEN"
+# Without a spool, turns that wait to be judged would keep their spans in the journal.
 _SPOOL = "steelyard.spool"
 _SHARE = 0.5
 """Of one core, for the local judge beside the endpoint."""
@@ -70,6 +71,7 @@ def collecting(options: CollectOptions) -> Iterator[tuple[Collector, Monitor]]:
 
     monitor = _monitor(options)
     reader = ReceivedSpans(quiet=options.quiet, ttl=options.ttl)
+    # At the start, and not at the first request in protobuf.
     reader.check()
     collector = Collector(
         journal=Journal(options.journal, max_bytes=options.max_bytes), reader=reader, monitor=monitor
@@ -79,6 +81,7 @@ def collecting(options: CollectOptions) -> Iterator[tuple[Collector, Monitor]]:
         yield collector, monitor
     finally:
         left = collector.close()
+        # Without waiting: what is not judged is in the spool, for the next start.
         monitor.close(0)
         if left:
             typer.echo(

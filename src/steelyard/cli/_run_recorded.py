@@ -34,10 +34,12 @@ def run_recorded(options: RunOptions) -> None:
         ConfigurationError: If there is no such program or judge, or no framework is installed.
         SystemExit: The program's own.
     """
+    # Before frameworks are imported, which takes seconds.
     _find(options)
     judge = options.judge.build()
     metrics = metrics_named(list(options.metrics), judge) if options.metrics else None
     monitor = Monitor(judge=judge, metrics=metrics, sample_rate=options.sample_rate)
+    # A run that can record nothing would look as if there had been no turn.
     if not attach_recorders(monitor):
         raise ConfigurationError(
             "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"

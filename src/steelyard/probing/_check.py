@@ -58,6 +58,7 @@ class CheckRun:
         every = self.probes.probes
         claims = [probe for probe in every if probe.asks == "supported"]
         first = await self._pass("all", every)
+        # A judge that is not there would be waited for in six further passes.
         if any(given.value is not None for given in first.given):
             await self._pass("again", every, again=True)
             await self._pass("swapped", [_swapped(probe) for probe in claims])

@@ -150,6 +150,7 @@ def calibration(given: Iterable[Given]) -> Calibration | None:
         return None
     filled: dict[int, list[tuple[float, bool]]] = {}
     for probability, expected in pairs:
+        # A probability of exactly 1 belongs to the last tenth.
         place = min(int(probability * _BINS), _BINS - 1)
         filled.setdefault(place, []).append((probability, expected))
     bins = tuple(_bin(place, members) for place, members in sorted(filled.items()))

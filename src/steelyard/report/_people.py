@@ -15,6 +15,7 @@ from steelyard.report.queries import ResultsReader, SampledScore, Scope
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 
+# The latest scores alone: correcting takes time that grows with them, and a page waits for it.
 _SAMPLE = 10_000
 _LABELLED = 2_000
 

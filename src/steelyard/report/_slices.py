@@ -13,7 +13,9 @@ from steelyard.report.figures import MetricFigure, SliceFigure
 from steelyard.report.queries import ResultsReader, SampledScore, Scope
 from steelyard.stats import cluster, find_slices, name_clusters
 
+# The latest alone: the time this takes grows with them, and a page waits for it.
 _SAMPLE = 3_000
+# A field with more values (an id, a time) cuts no slice of any size.
 _VALUES = 30
 _LEAST = 10  # turns below which a slice is an anecdote
 _QUESTIONS = 800  # embedding them must not take longer than the rest of the report

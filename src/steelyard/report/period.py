@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from steelyard.errors import ConfigurationError
 
+# In seconds; a week is the longest unit that is always of the same length.
 _UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 

@@ -8,6 +8,7 @@ import time
 from steelyard.errors import ConfigurationError
 from steelyard.report import refresh_results
 
+# Hours that became stale meanwhile are read score by score, so that no figure is old.
 _EVERY = 10.0
 
 

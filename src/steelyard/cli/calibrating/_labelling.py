@@ -115,6 +115,7 @@ class Labelling:
     def _of_turn(self, evaluation: Evaluation) -> Iterator[Label]:
         letter = self._letter("Is this a good answer? [g]ood [b]ad [s]kip [q]uit: ", "gbs")
         if letter != "s":
+            # Stored before the judge's word is shown, which must not sway anybody.
             yield self._label(evaluation, "good" if letter == "g" else "bad")
             said = ", ".join(
                 f"{printable(score.metric)} {amount(score.value)}"

@@ -15,6 +15,7 @@ from steelyard.report import Label, open_labels, open_results
 from steelyard.scores import Evaluation
 from steelyard.view import import_labels
 
+# Results of so many turns fit into memory whatever their texts are.
 _PAGE = 500
 LIMIT = 10_000
 """Turns that are looked at, those written last."""

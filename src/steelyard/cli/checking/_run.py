@@ -50,6 +50,7 @@ def run(options: CheckOptions) -> int:
     probes = load_probes(options.probes)
     if not choice.is_here:
         _plan(choice, probes, console)
+        # Shown first, asked for second: seven passes over all probes cost real money.
         if not options.yes:
             raise ConfigurationError("nothing was sent; add --yes to ask this judge at that price")
     judge = choice.build()

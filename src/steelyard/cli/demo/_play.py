@@ -27,6 +27,7 @@ from steelyard.sinks import SQLiteSink
 from steelyard_langchain import CallbackHandler
 
 _VARIANTS = ("plain", "inventing")
+# On a slow machine the local judge takes some seconds for the whole demo.
 _PATIENCE = 20.0
 
 
@@ -123,6 +124,7 @@ def _run(monitor: Monitor, chains: Mapping[str, Runnable[str, str]], scored: _Sc
             chain.invoke(question, config)
         while not arrived.empty():
             scored.take(arrived.get())
+    # Callbacks and sinks as well: the report below is made of the file.
     pending = monitor.flush(_PATIENCE)
     # The callback runs in a thread of its own and may be a moment behind.
     deadline = time.monotonic() + 2

@@ -51,6 +51,7 @@ def run(
     return 0
 
 
+# A set is somebody's work once it was reviewed, and no run brings that back.
 def check_new(out: Path, *, force: bool) -> None:
     """Refuse to write over a set that somebody may have reviewed.
 

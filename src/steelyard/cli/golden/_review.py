@@ -57,6 +57,7 @@ def _decide(console: Console, review: Review, case: Case) -> bool:
     while True:
         try:
             key = typer.prompt("g b k e w d s q", prompt_suffix=" > ").strip().lower()
+        # Ctrl-C and the end of the input mean the same as q: what was decided is saved.
         except (typer.Abort, EOFError):
             return False
         if key == "q":

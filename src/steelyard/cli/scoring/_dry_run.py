@@ -58,6 +58,7 @@ class DryRunJudge:
         self._client = openai.AsyncOpenAI(
             api_key="none",
             base_url="http://paper.invalid/v1",
+            # A dry run that fails must fail at once, and be counted once.
             max_retries=0,
             http_client=http.AsyncClient(transport=http.MockTransport(self._serve)),
         )

@@ -135,6 +135,7 @@ class JudgeChoice:
         key = os.environ.get(self.key_variable) if self.key_variable else None
         if self.key_variable and not key:
             raise ConfigurationError(f"--api-key-env {self.key_variable}: that variable is not set")
+        # A server that was named may need no key; OpenAI always does.
         if not (key or self.base_url or os.environ.get("OPENAI_API_KEY")):
             raise ConfigurationError(
                 f"--judge {self.kind} needs a key: export OPENAI_API_KEY=..., "

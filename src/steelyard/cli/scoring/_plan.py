@@ -21,6 +21,7 @@ from steelyard.errors import SteelyardError
 from steelyard.record import Record
 from steelyard.scores import Usage
 
+# Read once and scaled up: making the requests of a large file would take as long as sending them.
 _SAMPLE = 100
 
 

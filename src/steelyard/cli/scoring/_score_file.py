@@ -31,6 +31,7 @@ from steelyard.scores import Evaluation, evaluation_to_json
 _STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
 _MOST_NAMED = 20
 _INTERRUPTED = 130
+# So many failures in a row are not the records' fault; each further one would be waited and paid for.
 _HOPELESS = 20
 
 
@@ -63,6 +64,7 @@ def run(job: ScoreOptions) -> int:
         ConfigurationError: If an option cannot mean what was given.
     """
     console = Console(stderr=True)
+    # First of all: a wrong option is told before the input is opened.
     judge = job.judge.build()
     suite = suite_of(job.metrics, judge)
     bars = parse_thresholds(job.fail_under, known=[metric.name for metric in suite])
@@ -198,6 +200,7 @@ def _writing(job: ScoreOptions) -> Iterator[Callable[[Evaluation], None]]:
 
 
 def _open_output(path: str, source: str) -> BinaryIO:
+    # Compared as files: two paths may lead to one, and writing would empty it first.
     if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
         raise ConfigurationError(f"--out {path!r} is the input; name another file")
     try:
@@ -208,4 +211,5 @@ def _open_output(path: str, source: str) -> BinaryIO:
 
 def _put(file: BinaryIO, evaluation: Evaluation) -> None:
     file.write(evaluation_to_json(evaluation.replace(record=None)).encode() + b"\n")
+    # Each line at once, so that a run which is stopped leaves all that was paid for.
     file.flush()

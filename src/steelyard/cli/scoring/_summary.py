@@ -20,6 +20,7 @@ from steelyard.stats import Estimate, MetricSummary, Summarizer
 _WORST = 3
 _FULL = 6
 _ID = 24
+# Questions of the worst records alone are shown, but which those are is known at the end.
 _REMEMBERED = 10_000
 
 
@@ -137,6 +138,7 @@ def _reasons(summaries: Iterable[MetricSummary], status: Literal["not_applicable
 def _worst(tally: Tally, width: int) -> list[Text]:
     """The records below the bar, worst first, each with what weighs most against it."""
     below = [summary for summary in tally.metrics if summary.below]
+    # With many metrics one record each still fits onto a screen.
     most = _WORST if len(below) <= _FULL else 1
     rows = []
     for summary in below:

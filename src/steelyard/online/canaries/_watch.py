@@ -25,6 +25,7 @@ _ROUNDS = 4
 """How often a probe is asked while learning: what chance does must be known to be told from a change."""
 _CONFIRMATIONS = 2  # a slip at a temperature above 0 seldom comes three times
 _MOST_UNANSWERED = 0.2  # of a judge with an outage nothing can be learnt
+# A judge that is away is asked again after this, and not at every turn.
 _PAUSE = 60.0
 _LEARNERS = 4  # learning must not crowd out the turns
 _MOST_WAITING = 10_000  # after an outage the canaries that were due are not all made up for
@@ -35,6 +36,7 @@ class CanaryWatch:
 
     def __init__(self, options: Canaries, judge: Judge, fuse: Fuse) -> None:
         self._options = options
+        # From a cache a judge that has changed would go on answering as before.
         self._judge = uncached(judge)
         self._fuse: Fuse = fuse
         self._random = random.Random()
@@ -142,6 +144,7 @@ class CanaryWatch:
 
     async def _learn(self) -> None:
         """Find out which probes the judge answers reliably, or remember it."""
+        # Read in a thread: it is a file, and the loop serves turns meanwhile.
         known = await asyncio.to_thread(load_probes)
         path = self._options.file
         reference = None if path is None else await asyncio.to_thread(Reference.load, path)

@@ -74,6 +74,7 @@ def _judge(settings: Settings, given: Judge | str | None) -> Judge:
     name = settings.judge if given is None else given
     if name == "local":
         return LocalJudge(max_share=_SHARE)
+    # An address in settings belongs to the judge in settings, and not to one that code names.
     if given is None and settings.base_url:
         return judge_from(name, base_url=settings.base_url)
     return judge_from(name)

@@ -89,6 +89,7 @@ class MonitorOptions(PlainOptions):
         path = getattr(sink, "path", None)
         if self.spool is None or not isinstance(path, str | os.PathLike):
             return
+        # Two schemas in one file: each would refuse what the other has made.
         if os.path.realpath(path) == os.path.realpath(self.spool.path):
             raise ConfigurationError(
                 f"the spool and the sink {sink.name!r} cannot share one file; give one of them another path"

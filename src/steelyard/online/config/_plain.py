@@ -45,6 +45,7 @@ class PlainOptions:
         """
         for name in _WHOLE:
             value = getattr(self, name)
+            # True is a whole number to Python, and never meant as one.
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigurationError(f"{name} must be a whole number of at least 1, not {value!r}")
         for name in (*_SECONDS, "throttle"):

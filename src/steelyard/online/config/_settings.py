@@ -94,6 +94,7 @@ def load(environ: Mapping[str, str] | None = None, *, folder: Path | None = None
     environ = os.environ if environ is None else environ
     found = _from_file(environ.get("STEELYARD_CONFIG"), folder or Path())
     for name, text in sorted(environ.items()):
+        # A misspelt variable is refused: what it was to change would stay as it was, unseen.
         if name.startswith(_PREFIX) and name not in _RESERVED:
             option, _, entry = name.removeprefix(_PREFIX).lower().partition("__")
             _check_known(option, name)
@@ -133,6 +134,7 @@ def _check_known(option: str, where: str) -> None:
 
 def _value(text: str) -> Any:
     try:
+        # As in the file: numbers, lists and tables are written alike in both.
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, KeyError, RecursionError):
         return text

@@ -14,6 +14,7 @@ _ANSWER = 8_000
 _CONTEXT = 2_400
 _CONTEXTS = 12
 _CLAIMS = 40
+# What stands before a claim is needed to understand it.
 _LEAD = 300
 
 
@@ -156,6 +157,7 @@ def in_answer(answer: str, verdicts: Sequence[Verdict], *, prefix: str = "") -> 
     """
     spans = []
     for number, verdict in enumerate(verdicts):
+        # A judge may point at no place; then the words are looked for where they stand.
         span = verdict.span
         if span is None and len(verdict.about) > 3 and (start := answer.find(verdict.about)) >= 0:
             span = (start, start + len(verdict.about))

@@ -35,6 +35,7 @@ def _needs_psycopg() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        # Any other module that is missing is a fault of ours, and has to be seen.
         if (error.name or "").partition(".")[0] in {"psycopg", "psycopg_pool"}:
             raise MissingDependency("psycopg", extra="postgres") from error
         raise

@@ -42,6 +42,7 @@ TAGGED: Final = (
 )
 _HAS_TAG: Final = f"EXISTS (SELECT 1 FROM evaluations e WHERE e.record_id = s.record_id AND {TAGGED})"
 _HOUR: Final = 3600.0
+# An hour that no time reaches, and that a float still holds exactly.
 _LAST: Final = 2**53
 _Missing = tuple[str, Outcome, str]
 

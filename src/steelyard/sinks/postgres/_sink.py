@@ -135,6 +135,7 @@ class PostgresSink:
                 with self._database.transaction() as connection:
                     write_evaluations(connection, evaluations)
             except _REFUSED:
+                # Only now: a transaction for each would take many times as long for the many that are well.
                 refused = self._write_singly(evaluations)
             if self._monitors.is_due:
                 self._store_counts()

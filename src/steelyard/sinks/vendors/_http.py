@@ -146,6 +146,7 @@ class HTTPSink(ABC):
                     reason = "trace_not_found" if error.cause == "not_found" else "rejected"
                     self._settle(group, "refused", reason)
                 else:
+                    # The first one: those after it are its consequences.
                     failure = failure or error
 
         waiting = list(groups)
@@ -155,6 +156,7 @@ class HTTPSink(ABC):
                 raise failure
         finally:
             cause = failure.cause if failure is not None else "cancelled"
+            # Whatever has no state by now has none because the delivery ended; those settled keep theirs.
             self._settle([item for group in waiting for item in group], "lost", cause)
 
     def _settle(self, items: Iterable[Item], state: State, reason: str = "") -> None:

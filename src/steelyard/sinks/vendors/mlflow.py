@@ -16,6 +16,7 @@ from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, giv
 
 __all__ = ["MLflowSink"]
 
+# The API takes one assessment a request, so that many have to be under way at once.
 _CONNECTIONS = 24
 _TRACES = "/api/3.0/mlflow/traces"
 

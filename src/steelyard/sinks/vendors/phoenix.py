@@ -107,6 +107,7 @@ class PhoenixSink(HTTPSink):
         if not span_id:
             return
         for position, verdict in _by_context(score, evaluation):
+            # In the metadata, for as a score Phoenix would take everything above 0 for relevant.
             probability = {} if verdict.probability is None else {_PROBABILITY: verdict.probability}
             yield {
                 "span_id": span_id,

@@ -18,8 +18,10 @@ from steelyard.errors import ConfigurationError
 if TYPE_CHECKING:
     from steelyard.online import Monitor, SpoolSettings
 
+# How late the worker may notice that it is to stop, or that nothing is left.
 _LOOK = 0.2
 _BRIEFLY = 2.0
+# A broker that restarts is back by then; with --once somebody waits for the exit.
 _PATIENCE = 60.0
 
 
@@ -127,6 +129,7 @@ def _empty(monitor: Monitor) -> bool:
 def _leave(monitor: Monitor) -> bool:
     """Stop; says whether the spool worked until then."""
     started = time.monotonic()
+    # Read before closing: a closed queue tells no counts.
     before = monitor.stats()
     monitor.close(0)
     sinks = ", ".join(f"{name} {counts.written}" for name, counts in before.sinks.items())

@@ -78,6 +78,7 @@ def _collecting(host: str) -> Iterator[ASGIApp]:
         for sink in monitor.options.sinks:
             if isinstance(sink, SQLiteSink):
                 sink.open()
+        # Before uvicorn sets its handlers, which raise the signal again when they are through.
         obey_once()
         yield app(collector, token=token)
 
