@@ -192,8 +192,8 @@ class Intake:
         try:
             stored = await queue.put(turns)
         except QueueFailed:
-            queue = self._fallback
             # Memory cannot fail, so that this is not tried again.
+            queue = self._fallback
             stored = await queue.put(turns)
         self._account(turns, stored, durable=queue.durable)
 

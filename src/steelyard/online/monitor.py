@@ -169,7 +169,6 @@ class Monitor:
         try:
             self._submit(turn)
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
-            # Counted all the same: the ledger must add up to what was submitted.
             self._run.inbox.skip("unreadable")
             _complain(self._warn, turn, error)
 

@@ -20,7 +20,8 @@ from opentelemetry.context import Context
 from steelyard import __version__ as VERSION
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
-from steelyard._internal.worker_thread import WorkerThread
+from steelyard._internal.threads import DaemonExecutor, ThreadHangs
+from steelyard.errors import SinkError
 from steelyard.record import TraceRef
 from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score
@@ -92,7 +93,7 @@ class OpenTelemetrySink:
         self._explanations = explanations
         self._new_trace = new_trace
         # In one thread: the SDK's exporters may block, and events of a turn keep their order.
-        self._lane = WorkerThread("steelyard-opentelemetry", around=unrecorded)
+        self._executor = DaemonExecutor(1, name="steelyard-opentelemetry")
         self._emitted: OrderedDict[tuple[str, ...], None] = OrderedDict()
         self._undelivered: Counter[str] = Counter()
         self._missed: set[tuple[str, str]] = set()
@@ -123,30 +124,37 @@ class OpenTelemetrySink:
         Raises:
             SinkError: If an exporter still hangs from an earlier write.
         """
-        await self._lane.run(lambda: self._emit(evaluations))
+        try:
+            await self._executor.run(self._emit, evaluations)
+        except ThreadHangs as error:
+            raise SinkError(str(error), cause="hangs") from None
 
     async def aclose(self) -> None:
         """Let the thread go; exporting what was emitted is the providers' business."""
-        self._lane.close()
+        self._executor.shutdown()
 
     def _emit(self, evaluations: Sequence[Evaluation]) -> None:
-        for evaluation in evaluations:
-            key = (evaluation.record_id, *(score.id or score.metric for score in evaluation.scores))
-            if key in self._emitted:
-                continue
-            # Before emitting: a processor that raises halfway must not make the rest come twice.
-            self._emitted[key] = None
-            if len(self._emitted) > _REMEMBERED:
-                self._emitted.popitem(last=False)
-            scored = context_of(evaluation.trace)
-            context = _nowhere() if scored is None else scored
-            with self._counted("span"):
-                context = self._emit_span(evaluation, scored)
-            with self._counted("event"):
-                self._emit_events(evaluation, context)
-            with self._counted("metrics"):
-                self._record_metrics(evaluation, context)
-            self._settle(evaluation)
+        with unrecorded():
+            for evaluation in evaluations:
+                self._emit_one(evaluation)
+
+    def _emit_one(self, evaluation: Evaluation) -> None:
+        key = (evaluation.record_id, *(score.id or score.metric for score in evaluation.scores))
+        if key in self._emitted:
+            return
+        # Before emitting: a processor that raises halfway must not make the rest come twice.
+        self._emitted[key] = None
+        if len(self._emitted) > _REMEMBERED:
+            self._emitted.popitem(last=False)
+        scored = context_of(evaluation.trace)
+        context = _nowhere() if scored is None else scored
+        with self._counted("span"):
+            context = self._emit_span(evaluation, scored)
+        with self._counted("event"):
+            self._emit_events(evaluation, context)
+        with self._counted("metrics"):
+            self._record_metrics(evaluation, context)
+        self._settle(evaluation)
 
     def _settle(self, evaluation: Evaluation) -> None:
         missed, self._missed = self._missed, set()

@@ -51,7 +51,7 @@ def collect(
     - `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces node app.js`
     - `steelyard collect --no-judge --spool turns.spool`, and beside it `steelyard worker --spool turns.spool`
     """
-    from steelyard.cli._collecting import CollectOptions, run
+    from steelyard.cli.serving._collecting import CollectOptions, run
 
     run(
         CollectOptions(

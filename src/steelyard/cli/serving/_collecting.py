@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from steelyard._internal.redact import redacted_url
-from steelyard.cli._serving import check_uvicorn, required_token, serve_until_stopped
 from steelyard.cli._words import counted
+from steelyard.cli.serving._server import check_uvicorn, required_token, serve_until_stopped
 from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:

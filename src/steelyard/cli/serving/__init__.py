@@ -1,0 +1,1 @@
+"""What `steelyard collect` and `steelyard serve` do: the server, who may ask it, and receiving spans."""
