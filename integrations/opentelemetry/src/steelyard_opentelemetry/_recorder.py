@@ -41,8 +41,11 @@ if TYPE_CHECKING:
 
 _log = SafeLogger("steelyard.opentelemetry")
 
+# For `diagnoses`, which people read; counts hold the rest.
 _KEPT_DIAGNOSES = 100
+# A quarter of `quiet`, within bounds: often enough to be in time, seldom enough to cost nothing.
 _LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
+# Of the program's end, for a Monitor that only begins with the last turn.
 _EXIT_SECONDS = 5.0
 _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
 
@@ -119,6 +122,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._max_spans = max_spans
         self._tick = min(_LONGEST_TICK, max(_SHORTEST_TICK, quiet / 4))
         self._closed = False
+        # Weak: the registration must not keep a processor that was thrown away.
         self._at_exit = _WeakCall(weakref.WeakMethod(self._exit))
         self._begin()
         if hasattr(os, "register_at_fork"):
@@ -131,6 +135,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._wake = threading.Event()
         self._idle = False
         self._lock = threading.Lock()
+        # Starting is locked for itself, since it happens on the application's thread.
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._extractor = TurnExtractor(patience=2 * float(self._limits["ttl"]))
@@ -147,12 +152,14 @@ class EvaluationSpanProcessor(SpanProcessor):
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Note that a span has begun."""
         if is_unrecorded():
+            # Remembered by id: at the end of the span the context that said so is gone.
             self._ignored.add(_id_of(span))
             return
         self._put(span, True)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Note that a span has ended."""
+        # The set is empty but for our own judges' spans, so that asking it first costs nothing.
         if self._ignored and (number := _id_of(span)) in self._ignored:
             self._ignored.discard(number)
             return
@@ -161,12 +168,14 @@ class EvaluationSpanProcessor(SpanProcessor):
     def _put(self, span: ReadableSpan, begun: bool) -> None:
         if self._closed:
             return
+        # Counted and dropped: what is held for spans that nobody looks at must not grow.
         if len(self._inbox) >= self._max_spans:
             self._dropped += 1
             return
         self._inbox.append((span, begun))
         if self._thread is None:
             self._start()
+        # Only a thread that sleeps has to be woken; setting an event takes a lock.
         elif self._idle:
             self._wake.set()
 
@@ -212,6 +221,7 @@ class EvaluationSpanProcessor(SpanProcessor):
 
     def _run(self) -> None:
         wake, lock = self._wake, self._lock
+        # In a forked child the lock is another one, and this thread is not there any more.
         while not self._closed and lock is self._lock:
             self._idle = not (len(self._turns) or self._extractor.waiting or self._inbox)
             wake.wait(None if self._idle and not self._inbox else self._tick)

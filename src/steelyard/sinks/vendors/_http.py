@@ -33,6 +33,12 @@ class Item:
     trace: str = ""
     """The vendor's id of the trace, where requests name it."""
 
+    @classmethod
+    def of(cls, score: Score, evaluation: Evaluation, body: Mapping[str, Any], *, trace: str = "") -> Item:
+        """A Score with its body; fields without anything in them are left out."""
+        told = {name: value for name, value in body.items() if value is not None}
+        return cls(key_of(score, evaluation), told, trace)
+
 
 class HTTPSink(ABC):
     """A sink that posts JSON. `counts` says what became of each Score.

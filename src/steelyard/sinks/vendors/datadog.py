@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._counts import key_of
 from steelyard.sinks._described import written_time
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
@@ -101,9 +100,7 @@ class DatadogSink(HTTPSink):
             "metadata": details(score, evaluation),
             "tags": [*self._tags, f"ml_app:{self._ml_app}"],
         }
-        return Item(
-            key_of(score, evaluation), {name: item for name, item in given.items() if item is not None}
-        )
+        return Item.of(score, evaluation, given)
 
 
 def _id(hexadecimal: str) -> str:
