@@ -1,9 +1,11 @@
-"""The tables of docs/reading-scores.md: turns needed, what a naive mean says, how often intervals cover.
+"""The tables of docs/reading-scores.md: turns needed, the naive mean, how often intervals cover and could.
 
 python benchmarks/intervals.py
 """
 
 from __future__ import annotations
+
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +92,26 @@ def coverage(rounds: int = 2_000) -> None:
         print(f"| {turns} | " + " | ".join(cells).replace("%", " %") + " |")
 
 
+def attainable() -> None:
+    """What share of samples of zeros and ones any interval can cover: nearest below 95 %, and from there on.
+
+    An interval of n such scores depends on the number of ones alone, so it covers a rate with the probability
+    of a run of such numbers; there is nothing in between.
+    """
+    print("| rate | " + " | ".join(f"{turns} turns" for turns in _TURNS) + " |")
+    print("|---|" + "---:|" * len(_TURNS))
+    for rate in (0.5, 0.9, 0.95, 0.97, 0.99):
+        cells = " | ".join("{:.1f} or {:.1f} %".format(*_nearest(turns, rate)) for turns in _TURNS)
+        print(f"| {rate:.2f} | {cells} |")
+
+
+def _nearest(turns: int, rate: float) -> tuple[float, float]:
+    ones = range(turns + 1)
+    sums = np.cumsum([0.0] + [comb(turns, k) * rate**k * (1 - rate) ** (turns - k) for k in ones])
+    shares = 100 * np.asarray([sums[last + 1] - sums[first] for first in ones for last in ones[first:]])
+    return float(shares[shares < 95].max()), float(shares[shares >= 95].min())
+
+
 def _covers(values: _Array, inclusion: _Array, floor: float | None, truth: float) -> bool:
     sums = Moments()
     sums.add_all(values, inclusion)
@@ -102,3 +124,4 @@ if __name__ == "__main__":
     needed()
     naive()
     coverage()
+    attainable()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import programs
 from apps import langchain_pieces
 from apps.app import App
 from apps.corpus import apps_of
@@ -25,6 +24,10 @@ APPS = apps_of("langchain", "llamaindex")
 OWN = [(app, name) for app in APPS for name in recorders_of(app) if name not in INSTRUMENTORS]
 FOREIGN = [(app, name) for app in APPS for name in INSTRUMENTORS]
 FRAMEWORKS = ("langchain", "llamaindex")
+IMPORTS = {
+    "langchain": "import langchain.agents\nimport langchain_core.runnables\nimport langgraph.graph",
+    "llamaindex": "import llama_index.core",
+}
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -60,7 +63,7 @@ def test_records_are_true(app: App, recorder: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[dict[tuple[str, str], subprocess.Popen[str]]]:
+def processes() -> Iterator[dict[tuple[str, str], programs.Program]]:
     """A process for each kind of instrumentor and framework, since instrumentors patch whole libraries."""
     started = {}
     folder = Path(__file__).parent.parent
@@ -68,21 +71,17 @@ def processes() -> Iterator[dict[tuple[str, str], subprocess.Popen[str]]]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONWARNINGS": "ignore"}
     for kind in INSTRUMENTORS:
         for framework in FRAMEWORKS:
-            command = [sys.executable, "-m", "apps.instrumented", kind, framework]
-            pipe = subprocess.PIPE
-            started[kind, framework] = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
+            command = ["-m", "apps.instrumented", kind, framework]
+            started[kind, framework] = programs.start(command, source=IMPORTS[framework], env=env)
     yield started
     for process in started.values():
         process.kill()
-        process.communicate()
 
 
 _told_by: dict[tuple[str, str], dict[str, Any]] = {}
 
 
-def told(
-    processes: dict[tuple[str, str], subprocess.Popen[str]], kind: str, framework: str
-) -> dict[str, Any]:
+def told(processes: dict[tuple[str, str], programs.Program], kind: str, framework: str) -> dict[str, Any]:
     """What a process told of each run."""
     if (kind, framework) not in _told_by:
         process = processes[kind, framework]
@@ -96,7 +95,7 @@ def told(
 
 @pytest.mark.parametrize(("app", "recorder"), cases(FOREIGN))
 def test_records_out_of_spans_are_true(
-    app: App, recorder: str, processes: dict[tuple[str, str], subprocess.Popen[str]]
+    app: App, recorder: str, processes: dict[tuple[str, str], programs.Program]
 ) -> None:
     runs = told(processes, recorder, app.framework)
     seen = []

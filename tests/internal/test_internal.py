@@ -16,6 +16,7 @@ import pytest
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.lazy import lazy_exports
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.per_loop import PerLoop, PerLoopSemaphore
 from steelyard._internal.threads import DaemonExecutor, ExitInThread, LoopThread, ThreadHangs
 from steelyard._internal.warn_once import WarnOnce
@@ -69,10 +70,19 @@ def test_a_bounded_dict_can_be_filled_from_several_threads() -> None:
     assert len(kept) == 10
 
 
+def test_a_log_line_names_the_place_that_wrote_it(caplog: pytest.LogCaptureFixture) -> None:
+    log = SafeLogger("steelyard.test")
+    log.warning("one %s", "two")
+    log.log(logging.ERROR, "three", stacklevel=1)
+    places = [(record.filename, record.funcName, record.getMessage()) for record in caplog.records]
+    here = "test_a_log_line_names_the_place_that_wrote_it"
+    assert places == [("test_internal.py", here, "one two"), ("test_internal.py", here, "three")]
+
+
 def test_a_problem_is_logged_once_for_each_kind_and_owner(caplog: pytest.LogCaptureFixture) -> None:
     first, second = (
-        WarnOnce(logging.getLogger("steelyard.test")),
-        WarnOnce(logging.getLogger("steelyard.test")),
+        WarnOnce(SafeLogger("steelyard.test")),
+        WarnOnce(SafeLogger("steelyard.test")),
     )
     assert first("full", "the %s is full", "disk")
     assert not first("full", "the %s is full", "disk")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import re
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from scripts import FixedEmbedder, Script
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.judge import LocalJudge
@@ -290,7 +290,7 @@ def test_the_aspect_correctness_is_judged_with_the_reference_in_view() -> None:
 def test_the_name_that_two_libraries_use_differently_is_warned_about(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anew = WarnOnce(logging.getLogger("steelyard.metrics"))
+    anew = WarnOnce(SafeLogger("steelyard.metrics"))
     monkeypatch.setattr("steelyard.metrics._registry._warn", anew)
     by_name("nv_context_relevance")
     assert "context_relevancy" not in caplog.text

@@ -25,7 +25,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from steelyard.record import TraceRef
 from steelyard_langchain import CallbackHandler, _neighbours
-from steelyard_langchain._neighbours import active_tracers, trace_of_run
+from steelyard_langchain._neighbours import are_tracers_active, trace_of_run
 
 # On the lowest versions that are supported there is no tracer beside us.
 LangChainInstrumentor = pytest.importorskip("openinference.instrumentation.langchain").LangChainInstrumentor
@@ -143,8 +143,10 @@ def test_a_tracer_that_raises_is_passed_over(monkeypatch: pytest.MonkeyPatch) ->
     assert trace_of_run(uuid4()) is None
 
 
-def test_active_tracers_are_named() -> None:
-    assert active_tracers() == ["OpenInference"]
+def test_tracers_are_active_once_the_program_has_imported_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert are_tracers_active()
+    monkeypatch.delitem(sys.modules, "openinference.instrumentation.langchain")
+    assert not are_tracers_active()
 
 
 _PINNED = {

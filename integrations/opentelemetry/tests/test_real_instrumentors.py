@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,10 @@ from typing import Any
 import pytest
 from otel_parts import ANSWER, INSTRUMENTORS, QUESTION, TEXTS
 
+import programs
+
 PARTS = Path(__file__).parent / "parts"
+IMPORTS = (PARTS / "otel_live.py").read_text() + (PARTS / "otel_apps.py").read_text()
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 WHOLE = {
     "openinference": {
@@ -47,26 +48,24 @@ ONLY = {
 
 
 @pytest.fixture(scope="module")
-def runs() -> Iterator[dict[str, subprocess.Popen[str]]]:
+def runs() -> Iterator[dict[str, programs.Program]]:
     """A process for each dialect, all at once: they spend their time waiting."""
     started = {}
     for name, (dialect, capture) in RUNS.items():
         only = ONLY.get(name, ())
-        command = [sys.executable, str(PARTS / "otel_live.py"), dialect, *only]
+        command = [str(PARTS / "otel_live.py"), dialect, *only]
         env = {**os.environ, CAPTURE: capture, "PYTHONWARNINGS": "ignore"}
         env |= {"OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK": "steelyard"} if name == "hook" else {}
-        pipe = subprocess.PIPE
-        started[name] = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
+        started[name] = programs.start(command, source=IMPORTS, env=env)
     yield started
     for process in started.values():
         process.kill()
-        process.communicate()
 
 
 results: dict[str, Told] = {}
 
 
-def result(runs: dict[str, subprocess.Popen[str]], name: str) -> Told:
+def result(runs: dict[str, programs.Program], name: str) -> Told:
     if name not in results:
         out, errors = runs[name].communicate(timeout=110)
         assert runs[name].returncode == 0, errors[-3000:]
@@ -76,7 +75,7 @@ def result(runs: dict[str, subprocess.Popen[str]], name: str) -> Told:
 
 
 @pytest.fixture(params=sorted(INSTRUMENTORS))
-def told(request: pytest.FixtureRequest, runs: dict[str, subprocess.Popen[str]]) -> tuple[str, Told]:
+def told(request: pytest.FixtureRequest, runs: dict[str, programs.Program]) -> tuple[str, Told]:
     return request.param, result(runs, request.param)
 
 
@@ -155,19 +154,19 @@ def test_nothing_went_wrong_inside(told: tuple[str, Told]) -> None:
     assert told[1]["all"]["errors"] == 0
 
 
-def test_two_instrumentors_at_once_give_each_turn_once(runs: dict[str, subprocess.Popen[str]]) -> None:
+def test_two_instrumentors_at_once_give_each_turn_once(runs: dict[str, programs.Program]) -> None:
     apps = result(runs, "both")
     given = {app: [right(record) for record in apps[app]["records"]] for app in ONLY["both"]}
     assert given == {app: [True] * (2 if app == "langchain_batch" else 1) for app in ONLY["both"]}
 
 
-def test_content_off_names_its_switch(runs: dict[str, subprocess.Popen[str]]) -> None:
+def test_content_off_names_its_switch(runs: dict[str, programs.Program]) -> None:
     apps = result(runs, "off")
     assert apps["langchain"]["records"] == []
     assert set(apps["langchain"]["causes"]) == {"content_off"}
 
 
-def test_a_completion_hook_gives_content_without_exporting_it(runs: dict[str, subprocess.Popen[str]]) -> None:
+def test_a_completion_hook_gives_content_without_exporting_it(runs: dict[str, programs.Program]) -> None:
     apps = result(runs, "hook")
     assert [right(record) for record in apps["langchain"]["records"]] == [True]
     assert [right(record) for record in apps["plain_python"]["records"]] == [True]

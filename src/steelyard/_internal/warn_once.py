@@ -6,7 +6,9 @@ import logging
 from collections.abc import Hashable
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
 
+# Kinds may be made of names from outside, so there is a bound; a kind that was forgotten is said again.
 _REMEMBERED = 1000
 
 
@@ -19,7 +21,7 @@ class WarnOnce:
         logger: Where the lines go.
     """
 
-    def __init__(self, logger: logging.Logger) -> None:
+    def __init__(self, logger: SafeLogger) -> None:
         self._logger = logger
         self._known: BoundedDict[Hashable, None] = BoundedDict(max_items=_REMEMBERED)
 

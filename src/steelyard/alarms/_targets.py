@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 
 import urllib3
 
+from steelyard._internal.logs import SafeLogger
 from steelyard.alarms._event import AlarmEvent
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.recording import unrecorded
 
-_log = logging.getLogger("steelyard.alarms")
+_log = SafeLogger("steelyard.alarms")
 _WEB = ("webhook", "slack")
 _BARE = ("log", "opentelemetry")
 _FROM_ENVIRONMENT = "env:"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, fields, replace
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
@@ -20,7 +21,7 @@ from steelyard.alarms._watch import State, Watch
 from steelyard.errors import SteelyardError
 from steelyard.scores import Evaluation
 
-_log = logging.getLogger("steelyard.alarms")
+_log = SafeLogger("steelyard.alarms")
 _HOLD = 60.0
 """Seconds for which a process that tells keeps a message to itself; longer than one attempt can take."""
 _LONGEST_SLEEP = 5.0

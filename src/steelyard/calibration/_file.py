@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_args
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.calibration._collect import Key
 from steelyard.calibration._fit import Fit
@@ -23,7 +23,7 @@ from steelyard.scores import Evaluation, Score
 _SCHEMA = 1
 _LARGEST = 16 * 1024 * 1024
 _Kind = TypeVar("_Kind", bound="Calibration")
-_log = logging.getLogger("steelyard.calibration")
+_log = SafeLogger("steelyard.calibration")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,21 +6,12 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from steelyard._internal.text import printable
 from steelyard.backfill import (
@@ -35,6 +26,7 @@ from steelyard.backfill import (
     TurnFilter,
     open_sources,
 )
+from steelyard.cli._terminal import progress
 from steelyard.cli._words import counted
 from steelyard.cli.scoring._dry_run import DryRunJudge
 from steelyard.cli.scoring._judges import JudgeChoice
@@ -44,7 +36,7 @@ from steelyard.engine import evaluate
 from steelyard.errors import ConfigurationError
 from steelyard.online import Monitor, MonitorOptions, Price, load_settings
 from steelyard.report.period import moment
-from steelyard.scores import Evaluation, Usage
+from steelyard.scores import Usage
 from steelyard.sinks import Sink, SQLiteSink, sink_from
 
 _PRICED = 100
@@ -151,9 +143,9 @@ def _judge(
     work = _backfill(job, sources, options, results, price, scorer, None)
     started = time.monotonic()
     interrupted = False
-    with _bar(console, planned.tasks) as advance:
+    with progress(console, "Judging", total=planned.tasks) as move:
         try:
-            asyncio.run(work.run(advance))
+            asyncio.run(work.run(lambda _: move(advance=1)))
         except KeyboardInterrupt:
             interrupted = True
     _sum_up(console, work.counts, time.monotonic() - started, options.sinks)
@@ -328,20 +320,6 @@ def _is_agreed(job: BackfillOptions, choice: JudgeChoice, plan: _Plan) -> bool:
         )
     answer = input(f"Judge {counted(plan.tasks, 'turn')} with {choice.chosen_model}? [y/N] ")
     return answer.strip().lower() in ("y", "yes")
-
-
-@contextmanager
-def _bar(console: Console, total: int) -> Iterator[Callable[[Evaluation], None]]:
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    columns = (
-        *(TextColumn("Judging"), BarColumn(), MofNCompleteColumn()),
-        *(TimeElapsedColumn(), TimeRemainingColumn()),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda _: bar.advance(task)
 
 
 def _sum_up(console: Console, counts: BackfillCounts, seconds: float, sinks: Iterable[Sink]) -> None:

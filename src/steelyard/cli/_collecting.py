@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import typer
 
-from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import redacted_url
+from steelyard.cli._serving import check_uvicorn, required_token, serve_until_stopped
 from steelyard.cli._words import counted
-from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from steelyard.collect import Collector
@@ -52,26 +50,15 @@ def run(options: CollectOptions) -> None:
     from steelyard.collect import app
 
     token = token_for(options.host)
-    uvicorn = load_uvicorn()
-    with collecting(options) as (collector, monitor):
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app(collector, token=token),
-                host=options.host,
-                port=options.port,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                lifespan="off",
-            )
-        )
-        socket = server.config.bind_socket()
-        socket.listen(server.config.backlog)
-        shown = f"[{options.host}]" if ":" in options.host else options.host
-        address = f"http://{shown}:{socket.getsockname()[1]}/v1/traces"
-        typer.echo(f"collecting spans at {address} (Ctrl-C ends it)", err=True)
+    check_uvicorn("collect")
+
+    def ready(address: str) -> None:
+        typer.echo(f"collecting spans at {address}v1/traces (Ctrl-C ends it)", err=True)
         obey_once()
-        server.run(sockets=[socket])
+
+    with collecting(options) as (collector, monitor):
+        served = app(collector, token=token)
+        serve_until_stopped(served, host=options.host, port=options.port, ready=ready, lifespan=False)
         _say(collector, monitor)
 
 
@@ -106,19 +93,7 @@ def token_for(host: str) -> str | None:
     Raises:
         ConfigurationError: If others can reach the address, and there is none.
     """
-    token = os.environ.get(TOKEN) or None
-    if token is None and host not in LOOPBACK:
-        raise ConfigurationError(f"on {host!r} others can send spans: set {TOKEN} to a secret")
-    return token
-
-
-def load_uvicorn() -> ModuleType:
-    """The server, where it is installed."""
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingDependency("uvicorn", extra="collect") from None
-    return uvicorn
+    return required_token(TOKEN, host, others_can="send spans")
 
 
 def obey_once() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from steelyard.errors import ConfigurationError
 
 Metrics = Annotated[
     str,
@@ -48,3 +52,22 @@ GoldenSetFile = Annotated[Path, typer.Argument(metavar="GOLDEN.jsonl", help="A g
 def listed(names: str) -> tuple[str, ...]:
     """What stands between commas."""
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def numbers_by_name(given: Iterable[str], *, option: str, name: str = "metric") -> dict[str, float]:
+    """`faithfulness=0.8` and the like: numbers by what `name` says they are of.
+
+    Raises:
+        ConfigurationError: If one cannot be read.
+    """
+    found = {}
+    for text in given:
+        one, _, number = text.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or not one.strip():
+            raise ConfigurationError(f"{option} {text!r} is not of the form {name}=0.8")
+        found[one.strip().lower().replace("-", "_")] = value
+    return found

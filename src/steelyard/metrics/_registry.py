@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._metric import Metric
@@ -78,7 +78,7 @@ _TRAP = (
     "context_relevance is NVIDIA's rating of all contexts together; the context relevance of the RAGAS paper "
     "(needed sentences / sentences) is context_relevancy. Write nv_context_relevance to mean the rating."
 )
-_warn = WarnOnce(logging.getLogger("steelyard.metrics"))
+_warn = WarnOnce(SafeLogger("steelyard.metrics"))
 
 
 def by_name(name: str) -> Callable[[], Metric]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _SPANS = "opentelemetry"
 _REMEMBERED = 1000
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.threads import DaemonExecutor, ExitInThread
 from steelyard._internal.warn_once import WarnOnce
@@ -16,7 +17,7 @@ from steelyard.scores import Evaluation, Evidence, Score, Verdict
 Mask = Callable[[Record], Record]
 """Takes a Record and returns it without what must not leave the process."""
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 
 
 class Masker:

@@ -17,7 +17,7 @@ answers each question by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from steelyard.questions._answer import ChosenOption, Level, Texts, Vector, YesNo
@@ -82,7 +82,7 @@ class _AboutClaim(Question):
     """
 
     form = YesNo
-    claim: str
+    claim: str = field(repr=False)
     """The claim, a full sentence."""
     by: Literal["contexts", "reference_contexts", "reference", "answer"] = "contexts"
     """What it is checked against."""
@@ -156,18 +156,15 @@ class Relevant(Question):
 
     kind = "relevant"
     form = YesNo
-    text: str
+    text: str = field(repr=False)
     """The sentence or statement."""
     of: Literal["contexts", "answer"] = "contexts"
     """What it was taken from."""
+    needs = _parts("question")
 
     @property
     def quoted(self) -> str:
         return self.text
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _parts("question")
 
     @property
     def shows(self) -> frozenset[Part]:
@@ -185,13 +182,14 @@ class Same(Question):
 
     kind = "same"
     form = YesNo
-    claim: str
+    claim: str = field(repr=False)
     among: Literal["answer", "reference"]
     """The text to look for it in."""
     of: Part
     """What the claim was taken from."""
-    listed: tuple[str, ...] = ()
+    listed: tuple[str, ...] = field(default=(), repr=False)
     """The claims of that text, which are then shown in its place: claims are compared with claims."""
+    hides = _parts("contexts", "reference_contexts")
 
     @property
     def quoted(self) -> str:
@@ -204,10 +202,6 @@ class Same(Question):
     @property
     def shows(self) -> frozenset[Part]:
         return _parts(self.of, self.among)
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _parts("contexts", "reference_contexts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,18 +309,9 @@ class GeneratedQuestions(Question):
     extracts = True
     count: int = 3
     """How many are asked for; fewer are taken, since a mean over one is a mean as well."""
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _parts("answer")
-
-    @property
-    def admits(self) -> frozenset[Part]:
-        return _parts("contexts")
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _parts("question", "reference", "reference_contexts")
+    needs = _parts("answer")
+    admits = _parts("contexts")
+    hides = _parts("question", "reference", "reference_contexts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,18 +320,9 @@ class Noncommittal(Question):
 
     kind = "noncommittal"
     form = YesNo
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _parts("question", "answer")
-
-    @property
-    def admits(self) -> frozenset[Part]:
-        return _parts("reference")
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _parts("contexts", "reference_contexts")
+    needs = _parts("question", "answer")
+    admits = _parts("reference")
+    hides = _parts("contexts", "reference_contexts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,15 +331,9 @@ class Embed(Question):
 
     kind = "embed"
     form = Vector
-    text: str
-
-    @property
-    def needs(self) -> frozenset[Part]:
-        return _NONE
-
-    @property
-    def hides(self) -> frozenset[Part]:
-        return _NONE
+    text: str = field(repr=False)
+    needs = _NONE
+    hides = _NONE
 
 
 QUESTION_KINDS: frozenset[type[Question]] = frozenset(

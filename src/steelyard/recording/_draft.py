@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record, TraceRef
@@ -14,7 +14,7 @@ from steelyard.record import Record, TraceRef
 OnRecord = Callable[[Record], Record | None]
 """A user's function that is called with every finished Record and may return a changed one."""
 
-_warn_once = WarnOnce(logging.getLogger("steelyard.recording"))
+_warn_once = WarnOnce(SafeLogger("steelyard.recording"))
 
 
 class Draft(Protocol):
@@ -50,17 +50,23 @@ class TurnDraft(ABC):
     """A Draft that never raises: a turn that cannot be read becomes a Record that says so.
 
     Args:
-        record_id: The id that the Record will have.
-        trace: Where the turn lives in the host's traces.
         on_record: The user's function, called with the finished Record.
     """
 
-    __slots__ = ("_on_record", "id", "trace")
+    __slots__ = ("_on_record",)
 
-    def __init__(self, record_id: str, trace: TraceRef | None, *, on_record: OnRecord | None) -> None:
-        self.id = record_id
-        self.trace = trace
+    def __init__(self, *, on_record: OnRecord | None) -> None:
         self._on_record = on_record
+
+    @property
+    @abstractmethod
+    def id(self) -> str:
+        """The id that the Record will have."""
+
+    @property
+    @abstractmethod
+    def trace(self) -> TraceRef | None:
+        """Where the turn lives in the host's traces."""
 
     @property
     @abstractmethod

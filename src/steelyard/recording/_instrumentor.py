@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 
 SWITCH = "STEELYARD_INSTRUMENT"
@@ -24,7 +25,7 @@ OFF_WORDS = frozenset({"", "0", "false", "off", "no", "none"})
 KNOWN_WORDS = SPAN_WORDS | OFF_WORDS | {"langchain"}
 """All words that mean something in the switch."""
 
-_warn_once = WarnOnce(logging.getLogger("steelyard.recording"))
+_warn_once = WarnOnce(SafeLogger("steelyard.recording"))
 
 
 def is_switched_on(words: Collection[str], environ: Mapping[str, str] | None = None) -> bool:
@@ -58,7 +59,7 @@ class BaseInstrumentor(ABC):
 
     words: ClassVar[Collection[str]]
     """The words in the switch that ask for it."""
-    log: ClassVar[logging.Logger]
+    log: ClassVar[SafeLogger]
     """Where it says that recording could not be switched on."""
 
     def __init__(self) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from importlib.metadata import EntryPoint, entry_points
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard.errors import MissingDependency
 from steelyard.recording._target import TurnTarget
@@ -12,7 +12,7 @@ from steelyard.recording._target import TurnTarget
 RECORDERS = "steelyard.recorders"
 """Entry points of this group name a module or object with `attach(monitor)` and `detach()`."""
 
-_log = logging.getLogger("steelyard.recording")
+_log = SafeLogger("steelyard.recording")
 
 
 def attach_recorders(target: TurnTarget) -> list[str]:

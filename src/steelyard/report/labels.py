@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 from steelyard.errors import InvalidRecord
 
 LabelValue = Literal["good", "bad", "supported", "not_supported"]
 """`good` and `bad` are said of a turn, `supported` and `not_supported` of a claim."""
 
+COLUMNS: Final = ("record_id", "metric", "claim", "value", "note", "who", "labelled_at")
+"""The columns of the table `labels`, named as the fields."""
 _LONGEST: Final = {"record_id": 1_000, "metric": 200, "note": 2_000, "who": 100}
 _LARGEST_CLAIM: Final = 100_000
 
@@ -36,11 +38,16 @@ class Label:
     """Why, at most 2,000 characters."""
 
     def row(self) -> tuple[str, str | None, int | None, str, str, str, float]:
-        """As a row of the table `labels`: record, metric, claim, value, note, who, time."""
+        """As a row of the table `labels`, in the order of `COLUMNS`."""
         return (
             *(self.record_id, self.metric, self.claim, self.value),
             *(self.note, self.who.strip(), self.labelled_at),
         )
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Label:
+        """The label that `row` gave."""
+        return cls(**dict(zip(COLUMNS, row, strict=True)))
 
     def __post_init__(self) -> None:
         """Refuse what is not a label.

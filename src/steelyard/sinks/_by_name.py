@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from steelyard._internal.lazy import is_installed
+from steelyard._internal.logs import SafeLogger
 from steelyard.errors import ConfigurationError
 from steelyard.sinks._sink import Sink
 from steelyard.sinks.jsonl import JSONLSink
 from steelyard.sinks.sqlite import SQLiteSink
 
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 _DATABASE = "steelyard.db"
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, runtime_checkable
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.scores import Evaluation, Score
 
 State = Literal["written", "refused", "left_out", "lost"]
 Key = tuple[str, str, float]
 
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 _REMEMBERED: Final = 20_000
 _ENOUGH: Final = 10
 """After so many Scores without one that was written it is not chance any more."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import programs
 from apps.otel.shapes import ANSWER, PASSAGES, QUESTION
 
 TESTS = Path(__file__).parents[2]
@@ -20,8 +19,8 @@ PARTS = TESTS.parent / "integrations" / "opentelemetry" / "tests" / "parts"
 def told() -> dict[str, list[dict[str, object]]]:
     """The turns of each application."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), str(PARTS))), "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-m", "apps.otel.live"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=280, check=False)
+    source = Path(__file__).with_name("live.py").read_text()
+    done = programs.run(["-m", "apps.otel.live"], source=source, env=env, timeout=280)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return {line["name"]: line["turns"] for line in lines}

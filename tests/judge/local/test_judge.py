@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -282,6 +284,17 @@ def test_it_lets_the_loop_run_while_it_works() -> None:
     assert asyncio.run(run()) > 20
 
 
+def test_a_turn_takes_no_more_than_its_share_of_a_core() -> None:
+    ask(Supported(claim=EINSTEIN), contexts=(FRANCE,))  # whatever is loaded at first
+    judge = LocalJudge(max_share=0.2)
+    view = View(contexts=tuple(Context(text=f"{number}. " + FRANCE * 10) for number in range(4)))
+    questions = {f"q{number}": Supported(claim=f"{EINSTEIN} {number}") for number in range(4)}
+    work, clock = time.process_time(), time.perf_counter()
+    asyncio.run(judge.answer(Request(view=view, questions=questions)))
+    share = (time.process_time() - work) / (time.perf_counter() - clock)
+    assert share < 0.3
+
+
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.1, float("nan")])
 def test_a_share_out_of_range_is_refused(share: float) -> None:
     with pytest.raises(ConfigurationError, match="max_share"):
@@ -316,3 +329,30 @@ def test_texts_without_end_are_read_in_reasonable_time(text: str) -> None:
     ask(Supported(claim=text[:40]), contexts=(text,))
     ask(Entities(of="contexts"), contexts=(text,))
     assert time.process_time() - begun < 10
+
+
+def test_texts_that_nobody_asks_for_any_more_are_few_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The garbage collector visits each of them while the whole application stands still.
+    now = 100.0
+    monkeypatch.setattr("steelyard.judge.local._material.time", SimpleNamespace(monotonic=lambda: now))
+    judge = LocalJudge()
+    question = Supported(claim="The bridge was built in 1432.")
+
+    def about(*texts: str) -> Request:
+        return Request(
+            view=View(contexts=tuple(Context(text=text) for text in texts)), questions={"q": question}
+        )
+
+    def objects() -> int:
+        gc.collect()
+        return len(gc.get_objects())
+
+    asyncio.run(judge.answer(about("The duke sold a bridge.")))
+    before = objects()
+    passages = [f"Bridge {number} was built in {number} by masons from Lyon. " * 40 for number in range(100)]
+    asyncio.run(judge.answer(about(*passages)))
+    under_way = objects() - before
+    now += 10
+    asyncio.run(judge.answer(about("The mill was sold by a duke.")))
+    assert under_way > 10_000
+    assert objects() - before < under_way / 3

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from steelyard._internal.logs import SafeLogger
 from steelyard.recording import BaseInstrumentor
 
 
@@ -17,7 +17,7 @@ class LangChainInstrumentor(BaseInstrumentor):
     """
 
     words = frozenset({"langchain"})
-    log = logging.getLogger("steelyard.langchain")
+    log = SafeLogger("steelyard.langchain")
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """The versions that are recorded."""

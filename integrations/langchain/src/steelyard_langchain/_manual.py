@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from steelyard.record import Context
-from steelyard.recording import ManualTurn, TurnTarget, current_trace
+from steelyard.recording import ManualTurn, TurnTarget, current_span
 from steelyard_langchain._attach import attached, listen
 from steelyard_langchain._block import Block, block_var
 from steelyard_langchain._recorder import CallbackHandler
@@ -58,7 +58,7 @@ class LangChainManualTurn(ManualTurn):
         self._token: Token[Block | None] | None = None
 
     def _open(self, given: Mapping[str, Any]) -> bool:
-        turn = Turn(UUID(self.id), current_trace(run_id=self.id, framework="langchain"))
+        turn = Turn(UUID(self.id), current_span())
         turn.given = given
         self._block = Block(turn, self._handler)
         self._handler.open_block(turn)

@@ -45,9 +45,9 @@ def trace_of_run(run_id: UUID | str) -> TraceRef | None:
     return None
 
 
-def active_tracers() -> list[str]:
-    """Names of the tracers for LangChain that the process has imported, for a diagnosis."""
-    return [name for module, name in _MODULES.items() if module in sys.modules]
+def are_tracers_active() -> bool:
+    """Whether the process has imported any tracer for LangChain; at the price of one look, in every turn."""
+    return not sys.modules.keys().isdisjoint(_MODULES)
 
 
 def _openinference(run: UUID) -> TraceRef | None:
@@ -101,12 +101,14 @@ def _ddtrace(run: UUID) -> TraceRef | None:
     return _ref(f"{trace_id:032x}", f"{span_id:016x}")
 
 
-_MODULES = {
-    "openinference.instrumentation.langchain": "OpenInference",
-    "mlflow.langchain.langchain_tracer": "MLflow",
-    "langfuse.langchain.CallbackHandler": "Langfuse",
-    "ddtrace.contrib.internal.langchain.patch": "ddtrace",
-}
+_MODULES = frozenset(
+    {
+        "openinference.instrumentation.langchain",
+        "mlflow.langchain.langchain_tracer",
+        "langfuse.langchain.CallbackHandler",
+        "ddtrace.contrib.internal.langchain.patch",
+    }
+)
 _TRACERS: tuple[Callable[[UUID], TraceRef | None], ...] = (_openinference, _mlflow, _langfuse, _ddtrace)
 
 

@@ -11,14 +11,14 @@ import time
 from asyncio import CancelledError
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Literal
 from uuid import UUID
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Status
-from steelyard.recording import TurnTarget, current_trace, is_unrecorded
+from steelyard.recording import TurnTarget, current_span, is_unrecorded
 from steelyard_langchain._block import Block, current_block
 from steelyard_langchain._loose import LooseRuns
 from steelyard_langchain._options import Options
@@ -31,7 +31,8 @@ STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """What ends a run without anything having gone wrong in it."""
 
 _Cause = Literal["expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event"]
-_log = logging.getLogger("steelyard.langchain")
+_log = SafeLogger("steelyard.langchain")
+# So many broken streams may straggle at once.
 _REMEMBERED = 256
 _STRAGGLING = 60.0  # callbacks of streams and of other threads come after the end of their turn
 _CARRIED = 1_000  # graphs that wait for a person may wait for ever
@@ -52,6 +53,7 @@ class OpenTurns:
         self._ttl = options.ttl
         self._max_open = options.max_open
         self._open: OrderedDict[int, Turn] = OrderedDict()
+        # With a bound of its own: it is looked through for each run whose parent is unknown.
         self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
         self._warn_once = WarnOnce(_log)
         self._loose = LooseRuns(target)
@@ -94,13 +96,15 @@ class OpenTurns:
         metadata = about.get("metadata")
         turn = Turn(
             run_id,
-            current_trace(run_id=str(run_id), framework="langchain"),
+            current_span(),
             name=about.get("name"),
+            # A copy: chains write into the mapping that they were given.
             inputs=dict(inputs) if type(inputs) is dict else inputs,
             tags=about.get("tags"),
             metadata=metadata,
         )
         self._loose.begin(turn)
+        # A graph that is resumed is given a Command, or nothing, in place of an input.
         if metadata and not isinstance(inputs, (str, dict, list)) and self._interrupted:
             turn.before = self._interrupted.pop(str(metadata.get("thread_id")), None)
         self.runs[turn.key] = turn
@@ -140,6 +144,7 @@ class OpenTurns:
         self.runs[key] = turn
         if not turn.located:
             turn.locate()  # below the root every tracer has seen the root begin
+        # Closed by another thread since it was looked up: what was entered has to go again.
         if turn.closed:
             self.runs.pop(key, None)
             return None
@@ -151,7 +156,7 @@ class OpenTurns:
         block = current_block()
         if block is not None:
             return block.adopt(self.runs, run_id)
-        turn = Turn(run_id, current_trace(run_id=str(run_id), framework="langchain"))
+        turn = Turn(run_id, current_span())
         turn.loose = True
         self._loose.begin(turn, finds=finds, follows=not finds)
         self.runs[turn.key] = turn
@@ -161,6 +166,7 @@ class OpenTurns:
     def end_loose(self, turn: Turn, outputs: Any = None) -> None:
         """A model, retriever or tool ends that no chain is around.
 
+        # Whether it is a turn is found out in the background: comparing texts takes too long here.
         A retriever's or a tool's result waits for what uses it. A model's reply is a turn if it used such a
         result, which is decided when the Record is built.
         """
@@ -181,6 +187,7 @@ class OpenTurns:
 
     def end(self, turn: Turn, outputs: Any, error: BaseException | None, inputs: Any) -> None:
         """A root ends: close its turn, and hand it over if there is anything in it."""
+        # In case nobody uses what it found.
         turn.outputs = outputs
         if inputs is not None:
             turn.inputs = inputs
@@ -195,6 +202,7 @@ class OpenTurns:
                 turn.earlier.ready = True  # a chain that only searches: what it found may be used next
             else:
                 turn.earlier.forget()
+        # A chain without any of these formats texts; there is nothing to judge in it.
         if turn.models or turn.retrievals or turn.tools or turn.results or turn.before:
             self._hand_over(turn)
         else:
@@ -227,6 +235,7 @@ class OpenTurns:
         turn.error = error
         turn.status = _status(turn, error)
         self._drop(turn)
+        # Of a turn that ended well nothing straggles.
         if turn.status != "ok":
             self._closed.append((turn.ended, turn.parents))
 
@@ -245,6 +254,7 @@ class OpenTurns:
     def _drop(self, turn: Turn) -> None:
         """Let go of a turn. Marked first: a run that starts meanwhile sees the mark and lets go of itself."""
         turn.closed = True
+        # A copy, for other threads may add runs meanwhile; those see the mark.
         for key in list(turn.parents):
             self.runs.pop(key, None)
         self.runs.pop(turn.key, None)
@@ -252,14 +262,17 @@ class OpenTurns:
 
     def _forget(self, now: float, *, room: int = 1) -> None:
         """Drop what has been open for too long, oldest first."""
-        # Another thread may change what is looked at; then the next turn looks again.
-        with suppress(RuntimeError, IndexError, StopIteration):
+        # Another thread may change what is looked at; then the next turn looks again. By `try`, since
+        # `suppress` costs a host more than the whole look.
+        try:
             while self._open:
+                # Turns stand in the order in which they began, so that the first is the oldest.
                 turn = next(iter(self._open.values()))
                 full = len(self._open) + room > self._max_open
                 if not full and now - turn.started <= self._ttl:
                     break
                 self._drop(turn)
+                # What is still open may be a stream that nobody reads any more.
                 self.count("too_many_open" if full else "expired")
             while self._closed and now - self._closed[0][0] > min(self._ttl, _STRAGGLING):
                 self._closed.popleft()
@@ -268,6 +281,8 @@ class OpenTurns:
                 if now - turn.started <= self._ttl:
                     break
                 self._interrupted.pop(thread_id, None)
+        except (RuntimeError, IndexError, StopIteration):
+            pass
 
 
 _WITHOUT_ROOT = (

@@ -14,7 +14,9 @@ from typing import Any
 from uuid import UUID
 
 from steelyard.record import Status, TraceRef
-from steelyard_langchain._neighbours import active_tracers, trace_of_run
+from steelyard.recording import trace_of_span
+from steelyard.recording.provenance import ModelCall
+from steelyard_langchain._neighbours import are_tracers_active, trace_of_run
 
 
 class Retrieval:
@@ -78,10 +80,12 @@ class Earlier:
 
     __slots__ = ("parents", "ready", "retrievals", "tools")
 
-    def __init__(self, turn: Turn | None = None, *, tools: dict[int, Tool] | None = None) -> None:
-        self.parents: dict[int, int] = {} if turn is None else turn.parents
-        self.retrievals: dict[int, Retrieval] = {} if turn is None else turn.retrievals
-        self.tools: dict[int, Tool] = (tools or {}) if turn is None else turn.tools
+    def __init__(
+        self, parents: dict[int, int], retrievals: dict[int, Retrieval], tools: dict[int, Tool]
+    ) -> None:
+        self.parents = parents
+        self.retrievals = retrievals
+        self.tools = tools
         self.ready = False
         """Whether its run has ended and found something that no answer was made of yet."""
 
@@ -93,27 +97,39 @@ class Earlier:
 class Predecessor:
     """A run that began before a turn in the same task or thread, whose reply the turn may be built upon."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "read")
 
     def __init__(self) -> None:
         self.call: Model | None = None
         """What it asked a model last; None until it ends, and of prompts too large to be kept."""
+        self.read: ModelCall | None = None
+        """The same as it is compared, once a run after it has asked."""
 
 
 class Turn:
     """What was seen of one run tree so far."""
 
     __slots__ = (
-        *("before", "chains", "closed", "earlier", "ended", "error", "feedback", "given", "inputs"),
-        *("interrupted", "key", "last_model", "located", "loose", "metadata", "models", "name", "nearby"),
-        *("outputs", "parents", "predecessors", "results", "retrievals", "root", "started", "started_at"),
-        *("status", "tags", "tools", "trace"),
+        *("_span", "_trace", "before", "chains", "closed", "earlier", "ended", "error", "feedback", "given"),
+        *("inputs", "interrupted", "key", "last_model", "located", "loose", "metadata", "models", "name"),
+        *(
+            "nearby",
+            "outputs",
+            "parents",
+            "predecessors",
+            "results",
+            "retrievals",
+            "root",
+            "started",
+            "started_at",
+        ),
+        *("status", "tags", "tools"),
     )
 
     def __init__(
         self,
         root: UUID,
-        trace: TraceRef,
+        span: Any | None,
         *,
         name: str | None = None,
         inputs: Any = None,
@@ -122,7 +138,8 @@ class Turn:
     ) -> None:
         self.root = root
         self.key = root.int
-        self.trace = trace
+        self._span = span
+        self._trace: TraceRef | None = None
         self.name = name
         self.inputs = inputs
         self.tags = tags
@@ -145,8 +162,7 @@ class Turn:
         self.outputs: Any = None
         self.error: BaseException | None = None
         self.status: Status = "ok"
-        self.interrupted = False
-        self.closed = False
+        self.interrupted = self.closed = False
         self.before: Turn | None = None
         """The interrupted turn that this one resumes."""
         self.feedback: Any = None
@@ -157,9 +173,24 @@ class Turn:
         self.earlier: Earlier | None = None
         """What calls after it in its task or thread will see of it."""
         self.nearby: tuple[Earlier, ...] = ()
-        """What was retrieved before it in the same task or thread, outside of any run that answered."""
+        """The latest runs before it in the same task or thread; what counts is those that are `ready`."""
         self.predecessors: tuple[Predecessor, ...] = ()
         """The latest runs of the same task or thread, itself last; empty within a `record` block."""
+
+    @property
+    def trace(self) -> TraceRef:
+        """Where the turn lives in the host's traces; written out when it is first asked for."""
+        if self._trace is None:
+            self._trace = trace_of_span(self._span, run_id=str(self.root), framework="langchain")
+        return self._trace
+
+    @property
+    def found_before(self) -> tuple[Earlier, ...]:
+        """What was retrieved before it in the same task or thread, outside of any run that answered.
+
+        Left to be asked until the turn has ended, since the host waits while one begins.
+        """
+        return tuple(earlier for earlier in self.nearby if earlier.ready)
 
     @property
     def history(self) -> list[Turn]:
@@ -168,10 +199,13 @@ class Turn:
 
     def locate(self) -> None:
         """Take over the span that a tracer beside us keeps for the root, so that scores land on it."""
+        if not are_tracers_active():
+            self.located = True
+            return
         span = trace_of_run(self.root)
-        self.located = span is not None or not active_tracers()
         if span is not None:
-            self.trace = replace(span, run_id=self.trace.run_id)
+            self.located = True
+            self._trace = replace(span, run_id=str(self.root))
 
     def kept(self) -> list[Any]:
         """Everything of the host's that the turn holds on to, and what it has of the turns before it."""
@@ -183,7 +217,7 @@ class Turn:
             kept += (tool.inputs, tool.output)
         for chain in (self.chains or {}).values():
             kept += (chain.inputs, chain.outputs)
-        for earlier in self.nearby:
+        for earlier in self.found_before:
             kept += [retrieval.documents for retrieval in earlier.retrievals.values()]
             kept += [tool.output for tool in earlier.tools.values()]
         return kept if self.before is None else [*kept, *self.before.kept()]

@@ -9,9 +9,9 @@ from typing import Any
 from steelyard.record import Context
 from steelyard.recording import ManualTurn
 from steelyard_llamaindex import _attach
-from steelyard_llamaindex._extract import contexts_of, get
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._turn import Place, Turn, current_place
+from steelyard_llamaindex.building._extract import contexts_of, get
 
 
 def record(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from steelyard._internal.logs import SafeLogger
 from steelyard.recording import SWITCH, BaseInstrumentor
 
 WORDS = frozenset({"1", "true", "on", "yes", "all", "opentelemetry"})
@@ -16,7 +16,7 @@ class SteelyardInstrumentor(BaseInstrumentor):
     """What the `opentelemetry_instrumentor` entry point names."""
 
     words = WORDS
-    log = logging.getLogger("steelyard.opentelemetry")
+    log = SafeLogger("steelyard.opentelemetry")
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """Nothing: spans come from other instrumentors."""

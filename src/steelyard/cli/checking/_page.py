@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import printable
+from steelyard.cli._terminal import figures_table
 from steelyard.cli._words import counted
 from steelyard.probing import Accuracy, Calibration, Change, JudgeCheck
 from steelyard.stats import Estimate
@@ -70,17 +70,9 @@ def show(console: Console, page: Page) -> None:
         console.print(Padding(Text(f"- {sentence}"), (0, 0, 0, 1)))
 
 
-def _table(first: str, *headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(first, no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
 def _kinds(page: Page) -> Table:
     names = [_short(baseline) for baseline in page.baselines]
-    table = _table("Right by kind", "n", "right", "95 %", "both", "yes", *names)
+    table = figures_table("Right by kind", "n", "right", "95 %", "both", "yes", *names)
     for kind, figures in page.check.kinds.items():
         beside = [baseline.kinds[kind] for baseline in page.baselines]
         table.add_row(*_accuracy(kind.replace("_", " "), figures, beside))
@@ -109,7 +101,7 @@ def _accuracy(name: str, figures: Accuracy, beside: Sequence[Accuracy]) -> list[
 
 def _changes(page: Page) -> Table:
     names = [_short(baseline) for baseline in page.baselines]
-    table = _table("Moved by", "n", "moved", "95 %", "to yes, no", "right", *names)
+    table = figures_table("Moved by", "n", "moved", "95 %", "to yes, no", "right", *names)
     for field, words in _CHANGES:
         change: Change | None = getattr(page.check, field)
         if change is None or change.moved is None:
@@ -146,7 +138,7 @@ def _reliability(calibration: Calibration, baselines: Sequence[JudgeCheck]) -> T
         for baseline in baselines
         if baseline.calibration is not None
     ]
-    table = _table("Probability of yes", "verdicts", "mean", "really yes")
+    table = figures_table("Probability of yes", "verdicts", "mean", "really yes")
     table.title = f"Calibration error {calibration.error:.2f} ({', '.join(beside) or 'no baseline has one'})"
     table.title_justify = "left"
     table.title_style = ""

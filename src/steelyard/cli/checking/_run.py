@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from steelyard.cli._terminal import progress
 from steelyard.cli._words import counted
 from steelyard.cli.checking._page import Page, show
 from steelyard.cli.scoring._dry_run import DryRunJudge
@@ -54,8 +53,12 @@ def run(options: CheckOptions) -> int:
         if not options.yes:
             raise ConfigurationError("nothing was sent; add --yes to ask this judge at that price")
     judge = choice.build()
-    with _progress(console) as progress:
-        check = asyncio.run(_check(judge, probes, choice.concurrency, progress))
+    with progress(console, "Asking") as move:
+
+        def show_pass(name: str, done: int, of: int) -> None:
+            move(description=f"Asking: {name}", completed=done, total=of)
+
+        check = asyncio.run(_check(judge, probes, choice.concurrency, show_pass))
     beside = tuple(check_judge(baseline, probes) for baseline in baselines(probes.probes))
     page = Page(
         check=check, baselines=beside, advice=advice(check, beside), price=_price(choice, check.usage)
@@ -67,9 +70,9 @@ def run(options: CheckOptions) -> int:
     return _status(options, check, console)
 
 
-async def _check(judge: Judge, probes: ProbeSet, concurrency: int, progress: _Progress) -> JudgeCheck:
+async def _check(judge: Judge, probes: ProbeSet, concurrency: int, on_progress: _Progress) -> JudgeCheck:
     try:
-        return await CheckRun(judge, probes, concurrency, progress).run()
+        return await CheckRun(judge, probes, concurrency, on_progress).run()
     finally:
         await judge.aclose()
 
@@ -121,15 +124,3 @@ def _status(options: CheckOptions, check: JudgeCheck, console: Console) -> int:
     if fault:
         console.print(fault, style="red", markup=False)
     return 1 if fault else 0
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[_Progress]:
-    """A bar on standard error, if that is a terminal."""
-    if not console.is_terminal:
-        yield lambda _name, _done, _of: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("Asking")
-        yield lambda name, done, of: bar.update(task, description=f"Asking: {name}", completed=done, total=of)

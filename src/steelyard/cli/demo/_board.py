@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import shorten
+from steelyard.cli._terminal import figures_table
 from steelyard.cli._words import amount, worst_verdict
 from steelyard.cli.demo._compare import MetricDifference
 from steelyard.report import reason_of
@@ -66,10 +65,7 @@ class Board:
 
     def comparison(self, differences: Sequence[MetricDifference]) -> None:
         """How the chains differ, metric by metric."""
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        table.add_column("Mean over questions", no_wrap=True)
-        for heading in ("A", "B", "B - A", "95 % interval", "Questions"):
-            table.add_column(heading, justify="right", no_wrap=True)
+        table = figures_table("Mean over questions", "A", "B", "B - A", "95 % interval", "Questions")
         for metric in differences:
             one = metric.difference
             style = "bold" if one.clear else "dim"

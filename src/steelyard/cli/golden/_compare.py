@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import shorten
+from steelyard.cli._terminal import figures_table
 from steelyard.cli._words import counted
 from steelyard.golden import Comparison, Run, compare_runs
 from steelyard.golden.gates import MetricComparison
@@ -50,10 +50,8 @@ def _show(console: Console, found: Comparison, *, slices: bool) -> None:
 
 
 def _table(rows: list[MetricComparison]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in ("Metric", "Slice", "A", "B", "B - A", "95 %", "Cases", ""):
-        left = heading in ("Metric", "Slice", "")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=heading != "Slice")
+    table = figures_table("Metric", "Slice", "A", "B", "B - A", "95 %", "Cases", "", names=2)
+    table.columns[1].no_wrap = False  # the name of a slice may be long; a metric's is not
     for row in rows:
         one = row.difference
         verdict = Text("worse", style="red") if row.worse else Text("better", style="green")

@@ -10,9 +10,9 @@ from typing import cast
 from rich.console import Console
 from rich.text import Text
 
+from steelyard.cli._options import numbers_by_name
 from steelyard.cli._words import counted
 from steelyard.cli.golden._mine import check_new
-from steelyard.cli.golden._options import thresholds_of
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._prices import price_of
 from steelyard.errors import ConfigurationError
@@ -55,7 +55,9 @@ def run(options: MakeOptions) -> int:
     writer, choice = _writer(options)
     check_new(options.out, force=options.force)
     passages = read_passages(options.documents)
-    shares = cast("dict[CaseKind, float] | None", thresholds_of(options.shares) or None)
+    shares = cast(
+        "dict[CaseKind, float] | None", numbers_by_name(options.shares, option="--share", name="kind") or None
+    )
     planned = plan(passages, n=options.n, shares=shares, seed=options.seed)
     console = Console(stderr=True, highlight=False)
     dollars, source = price_of(planned.usage, model=choice.chosen_model, base_url=choice.base_url)

@@ -1,34 +1,14 @@
-"""What the golden commands share: thresholds, the user's mask."""
+"""A function of the user's own, by its name."""
 
 from __future__ import annotations
 
 import importlib
-import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import ConfigurationError
-
-
-def thresholds_of(given: Iterable[str]) -> dict[str, float]:
-    """`faithfulness=0.8` and the like, by metric.
-
-    Raises:
-        ConfigurationError: If one cannot be read.
-    """
-    found = {}
-    for text in given:
-        name, _, number = text.partition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or not name.strip():
-            raise ConfigurationError(f"--threshold {text!r} is not of the form faithfulness=0.8")
-        found[name.strip().lower().replace("-", "_")] = value
-    return found
 
 
 def function_of(spec: str, *, option: str) -> Callable[..., Any]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import shorten
+from steelyard.cli._options import numbers_by_name
+from steelyard.cli._terminal import figures_table, progress
 from steelyard.cli._words import amount, counted
-from steelyard.cli.golden._options import thresholds_of
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
-from steelyard.golden import CaseResult, GoldenSet, Run, junit_xml, markdown_summary, run_golden
+from steelyard.golden import GoldenSet, Run, junit_xml, markdown_summary, run_golden
 from steelyard.golden.gates import gates_from
 from steelyard.golden.running import Repeat, app_from
 
@@ -68,20 +66,20 @@ def run(options: TestOptions) -> int:
         raise ConfigurationError("--answer-field and --contexts-field are for an HTTP endpoint")
     app = app_from(options.app, input_key=options.input_key, options=http)
     console = Console(stderr=True, highlight=False)
-    with _progress(console, len(golden)) as advance:
+    with progress(console, "Asking and judging", total=len(golden)) as move:
         found = run_golden(
             golden,
             app,
             metrics=options.metrics or None,
             judge=options.judge.build(),
-            thresholds=thresholds_of(options.thresholds),
+            thresholds=numbers_by_name(options.thresholds, option="--threshold"),
             gates=gates_from(options.gates, **options.rates),
             baseline=baseline,
             repeat=options.repeat,
             concurrency=options.judge.concurrency,
             app_timeout=options.timeout,
             seed=options.seed,
-            on_case=advance,
+            on_case=lambda _: move(advance=1),
         )
     _write(options, found)
     _show(Console(highlight=False), found)
@@ -97,17 +95,6 @@ def _write(options: TestOptions, found: Run) -> None:
         # Added, because a CI server's summary file is shared by its steps.
         with Path(options.markdown).open("a", encoding="utf-8") as file:
             file.write(markdown_summary(found))
-
-
-@contextmanager
-def _progress(console: Console, total: int) -> Iterator[Callable[[CaseResult], None] | None]:
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("Asking and judging", total=total)
-        yield lambda _: bar.advance(task)
 
 
 def _show(console: Console, found: Run) -> None:
@@ -134,9 +121,7 @@ def _show(console: Console, found: Run) -> None:
 
 
 def _means(found: Run) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in ("Metric", "Mean", "95 %", "Scored", "Missed"):
-        table.add_column(heading, justify="left" if heading == "Metric" else "right", no_wrap=True)
+    table = figures_table("Metric", "Mean", "95 %", "Scored", "Missed")
     for name in found.metrics:
         results = [case.metrics[name] for case in found if name in case.metrics]
         values = [result.value for result in results if result.value is not None]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from steelyard.backfill import read_records
+from steelyard.cli._terminal import figures_table
 from steelyard.cli._words import counted
 from steelyard.cli.scoring._dry_run import ASSUMED, DryRunJudge
 from steelyard.cli.scoring._input import count_lines, open_input
@@ -85,9 +85,7 @@ def _headline(job: ScoreOptions, judge: str, sampled: int, total: int | None, me
 
 
 def _table(usage: Usage, price: float | None, sampled: int, total: int | None) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in ("Estimate", "Requests", "Tokens in", "Tokens out", "Price"):
-        table.add_column(heading, justify="left" if heading == "Estimate" else "right", no_wrap=True)
+    table = figures_table("Estimate", "Requests", "Tokens in", "Tokens out", "Price")
     scales = [("per record", 1 / sampled)]
     if total:
         scales.append((f"all {total:,}", total / sampled))

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from steelyard._internal.text import printable
 from steelyard.backfill import read_records
+from steelyard.cli._terminal import progress
 from steelyard.cli._words import counted
 from steelyard.cli.scoring._input import count_lines, open_input
 from steelyard.cli.scoring._judges import JudgeChoice
@@ -69,12 +69,15 @@ def run(job: ScoreOptions) -> int:
     tally, bad = Tally(), BadLines(console)
     started = time.monotonic()
     stopped = False
-    with open_input(job.source) as lines, _writing(job) as write, _progress(job, console) as advance:
+    # Results on the same terminal would be drawn over.
+    shared = job.out in _STDOUT and sys.stdout.isatty()
+    bar = progress(console, "Scoring", total=count_lines(job.source), hidden=shared)
+    with open_input(job.source) as lines, _writing(job) as write, bar as move:
 
         def done(evaluation: Evaluation) -> bool:
             tally.add(evaluation)
             write(evaluation)
-            advance()
+            move(advance=1)
             return not _hopeless(tally)
 
         try:
@@ -206,16 +209,3 @@ def _open_output(path: str, source: str) -> BinaryIO:
 def _put(file: BinaryIO, evaluation: Evaluation) -> None:
     file.write(evaluation_to_json(evaluation.replace(record=None)).encode() + b"\n")
     file.flush()
-
-
-@contextmanager
-def _progress(job: ScoreOptions, console: Console) -> Iterator[Callable[[], None]]:
-    """A bar on standard error, if that is a terminal which the results are not written to as well."""
-    shared = job.out in _STDOUT and sys.stdout.isatty()
-    if not console.is_terminal or shared:
-        yield lambda: None
-        return
-    columns = (TextColumn("Scoring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=count_lines(job.source))
-        yield lambda: bar.advance(task)

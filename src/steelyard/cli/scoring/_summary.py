@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import printable, shorten
+from steelyard.cli._terminal import figures_table
 from steelyard.cli._words import amount, counted, worst_verdict
 from steelyard.report import reason_of
 from steelyard.scores import Evaluation, Provenance, Score, Usage
@@ -94,10 +94,8 @@ def _section(console: Console, title: str, rows: Sequence[str | Text], *, style:
 
 
 def _table(tally: Tally) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    table.add_column("\nMetric", no_wrap=True)
-    for heading in ("\nMean", "95 %\ninterval", "\nPass", "\nFail", "Pass\nif", "Not\nappl.", "\nFailed"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("\nMean", "95 %\ninterval", "\nPass", "\nFail", "Pass\nif", "Not\nappl.", "\nFailed")
+    table = figures_table("\nMetric", *headings, pad=1)
     for summary in tally.metrics:
         table.add_row(*_row(summary))
     return table

@@ -2,56 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
+from steelyard.cli._options import numbers_by_name
 from steelyard.errors import ConfigurationError
 from steelyard.stats import MetricSummary
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """A mean that a metric must reach."""
-
-    metric: str
-    """The instance name."""
-    value: float
-    """The least it may be, or the most where lower is better."""
-
-
-def parse_thresholds(given: Iterable[str], *, known: Sequence[str]) -> list[Threshold]:
-    """Read `metric=0.8`.
+def parse_thresholds(given: Iterable[str], *, known: Sequence[str]) -> dict[str, float]:
+    """The mean that each metric must reach, or must not exceed where lower is better.
 
     Raises:
         ConfigurationError: If one cannot be read, or its metric is not being scored.
     """
-    bars = []
-    for text in given:
-        name, _, number = text.partition("=")
-        metric = name.strip().lower().replace("-", "_")
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise ConfigurationError(f"--fail-under {text!r} is not of the form metric=0.8")
+    bars = numbers_by_name(given, option="--fail-under")
+    for metric, bar in bars.items():
         if metric not in known:
-            raise ConfigurationError(f"--fail-under {text!r}: scored are {', '.join(known)}")
-        bars.append(Threshold(metric, value))
+            raise ConfigurationError(f"--fail-under {f'{metric}={bar:g}'!r}: scored are {', '.join(known)}")
     return bars
 
 
-def missed(bars: Iterable[Threshold], summaries: Iterable[MetricSummary]) -> list[str]:
+def missed(bars: Mapping[str, float], summaries: Iterable[MetricSummary]) -> list[str]:
     """A sentence for each bar that was not cleared; a metric without any value misses its bar."""
     means = {summary.metric: summary for summary in summaries}
     found = []
-    for bar in bars:
-        summary = means.get(bar.metric)
+    for metric, bar in bars.items():
+        summary = means.get(metric)
         if summary is None or summary.mean is None:
-            found.append(f"{bar.metric} has no value to hold against {bar.value:g}")
-        elif summary.direction == "higher" and summary.mean < bar.value:
-            found.append(f"{bar.metric} {summary.mean:.4g} is under {bar.value:g}")
-        elif summary.direction == "lower" and summary.mean > bar.value:
-            found.append(f"{bar.metric} {summary.mean:.4g} is over {bar.value:g} (lower is better)")
+            found.append(f"{metric} has no value to hold against {bar:g}")
+        elif summary.direction == "higher" and summary.mean < bar:
+            found.append(f"{metric} {summary.mean:.4g} is under {bar:g}")
+        elif summary.direction == "lower" and summary.mean > bar:
+            found.append(f"{metric} {summary.mean:.4g} is over {bar:g} (lower is better)")
     return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import InvalidRecord
@@ -19,7 +19,7 @@ from steelyard.record import Record
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
 
-_warn_once = WarnOnce(logging.getLogger("steelyard.golden"))
+_warn_once = WarnOnce(SafeLogger("steelyard.golden"))
 
 Mask = Callable[[Record], Record]
 """Takes a Record and returns it without what must not be in the set, as the Monitor's `mask`."""
@@ -133,9 +133,11 @@ def _case(db: str | Path, drawn: Drawn, mask: Mask | None) -> Case | str:
         answer=record.answer,
         tags=record.tags,
         source="production",
+        # Products of probabilities may come out above 1 in the last place.
         inclusion_probability=min(drawn.probability, 1.0),
         metadata={
             "stratum": turn.stratum,
+            # The name of a cluster is made of words of the questions, which a mask may have taken out.
             "cluster": drawn.cluster if mask is None else "",
             "scores": {name: round(value, 6) for name, value in turn.scores.items()},
             **_why(evaluation, turn),

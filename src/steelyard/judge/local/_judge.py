@@ -41,7 +41,7 @@ THRESHOLD = 0.5
 """Score from which something counts as found.
 
 The middle of the range, 0.45 to 0.6, in which the verdicts on the worked examples of the tests
-(`tests/local_worked.py`) are right most often. It was not fitted to any labelled data set.
+(`tests/parts/local_worked.py`) are right most often. It was not fitted to any labelled data set.
 """
 
 RELEVANT = 0.3
@@ -143,6 +143,7 @@ class _Case:
 
     def _supported(self, question: Supported) -> _Work:
         said = affirms(question.claim)
+        # "Yes." claims what the question asks; taken alone it has no words to look for.
         if said is not None and is_polar(asked := self._view.question or ""):
             return (yield from self._reply(asked, question, said))
         return (yield from self._verdict(question.claim, question.by, question.passage))
@@ -159,6 +160,7 @@ class _Case:
             return _nothing(question.by)
         finding, read = yield from self._find(asked.strip(" ?？¿").partition(" ")[2] + ".", texts)
         if said:
+            # What forbids a yes keeps it below one half, however many of the words are there.
             found = finding.loosely if finding.holds else 0.49 * finding.loosely
         else:
             found = max(THRESHOLD, finding.conflict) if finding.conflict >= THRESHOLD else 0.3
@@ -205,7 +207,9 @@ class _Case:
     def _find(self, claim: str, texts: Sequence[str]) -> Generator[None, None, tuple[Finding, list[Text]]]:
         """The worst finding over the sentences of a claim, which is one sentence as a rule."""
         read = yield from self._memory.read(texts, self._vectors)
+        # "According to the text" and "probably" are words of the answer that no source has.
         (said,) = yield from self._memory.read([unhedged(claim)], self._vectors)
+        # One unsupported sentence makes a claim of several unsupported.
         worst: Finding | None = None
         for line in said.lines:
             finding = yield from verify(line, read)
@@ -230,6 +234,7 @@ class _Case:
             if finding.signals.mean > score:
                 best, score = finding, finding.signals.mean
         if asked.lines and sum(len(line.words) for line in goal.lines) < _FRAGMENT:
+            # The last line: in a long message the question comes at its end.
             around = yield from verify(asked.lines[-1], read)
             score = (score + around.signals.mean) / 2
         return YesNo(
@@ -263,6 +268,7 @@ class _Case:
             for sentence in pieces(text):
                 yield
                 for entity in entities(sentence.text, self._vectors.proper):
+                    # One entity once, however it is written; the first writing is shown.
                     found.setdefault(" ".join(entity.casefold().split()), entity)
         return Texts(items=tuple(found.values()))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ class Line:
         """Its words by clause, as commas and conjunctions cut it; a row of a table is one."""
         if self._clauses is None:
             cuts = [match.span() for match in CLAUSES.finditer(self.text)] if self.row is None else []
-            self._clauses = tuple(part for part in self._cut(cuts) if part)
+            self._clauses = tuple(part for part in self._cut(cuts) if part) if cuts else (self.words,)
+            self._places = []  # not needed again, and as many objects as there are words
         return self._clauses
 
     def _cut(self, cuts: Sequence[tuple[int, int]]) -> list[list[Word]]:
@@ -103,7 +105,7 @@ class Line:
         return self._mean
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Text:
     """A text, read."""
 
@@ -158,6 +160,7 @@ def _counts(lines: Sequence[Line]) -> frozenset[str]:
 
 def pieces(text: str) -> Iterator[Sentence]:
     """The sentences of a text; one that goes on and on, a table or a log, is cut at white space."""
+    # A log or a table without full stops would be one sentence whose window is everything.
     for sentence in _rows(iter_sentences(text)):
         start = sentence.start
         while sentence.end - start > _LONGEST:
@@ -173,6 +176,7 @@ def pieces(text: str) -> Iterator[Sentence]:
 def _rows(found: Iterator[Sentence]) -> Iterator[Sentence]:
     """Sentences, and each row of a table by itself."""
     for sentence in found:
+        # Rows of a table end with no full stop, so that sentences alone would run them together.
         if "\n|" not in f"\n{sentence.text}":
             yield sentence
             continue
@@ -194,33 +198,64 @@ def _read(piece: Sentence, header: list[list[Located]], vectors: Vectors) -> Lin
 
 
 class Memory:
-    """The texts read last. The questions about a record, and often the next record, share them."""
+    """The texts read last. The questions about a record, and often the next record, share them.
 
-    def __init__(self, *, characters: int = 400_000) -> None:
+    A text that was read is some hundred objects, all of which Python's garbage collector visits, while it
+    stops the whole process: 100 us for a thousand characters. So few texts stay for long; as many as a large
+    record has stay only as long as its questions come.
+    """
+
+    def __init__(self, *, characters: int = 400_000, resting: int = 40_000, seconds: float = 1.0) -> None:
+        """Begin with nothing.
+
+        Args:
+            characters: Of all texts.
+            resting: Of those that nobody asked for lately.
+            seconds: What lately is.
+        """
         self._room = characters
+        self._resting = resting
+        self._seconds = seconds
         self._used = 0
-        self._texts: OrderedDict[str, Text] = OrderedDict()
+        self._texts: OrderedDict[str, tuple[Text, float]] = OrderedDict()
+        # Answers of several requests may be worked on in different threads.
         self._lock = threading.Lock()
+
+    @property
+    def characters(self) -> int:
+        """How many characters the texts have that it remembers."""
+        return self._used
 
     def read(self, texts: Sequence[str], vectors: Vectors) -> Generator[None, None, list[Text]]:
         """Read some texts, or remember them."""
         found: list[Text] = []
         for text in texts:
-            with self._lock:
-                known = self._texts.get(text)
-                if known is not None:
-                    self._texts.move_to_end(text)
+            known = self._known(text)
             if known is None:
                 known = yield from prepare(text, vectors)
                 self._keep(known)
             found.append(known)
         return found
 
+    def _known(self, text: str) -> Text | None:
+        with self._lock:
+            if text not in self._texts:
+                return None
+            known, _ = self._texts.pop(text)
+            self._texts[text] = known, time.monotonic()
+            return known
+
     def _keep(self, text: Text) -> None:
+        now = time.monotonic()
         with self._lock:
             if text.text not in self._texts:
-                self._texts[text.text] = text
                 self._used += len(text.text)
-            while self._used > self._room and self._texts:
-                oldest, _ = self._texts.popitem(last=False)
+            self._texts[text.text] = text, now
+            # Counted in characters, since a thousand short texts take less room than one long one.
+            while self._texts:
+                oldest, (_, asked) = next(iter(self._texts.items()))
+                room = self._room if now - asked < self._seconds else self._resting
+                if self._used <= room:
+                    break
+                del self._texts[oldest]
                 self._used -= len(oldest)

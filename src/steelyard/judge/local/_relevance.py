@@ -54,6 +54,7 @@ def relevance(asked: Text, said: Text, *, alone: bool) -> Generator[None, None, 
     """
     if not asked.lines or not said.lines:
         return Relevance(score=0.0, reason="there are no words to compare")
+    # The longest sentence of a message asks; "Hello!" and "Thanks." stand around it.
     question = max(asked.lines, key=lambda line: len(line.words))
     best: tuple[float, list[str]] = (0.0, [])
     for line in said.lines:
@@ -67,6 +68,7 @@ def relevance(asked: Text, said: Text, *, alone: bool) -> Generator[None, None, 
         if word.kind == wanted and word.stem not in asked.stems
     ]
     score, shared = best
+    # A number of another topic is not an answer.
     if new and (alone or score >= _TOUCHES):
         score += (1 - score) / 2
     words = f"shares {', '.join(shared[:5])}" if shared else "shares no telling word"
@@ -95,6 +97,7 @@ def _score(question: Line, line: Line) -> tuple[float, list[str]]:
 
 _TOUCHES = 0.25
 """Score from which a sentence has to do with the question."""
+# Words below this weight are named by no reader as what two texts share.
 _COMMON = 4.0
 
 

@@ -32,6 +32,7 @@ _REMEMBERED = 8192
 _ALONE = 200_000
 """Multiplications from which OpenBLAS takes several threads, less a margin."""
 
+# Two threads would map the file and load the tokenizer twice.
 _lock = threading.Lock()
 _vectors: Vectors | None = None
 
@@ -86,6 +87,7 @@ class Vectors:
         from tokenizers import Tokenizer
 
         self._rows = _rows(folder / _WEIGHTS)
+        # The tokenizer alone takes a tenth of a second, which is why a Monitor loads it when it is made.
         self._tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
         self._known: dict[str, Matrix] = {}
 
@@ -129,6 +131,7 @@ class Vectors:
             vector, _ = self.tokens(text)
             length = math.sqrt(float(vector @ vector))
             found = vector / length if length else vector
+            # Emptied rather than pruned: words of the next texts fill it again within one answer.
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[text] = found

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard.probing import Probe, ProbeSet
 from steelyard.questions import Judge
 
 _SCHEMA = 2
 _LARGEST = 1024 * 1024
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 
 
 @dataclass(frozen=True, kw_only=True)

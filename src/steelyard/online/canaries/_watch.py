@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import threading
 import time
 from collections.abc import Sequence
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.judge.middleware import uncached
@@ -20,7 +20,7 @@ from steelyard.questions import Fuse, Judge
 from steelyard.scores import Usage
 from steelyard.stats import ChangeAlarm, ConfidenceSequence, flip_probability
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _ROUNDS = 4
 """How often a probe is asked while learning: what chance does must be known to be told from a change."""
 _CONFIRMATIONS = 2  # a slip at a temperature above 0 seldom comes three times

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
@@ -19,7 +19,7 @@ from steelyard.scores import Evaluation
 Callback = Callable[[Evaluation], object]
 """Takes one finished Evaluation."""
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _WAITING = 1000  # a callback slower than the traffic misses turns rather than filling the memory
 
 

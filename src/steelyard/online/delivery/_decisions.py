@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record, TraceRef
 from steelyard.recording import Draft
@@ -13,7 +13,7 @@ from steelyard.recording import Draft
 DecisionCallback = Callable[[TraceRef | None, str], object]
 """Takes the trace of a turn that will not be judged, and why: a reason or cause of `Stats`."""
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 
 
 class Decisions:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
@@ -25,8 +26,10 @@ from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.scores import Evaluation
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
+# Another process cannot wake this one; a quarter of a second is what its turns may wait.
 _LOOK = 0.25
+# A backup or a vacuum holds the lock for seconds; a process that died with it holds none.
 _LOCKED_FOR = 30.0
 
 _Args = ParamSpec("_Args")
@@ -45,6 +48,7 @@ class SQLiteQueue:
     def __init__(self, settings: SpoolSettings) -> None:
         self._settings = settings
         self._spool: Spool | None = None
+        # One thread: SQLite would make the threads of one process wait for each other anyway.
         self._executor = DaemonExecutor(1, name="steelyard-spool")
         self._news = asyncio.Event()
         self._failed = asyncio.Event()
@@ -88,6 +92,7 @@ class SQLiteQueue:
             self._spool = await asyncio.wrap_future(opening)
             self._failed.clear()
             self.left_behind = 0
+            # Kept, to notice a file that was removed or replaced: writing would go on into nothing.
             self._file = identity_of(Path(settings.path))
         except (sqlite3.Error, OSError, ConfigurationError) as error:
             self._set_aside(error)
@@ -117,6 +122,7 @@ class SQLiteQueue:
 
         Waits a moment where there is nothing, since other processes store turns too.
         """
+        # Cleared before asking, so that turns which are put in between end the wait below.
         self._news.clear()
         leased = await self._call(Spool.lease, most)
         if not leased:
@@ -171,6 +177,7 @@ class SQLiteQueue:
 
     async def close(self) -> None:
         """Forget old ids and close the file."""
+        # At the end, where nobody waits for it; each start would otherwise find more to read.
         with contextlib.suppress(QueueFailed):
             await self._call(Spool.prune)
         spool, self._spool = self._spool, None
@@ -204,6 +211,7 @@ class SQLiteQueue:
         """Use the file no more. A damaged one is renamed, so that the next start makes a new one."""
         spool = self._spool
         if spool is not None:
+            # What is in it is counted while it can still be read: `flush` tells of it.
             if (counts := self.counts()) is not None:
                 self.left_behind = counts.pending + counts.undelivered
             self._executor.submit(spool.close)
@@ -213,13 +221,15 @@ class SQLiteQueue:
         where = str(path)
         if type(error) is sqlite3.DatabaseError and _is_damaged(error) and self._is_ours(path):
             where = f"{path}.damaged-{os.getpid()}-{int(time.time())}"
+            # The log and the index belong to the file; left behind, the next one would be taken for damaged.
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     os.replace(f"{path}{suffix}", f"{where}{suffix}")
         problem = str(error) if isinstance(error, ConfigurationError) else error_words(error)
         self._warn(
             "failed",
-            "the spool %s cannot be used: %s; turns are kept in memory meanwhile",
+            "the spool %s cannot be used: %s; it is tried again; turns recorded in this process go through "
+            "its memory meanwhile",
             where,
             problem,
             level=logging.ERROR,

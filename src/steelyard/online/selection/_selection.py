@@ -8,11 +8,11 @@ inverse of that number stays true, however much the sample leans towards what lo
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online.selection._decision import Decision, RateSource
@@ -25,7 +25,7 @@ from steelyard.recording import check_function
 RateChooser = Callable[[Record], "float | Literal['force', 'never'] | None"]
 """A user's own rule: a rate, `"force"`, `"never"`, or None to leave the decision to the rest."""
 
-_warn = WarnOnce(logging.getLogger("steelyard.online"))
+_warn = WarnOnce(SafeLogger("steelyard.online"))
 
 
 @dataclass(frozen=True, slots=True)

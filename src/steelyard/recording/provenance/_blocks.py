@@ -20,7 +20,9 @@ from steelyard.recording.provenance._values import contexts_in
 MOST_BLOCK = 2_000_000
 """Characters of a block that are read; the rest is left out."""
 
+# Tools wrap JSON in JSON and XML in that; deeper nesting is not a list of passages any more.
 _LEVELS = 4
+# Every repetition has a bound: these patterns run over texts that strangers write.
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,40})([^<>]{0,500})>")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|[A-Za-z][A-Za-z0-9]{1,30});")
 _ITEMS = frozenset(("document", "doc", "passage", "chunk", "result", "item", "snippet", "node", "source"))
@@ -97,13 +99,16 @@ def _passages(block: object, count: int | None, levels: int) -> tuple[Context, .
 
 def _parts(text: str, count: int | None) -> Sequence[str]:
     """The parts of a text by the first way of splitting that fits; the whole text where none does."""
+    # A passage that is known to be the only one must not be cut at its own headings.
     if count == 1:
         return (_without_label(text),)
     for way in _WAYS:
         parts = way(text)
+        # One label is enough to show that passages are labelled; one paragraph says nothing.
         least = 1 if way is _by_label else 2
         if len(parts) == count or (count is None and len(parts) >= least):
             return parts
+    # Lines are the last resort: without a count every list in a passage would be cut into pieces.
     if count is not None and len(parts := _lines(text)) == count:
         return parts
     return (text,)
@@ -111,6 +116,7 @@ def _parts(text: str, count: int | None) -> Sequence[str]:
 
 def _structured(text: str, within: Callable[[str], tuple[Context, ...]]) -> tuple[Context, ...]:
     first = text[0]
+    # JSON before Python's form: where a text is both, they mean the same, and JSON is read faster.
     if first in '[{"':
         value = _json(text)
         if isinstance(value, str) and value.strip():
@@ -184,6 +190,7 @@ def _at_labels(text: str, pattern: re.Pattern[str], least: int = 1) -> list[str]
     for line in text.split("\n"):
         label = pattern.match(line)
         number = int(next(filter(None, label.groups()))) if label else -1
+        # Numbers must go on from each other, or the numbered list in a passage would cut it.
         if (
             label
             and _is_set_off(line, label)
@@ -195,6 +202,7 @@ def _at_labels(text: str, pattern: re.Pattern[str], least: int = 1) -> list[str]
             parts[-1].append(line)
     before = "\n".join(parts[0]).strip()
     labelled = [_body("\n".join(part)) for part in parts[1:]]
+    # Text before the first label that does not announce anything would be lost, so this is no list.
     if len(labelled) < least or not all(labelled) or (before and not _is_preamble(before)):
         return []
     return labelled
@@ -245,6 +253,7 @@ def _body(text: str) -> str:
     lines = text.strip().split("\n")
     while lines and (_RULE.fullmatch(lines[-1]) or not lines[-1].strip()):
         lines.pop()
+    # Fields that head a passage stand in its first lines; a colon further down is prose.
     for at, line in enumerate(lines[:8]):
         named = _CONTENT_FIELD.match(line)
         if named and all(_FIELD.match(other) or not other.strip() for other in lines[:at]):
@@ -320,6 +329,7 @@ def _by_paragraph(text: str) -> list[str]:
         paragraphs = paragraphs[1:]
     elif paragraphs and _is_header(first := paragraphs[0].split("\n")[0]):
         paragraphs[0] = paragraphs[0][len(first) :].strip()
+    # Only short lines: they are the passages themselves, and not headings of anything.
     if all(_is_heading(paragraph) for paragraph in paragraphs):
         return paragraphs
     passages: list[str] = []
@@ -346,6 +356,7 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
+# The surest way first: metadata and labels are written by programs, blank lines by anybody.
 _WAYS: tuple[Callable[[str], list[str]], ...] = (
     _by_metadata,
     _by_label,

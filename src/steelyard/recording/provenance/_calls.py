@@ -8,11 +8,14 @@ map-reduce, the drafts of a refinement).
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
+from steelyard.recording.provenance._lines import plain_line
 from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._words import words
 from steelyard.recording.provenance.matching import find_passages
@@ -21,6 +24,7 @@ _LABEL_WORDS = 3  # labels and verdicts have no more words
 _TELLING = 4  # fewer words than this stand anywhere by chance
 _FED_LONG = 8  # from so many words on, most of a reply is evidence as all of it is
 _LEAVES = 2000  # texts in one JSON reply that are read, so that a huge one costs no second
+_MOST_LINES = 30  # an instruction that tells what a call is for stands among the first lines
 _MOST_CALLS = 500  # an agent may make thousands; the answer came of the last ones
 _VERDICTS_WORDS = """
 yes no true false relevant irrelevant grounded useful correct incorrect ambiguous supported unsupported pass
@@ -45,17 +49,17 @@ _RANKING = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelCall:
     """One call of a language model within a turn, as far as it was seen."""
 
-    prompts: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = field(default=(), repr=False)
     """The texts that the model was sent, one a message."""
-    reply: str = ""
+    reply: str = field(default="", repr=False)
     """What it said as text; the parts of a stream joined."""
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = field(default=(), repr=False)
     """The arguments of the tools that it called, each as JSON."""
-    structured: str = ""
+    structured: str = field(default="", repr=False)
     """Its structured output, as JSON."""
     started: float = 0.0
     """When it started, on any clock; only the order counts."""
@@ -66,6 +70,12 @@ class ModelCall:
     def replies(self) -> tuple[str, ...]:
         """Everything it said, in each form."""
         return tuple(text for text in (self.reply, self.structured, *self.arguments) if text.strip())
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The first lines that it said, as they are compared; kept, since each of the next runs asks."""
+        lines = (line for reply in self.replies for leaf in leaves(reply) for line in leaf.split("\n"))
+        return tuple(itertools.islice(filter(None, map(plain_line, lines)), _MOST_LINES))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,10 +121,12 @@ def calls_behind(calls: Sequence[ModelCall], answer: str, *, queries: Iterable[s
         (1,)
     """
     asked = {tuple(words(query)) for query in queries}
+    # By time rather than by place: parallel calls end in any order.
     order = sorted(range(len(calls)), key=lambda at: calls[at].started)[-_MOST_CALLS:]
     views = {at: _View(calls[at], asked) for at in order}
     made = _made(views, order, answer)
     if not made:
+        # A single call whose reply nobody saw made the answer, unless it is a grader's by its kind.
         only = [at for at in order if not views[at].helps]
         if len(calls) == 1 and only and not calls[0].replies:
             return AnswerCalls(made=(0,), notes=("answer_call_assumed",))
@@ -144,11 +156,13 @@ def leaves(reply: str) -> Iterator[str]:
         return
     for _ in range(_LEAVES):
         if not waiting:
+            # A bad reply is text like any other; it was yielded as such above.
             return
         value = waiting.pop()
         if isinstance(value, str) and value.strip():
             yield value
         elif isinstance(value, dict):
+            # Reversed, since the stack gives back last what is put in first: texts keep their order.
             waiting.extend(reversed(value.values()))
         elif isinstance(value, list):
             waiting.extend(reversed(value))
@@ -181,6 +195,7 @@ def _is_helper_text(reply: str) -> bool:
             return False
         keys = {str(key).lower() for key in value} if isinstance(value, dict) else set()
         return bool(keys) and (keys <= (_VERDICT_KEYS | _QUERY_KEYS))
+    # Verdicts, numbers and rankings are short; a long text that begins like one is an answer.
     if len(plain) > 400:
         return False
     row = words(plain)
@@ -195,6 +210,7 @@ def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, 
     if not row:
         return ()
     same = [at for at in order if row in views[at].rows]
+    # A chain that repeats the answer in a last step has it from there; verdicts only if nothing else said it.
     if same:
         serious = [at for at in same if not views[at].helps]
         return ((serious or same)[-1],)
@@ -210,6 +226,7 @@ def _holds(answer: tuple[str, ...], rows: list[tuple[str, ...]]) -> bool:
 
 def _is_part(answer: tuple[str, ...], row: tuple[str, ...]) -> bool:
     size = len(answer)
+    # The text behind "Final answer:" ends a reply; a stream that was cut ends within a word.
     is_last = row[-size:] == answer
     is_cut = size > _TELLING and row[: size - 1] == answer[:-1] and row[size - 1].startswith(answer[-1])
     return is_last or is_cut or _contains(row, answer, least=_TELLING)
@@ -226,6 +243,7 @@ def _is_part_of(replies: list[str], row: tuple[str, ...], answer: str) -> bool:
         if len(said) >= _TELLING and _contains(row, said, least=_TELLING):
             return True
         if len(said) >= _FED_LONG:
+            # Both ways round: an answer may add a greeting to the reply, or leave its first part out.
             there, back = find_passages([reply], [answer])[0], find_passages([answer], [reply])[0]
             if (there.found and there.seen >= 0.5) or (back.found and back.seen >= 0.5):
                 return True
@@ -255,6 +273,7 @@ def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tu
 def _shown(views: dict[int, _View], left: list[int], reached: list[int]) -> list[tuple[int, str]]:
     """The replies of calls, or most of each, that the prompts of calls after them hold, with their places."""
     prompts = [text for at in reached for text in views[at].call.prompts]
+    # A call that began after all of these cannot have fed them.
     latest = max(views[at].call.started for at in reached)
     texts = [(at, text) for at in left for text in views[at].texts]
     seen = find_passages([text for _, text in texts], prompts)
@@ -276,6 +295,7 @@ def _offered(reply: str, prompts: Sequence[str]) -> bool:
     """
     row = words(reply)
     if len(row) == _LABEL_WORDS:
+        # A single name is offered by many a passage; only a label is set off on both sides.
         return find_passages([reply], prompts)[0].found is True
     return len(row) < _LABEL_WORDS and any(
         _contains(tuple(words(text)), tuple(row), least=1) for text in prompts

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from steelyard.recording.provenance._calls import ModelCall, leaves
+from steelyard.recording.provenance._calls import ModelCall
+from steelyard.recording.provenance._lines import plain, plain_line
 from steelyard.recording.provenance._notes import sentence
 
 _WRITTEN = (
@@ -23,14 +24,11 @@ _SHOWN = (
     "them together; `with record(...):` around all of them does"
 )
 
-_LEAD = re.compile(r"(?:\d{1,3}\s{0,3}[.):]|[-*\N{BULLET}])\s{0,9}")
-_QUOTES = " \t\"'`*"
 _REPLY_OF_A_CONVERSATION = re.compile(r"(?im)^\W{0,9}(?:ai|assistant|bot|chatbot)\s?:")
 _LABEL_WORDS = 3  # as in "Follow Up Input: ..."
 _FEWEST_CHARACTERS = 8  # "Why?" stands in many prompts
 _FEWEST_WORDS = 6  # a shorter line may be a heading that every prompt has
 _FEWEST_SPACELESS = 15
-_MOST_LINES = 30  # an instruction that tells what a call is for stands among the first lines
 _MOST_PROMPT = 200_000
 
 
@@ -53,34 +51,38 @@ def notes_on_predecessors(
     """
     if not earlier:
         return []
-    notes = [_WRITTEN] if any(_wrote(call, question) for call in earlier) else []
+    asked = plain_line(question)
+    is_long = len(asked) >= _FEWEST_CHARACTERS
+    notes = [_WRITTEN] if is_long and any(_wrote(call, asked) for call in earlier) else []
     prompt = "\n".join(text for call in calls for text in call.prompts)[:_MOST_PROMPT]
+    # In a conversation earlier replies belong into the prompt, and tell nothing.
     if in_conversation or _REPLY_OF_A_CONVERSATION.search(prompt):
         return notes
     return [*notes, _SHOWN] if _is_shown(earlier, prompt, known=[question, *found]) else notes
 
 
-def _wrote(call: ModelCall, question: str) -> bool:
+def _wrote(call: ModelCall, asked: str) -> bool:
     """Whether a question is a whole line of a reply, perhaps behind a number or a label."""
-    asked = _line(question)
-    if len(asked) < _FEWEST_CHARACTERS or asked in _plain("\n".join(call.prompts)):
-        return False
-    return any(
-        line.endswith(asked) and len(line.split()) - len(asked.split()) <= _LABEL_WORDS
-        for line in _lines(call)
-    )
+    most = len(asked.split()) + _LABEL_WORDS
+    is_line = any(line.endswith(asked) and len(line.split()) <= most for line in call.lines)
+    # The prompt last: it is long, and most replies do not hold the question.
+    return is_line and asked not in plain("\n".join(call.prompts))
 
 
 def _is_shown(earlier: Sequence[ModelCall], prompt: str, *, known: Sequence[str]) -> bool:
     """Whether a prompt holds what was replied before, at a place that nothing known accounts for."""
-    shown, told = _plain(prompt), _plain("\n".join(known))
-    return any(line not in told for call in earlier for line in _said_in(call, shown))
+    shown = plain(prompt)
+    said = [line for call in earlier for line in _said_in(call, shown)]
+    if not said:
+        return False
+    told = plain("\n".join(known))
+    return any(line not in told for line in said)
 
 
 def _said_in(call: ModelCall, shown: str) -> Iterator[str]:
     """The long lines of a reply that stand in a prompt, and were not in the reply's own."""
-    lines = [line for line in _lines(call) if _is_telling(line) and line in shown]
-    own = _plain("\n".join(call.prompts)) if lines else ""
+    lines = [line for line in call.lines if _is_telling(line) and line in shown]
+    own = plain("\n".join(call.prompts)) if lines else ""
     return (line for line in lines if line not in own)
 
 
@@ -88,17 +90,3 @@ def _is_telling(line: str) -> bool:
     """Whether a line is too long to stand somewhere by chance; some languages put no blanks between words."""
     is_spaceless = " " not in line and not line.isascii()
     return len(line.split()) >= _FEWEST_WORDS or (is_spaceless and len(line) >= _FEWEST_SPACELESS)
-
-
-def _lines(call: ModelCall) -> list[str]:
-    lines = (line for reply in call.replies for leaf in leaves(reply) for line in leaf.split("\n"))
-    return [line for line, _ in zip(filter(None, map(_line, lines)), range(_MOST_LINES), strict=False)]
-
-
-def _line(text: str) -> str:
-    """A line without its number, its bullet and its quotes, as `_plain` writes it."""
-    return _plain(_LEAD.sub("", text.strip(), count=1).strip(_QUOTES))
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+# Possessive: a string without an end would be tried from every quote again.
 _STRING = re.compile(
     r"""[bBrRuUfF]{0,2}(?:'([^'\\]*+(?:\\.[^'\\]*+)*+)'|"([^"\\]*+(?:\\.[^"\\]*+)*+)")""", re.DOTALL
 )
@@ -20,6 +21,7 @@ _OPAQUE = re.compile(r"<[^<>]{0,2000}>")
 _SPACE = re.compile(r"\s*+")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _CONSTANTS = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
+# Far below Python's own limit, which the reader must not reach in a host's thread.
 _DEPTH = 40
 
 
@@ -41,6 +43,7 @@ def read_shown(text: str) -> Any:
         reader.skip()
     except (_NotShown, ValueError, OverflowError):
         return None
+    # What is left over shows that it was prose that began like a value.
     return value if reader.at == len(text) else None
 
 
@@ -125,6 +128,7 @@ class _Reader:
             item = self.value(depth + 1)
             if opening == "{" and self.peek() == ":":
                 self.at += 1
+                # Keys of any kind become text: the values are read like JSON from here on.
                 pairs[item if isinstance(item, str) else str(item)[:200]] = self.value(depth + 1)
             else:
                 items.append(item)

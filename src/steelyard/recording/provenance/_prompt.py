@@ -72,10 +72,12 @@ def _tagged(text: str) -> Iterator[str]:
     seen: set[str] = set()
     for opening in _OPENING.finditer(text):
         name = opening[1].lower()
+        # A tag that is opened again and again by a hostile text would be searched for each time.
         if name in seen:
             continue
         seen.add(name)
         end = lower.find(f"</{name}>", opening.end())
+        # Lower case can change the length of a text, and then places in the two differ.
         if end >= 0 and len(lower) == len(text):
             yield text[opening.end() : end].strip()
         if len(seen) >= _MOST_TAGS:
@@ -95,6 +97,7 @@ def _fenced(text: str) -> Iterator[str]:
             if above < 0 or not _ABOUT.search(lines[above]):
                 continue
             after = bisect_right(places, at)
+            # Few rules are looked at behind each: a table has thousands of equal lines.
             closing = next((n for n in places[after : after + 64] if lines[n].strip() == mark_text), None)
             if closing is not None:
                 yield "\n".join(lines[at + 1 : closing]).strip()
@@ -103,6 +106,7 @@ def _fenced(text: str) -> Iterator[str]:
 def _headed(text: str) -> Iterator[str]:
     reached = 0
     for heading in _HEADING.finditer(text):
+        # Within a block that was given already.
         if heading.start() < reached:
             continue
         below = _NEXT.search(text, max(heading.end() - 1, 0))
@@ -123,6 +127,7 @@ def _titled(text: str) -> Iterator[str]:
 def _instructed(text: str) -> Iterator[str]:
     """Between an instruction on the context, set off by a blank line, and a line that begins the question."""
     lines = text.split("\n")
+    # From the end, since a passage may ask a question too; the last one is the prompt's.
     asks = next((at for at in range(len(lines) - 1, 0, -1) if _ASKS.match(lines[at])), None)
     if asks is None:
         return
@@ -137,4 +142,5 @@ _SPEAKER = re.compile(
     r"|<(?:start_of_turn>[ \t]{0,4}\w{1,20}|end_of_turn>)"
 )
 
+# Tags and rules are written by templates to be found; headings and instructions are guessed at.
 _WAYS = (_tagged, _fenced, _titled, _headed, _instructed)

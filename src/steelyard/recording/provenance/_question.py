@@ -6,7 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.record import text_of
@@ -19,6 +19,7 @@ MOST_INPUT = 1_000_000
 """Characters of a serialised input that are parsed; a longer one is not a question either."""
 
 _DEPTH = 8  # serialised inputs nest; deeper than this only cycles and hostile values go
+# In this order: what says "question" itself comes before words that any program uses.
 _QUESTIONS = (
     *(
         "question",
@@ -55,6 +56,10 @@ _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
 _OBJECT = re.compile(r"[A-Za-z_][\w.]{0,80}\([A-Za-z_]\w{0,80}=")
 _NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _LED_IN = re.compile(r"[^:\n]{0,120}\b(?:question|query)\b[^:\n]{0,80}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_SPOKEN = re.compile(r"[ \t]{0,8}(?:human|user)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_CUE = re.compile(
+    r"[ \t]{0,8}(?:ai|assistant|bot|(?:helpful )?answer|response)[ \t]{0,2}:?[ \t]*", re.IGNORECASE
+)
 _PRESENTED = re.compile(
     r"[ \t]{0,8}(?:here(?:'s| is)|this is|answer|given)"
     r"(?: (?:an?|the|my|this|following|user(?:'s)?|current|latest|original)){0,4} (?:question|query)"
@@ -78,9 +83,9 @@ _FIRST_LINES = 8  # a question above its passages stands at the top, after at mo
 class Asked:
     """What a turn was asked."""
 
-    question: str
+    question: str = field(repr=False)
     """The user's own words; empty where they were not found."""
-    standalone: str | None = None
+    standalone: str | None = field(default=None, repr=False)
     """The form that stands without the conversation, where one was made."""
     notes: tuple[Note, ...] = ()
     """`question_unknown` or `question_rewritten_only`."""
@@ -114,6 +119,7 @@ def user_question(
     given = list(candidates)
     written = {tuple(words(reply)) for reply in replies}
     texts = [question_in(candidate) for candidate in given]
+    # The first that no model wrote: a rewritten question stands in the inputs of later steps.
     own = next((text for text in texts if text and tuple(words(text)) not in written), "")
     if in_conversation is None:
         in_conversation = any(map(has_history, given))
@@ -160,8 +166,10 @@ def question_in(value: object, depth: int = _DEPTH) -> str:
 
 def _text(value: str, depth: int) -> str:
     text = text_of(value).strip()
+    # A memory address or a class name is what an object shows of itself when it is not text.
     if not text or _UNSHOWN.match(text) or text in ("None", "null", "{}", "[]"):
         return ""
+    # Before templates are looked for: a serialised input may hold one beside the question.
     if (read := _serialised(text)) is not None:
         return question_in(read, depth - 1)
     if _FIELDS.match(text):
@@ -178,6 +186,7 @@ def _serialised(text: str) -> Any:
     if len(text) > MOST_INPUT or (text[0] not in '{["' and not _SHOWN.match(text)):
         return None
     read = _read(text)
+    # "42" may be what the user typed; a list or a mapping was made by a program.
     return None if isinstance(read, (int, float)) else read
 
 
@@ -201,6 +210,7 @@ def _read(text: str) -> Any:
 
 
 def _in_mapping(value: Mapping[Any, Any], depth: int) -> str:
+    # A message has a text field like any mapping, but only the user's is a question.
     if role_of(value):
         return message_text(value) if role_of(value) in _USER else ""
     for key in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
@@ -209,6 +219,7 @@ def _in_mapping(value: Mapping[Any, Any], depth: int) -> str:
     named = (item for key, item in value.items() if _OWN_NAME.fullmatch(str(key)))
     if found := next(filter(None, (question_in(item, depth - 1) for item in named)), ""):
         return found
+    # A mapping of one text is a chain's only input, whatever the application calls it.
     texts = [item for item in value.values() if isinstance(item, str)]
     return _text(texts[0], depth - 1) if len(value) == 1 and texts and not _is_skipped(value) else ""
 
@@ -225,6 +236,7 @@ def _is_skipped(value: Mapping[Any, Any]) -> bool:
 def _in_list(value: Sequence[Any], depth: int) -> str:
     messages = list(messages_in(value))
     if messages:
+        # From the end: in a conversation the last thing that the user said is asked now.
         asked = next((text for role, text in reversed(messages) if role in _USER and text.strip()), "")
         return _text(asked, depth - 1) if asked else ""
     shown = [item.strip() for item in value if isinstance(item, str)]
@@ -333,19 +345,29 @@ def _follows_reply(roles: Sequence[str]) -> bool:
 def question_in_prompt(prompt: str) -> str:
     """The question that a prompt names on its last `Question:` line; empty where it names none.
 
-    "Here is the question: ..." is such a line too. Where there is none, a last line such as "Answer the
-    question from the context above: ..." is one, or the first lines, where they end with a question mark and
-    only a heading and its passages follow.
+    "Here is the question: ..." is such a line too. Where there is none, it is what a person says on the last
+    line ("Human: ..."), or before the cue for the model; or a last line such as "Answer the question from the
+    context above: ..."; or the first lines, where they end with a question mark and only a heading and its
+    passages follow.
     """
     lines = [line for line in prompt.split("\n") if line.strip()]
     for names in (_NAMED, _PRESENTED):
         for line in reversed(lines):
             if named := names.match(line):
                 return named[1].strip()
+    if spoken := _spoken_last(lines):
+        return spoken
     last = _LED_IN.match(lines[-1]) if lines else None
     if last and len(last[1].split()) <= _INVENTED_WORDS:
         return last[1].strip()
     return _before_passages(lines)
+
+
+def _spoken_last(lines: Sequence[str]) -> str:
+    """What a person says on the last line of a prompt, before which only a cue for the model may stand."""
+    end = len(lines) - 1 if lines and _CUE.fullmatch(lines[-1]) else len(lines)
+    spoken = _SPOKEN.match(lines[end - 1]) if end else None
+    return spoken[1].strip() if spoken else ""
 
 
 def _before_passages(lines: Sequence[str]) -> str:

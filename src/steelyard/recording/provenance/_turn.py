@@ -76,6 +76,7 @@ def judge_turn(
         return TurnVerdict(is_turn=True, reason="retrieved")
     if not calls:
         return TurnVerdict(is_turn=True, reason="no_call_seen")
+    # Without an answer of its own the root is told by what models replied below it.
     reason = _reason_against(calls, [answer] if answer.strip() else _said(calls), queries)
     return TurnVerdict(is_turn=reason is None, reason=reason or "answered")
 
@@ -84,8 +85,10 @@ def _reason_against(
     calls: Sequence[ModelCall], replies: Sequence[str], queries: Sequence[str]
 ) -> TurnReason | None:
     """What a root's prompts and replies show it to be instead of a turn."""
+    # The first calls say what a root is for; an agent's later prompts repeat all before them.
     prompt = "\n".join(text[:_HEAD] for call in calls[:3] for text in call.prompts)[: 3 * _HEAD]
     if is_helper_reply(replies) or _is_form(calls):
+        # Routing first: routers speak of relevance and of grades as well, graders seldom of routes.
         for pattern, reason in _KINDS:
             if pattern.search(prompt):
                 return reason
@@ -136,8 +139,10 @@ def _is_terms(line: str) -> bool:
 def _is_choice(reply: str, prompt: str) -> bool:
     """Whether a reply is one of the labels that a prompt offers, as in "Factual, Analytical, or Opinion"."""
     row = words(reply)
+    # Labels have a word or two; a sentence that a prompt holds too is a quotation.
     if not row or len(row) > _LABEL:
         return False
+    # A label is set off by quotes, commas or "or"; a bare word of a sentence is not offered.
     label = re.compile(
         rf"(?<![^\s'\"(:,;|/-]){re.escape(reply.strip())}(?=['\"),.;:|/]|\s+(?:or|oder|ou|o)\b)",
         re.IGNORECASE,

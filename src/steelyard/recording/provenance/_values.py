@@ -10,7 +10,9 @@ from steelyard.record import Context, text_of
 
 Split = Callable[[str], tuple[Context, ...]]
 
+# Search services nest hits in results in responses; values deeper than this are cycles.
 _DEPTH = 8
+# In order of trust: "content" may also be a wrapper, `page_content` never is.
 _TEXTS = (
     *("page_content", "content", "text", "document", "chunk", "passage", "body", "snippet", "raw_content"),
     *("chunk_text", "page_text", "excerpt", "abstract", "answer_text", "document_content", "pageContent"),
@@ -54,6 +56,7 @@ def contexts_in(value: object, split: Split, depth: int = _DEPTH) -> tuple[Conte
     if isinstance(value, Mapping):
         one = _context(value)
         if one is not None:
+            # A message's only text block holds all that a tool returned, so it is cut like a text.
             return split(one.text) if _is_block(value) else (one,)
         return next(
             (
@@ -82,6 +85,7 @@ def _one(value: object, split: Split, depth: int) -> Iterator[Context]:
     if not isinstance(value, str):
         yield from contexts_in(value, split, depth - 1)
     elif value.strip():
+        # A text in a list is one passage, unless a tool put its JSON there.
         found = split(value) if value.lstrip()[:1] in ("[", "{") else ()
         yield from found or (Context(text=text_of(value.strip())),)
 
@@ -101,6 +105,7 @@ def _pair(values: Sequence[Any]) -> Context | None:
 
 def _is_block(value: Mapping[Any, Any]) -> bool:
     """Whether a mapping is a text block of a message, rather than a passage."""
+    # A block with an id of its own is a passage of some index.
     return value.get("type") in ("text", "output_text") and not any(key in value for key in _IDS[1:6])
 
 
@@ -140,6 +145,7 @@ def _text(value: Mapping[Any, Any], depth: int) -> str:
 
 
 def _number(value: object) -> float | None:
+    # True and False are whole numbers to Python, and never a score.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

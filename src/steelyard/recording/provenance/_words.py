@@ -35,6 +35,7 @@ _AT_ONCE = 100_000
 _MOST_BETWEEN = 200  # with more, one expression over the text is faster than replacing one by one
 _FOREIGN_BETWEEN = re.compile(f"[^\\w{_SPACELESS}]")
 _BETWEEN = re.compile(f"(?:[^\\w{_SPACELESS}]|_)+")
+# `str.translate` with a table of plain ASCII is many times faster than a regular expression.
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 _ASCII_BYTES = bytes(range(128))
 _ASCII_BETWEEN = [chr(code) for code in range(128) if not chr(code).isalnum() and code != 32]
@@ -43,6 +44,7 @@ _ASCII_BETWEEN = [chr(code) for code in range(128) if not chr(code).isalnum() an
 def words(text: str) -> list[str]:
     """The words of a text, in order, the same for every writing of it."""
     text = legible(text)
+    # Lower case comes with the table; other scripts need casefold, and take the slower way.
     return text.translate(_ASCII).split() if text.isascii() else _split(text.casefold())
 
 
@@ -61,6 +63,7 @@ def _split(text: str) -> list[str]:
     """
     foreign = "".join(_beyond_ascii(text))
     between = _FOREIGN_BETWEEN.findall(foreign)
+    # Symbols of every kind, as in tables drawn with characters.
     if len(between) > _MOST_BETWEEN:
         text = _BETWEEN.sub(" ", text)
     else:
@@ -70,6 +73,7 @@ def _split(text: str) -> list[str]:
         return text.split()
     found: list[str] = []
     if len(text) <= _AT_ONCE:
+        # Odd pieces lie between those of scripts with spaces, and each character in them is a word.
         for at, piece in enumerate(_OTHERS.split(text)):
             found += piece.split() if at % 2 else piece
     else:
@@ -95,6 +99,7 @@ def unescaped(text: str) -> str:
     """
     if "\\" in text:
         text = _without_escapes(text)
+    # Until nothing changes, but not for ever: each level is one more escaping around the text.
     for _ in range(_ENTITY_LEVELS):
         if "&" not in text or (plainer := _ENTITY.sub(_entity, text)) == text:
             break
@@ -112,6 +117,7 @@ def _has_surrogates(text: str) -> bool:
         return False
     try:
         for at in range(0, len(text), _AT_ONCE):
+            # The encoder finds a lone surrogate without a Python object for each character.
             text[at : at + _AT_ONCE].encode()
     except UnicodeEncodeError:
         return True
@@ -131,6 +137,7 @@ _NAMED = {"n": "\n", "r": "\r", "t": "\t", "'": "'", '"': '"', "/": "/"}
 
 def _without_escapes(text: str) -> str:
     known = _Characters()
+    # A split makes one list of all pieces; over a long text that holds the interpreter for too long.
     if len(text) > _AT_ONCE:
         return _ESCAPE.sub(lambda match: known[match[0]], text)
     parts = _ESCAPE.split(text)
@@ -149,6 +156,7 @@ class _Characters(dict[str, str]):
 def _character(escape: str) -> str:
     body = escape.lstrip("\\")
     if len(body) < _SHORTEST_CODE:
+        # An escape of no known letter parts words, as the backslash alone does.
         return _NAMED.get(body, " ")
     code = int(body[1:], 16)
     return chr(code) if code <= 0x10FFFF else "\N{REPLACEMENT CHARACTER}"
@@ -159,6 +167,7 @@ def _entity(match: re.Match[str]) -> str:
 
 
 def _compatible(text: str) -> str:
+    # Most texts are in this form already, and the check does not copy them.
     if is_normalized("NFKC", text):
         return text
     known: dict[str, str] = {}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import psycopg
 
 from steelyard.errors import ConfigurationError
-from steelyard.report.labels import Label
+from steelyard.report.labels import COLUMNS, Label
 from steelyard.sinks.postgres import Database, problem_of
 
 _PUT: Final = """INSERT INTO labels AS l (record_id, metric, claim, value, note, who, labelled_at)
@@ -66,22 +66,9 @@ class PostgresLabels:
     def _read(self, where: str, *values: str) -> list[Label]:
         with self._connected() as connection:
             rows = connection.execute(
-                "SELECT record_id, metric, claim, value, note, who, labelled_at "
-                f"FROM labels {where} ORDER BY labelled_at, seq",
-                values,
+                f"SELECT {', '.join(COLUMNS)} FROM labels {where} ORDER BY labelled_at, seq", values
             ).fetchall()
-        return [
-            Label(
-                record_id=record_id,
-                metric=metric,
-                claim=claim,
-                value=value,
-                note=note,
-                who=who,
-                labelled_at=when,
-            )
-            for record_id, metric, claim, value, note, who, when in rows
-        ]
+        return [Label.of_row(row) for row in rows]
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:

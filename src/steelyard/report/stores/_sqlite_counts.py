@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from steelyard.report.queries import Missing, Scope, Totals
 from steelyard.report.stores._sqlite_hours import Hours, count_missing, count_scores, hours_of
+from steelyard.report.stores._tables import values_of
 from steelyard.sinks.sqlite.sums import has_keys, has_sums
 
 _LATEST: Final = 1_000
@@ -42,7 +43,7 @@ def _extent(connection: sqlite3.Connection, scope: Scope, turns: str, scores: st
         query = f"SELECT {what.format('k')} {_OF_TAG}"
     elif scope.metric is not None and scope.tag is None:
         query = f"SELECT {what.format('s')} FROM scores s WHERE {scores}"
-    found: Sequence[Any] = connection.execute(query, _values(scope)).fetchone()
+    found: Sequence[Any] = connection.execute(query, values_of(scope)).fetchone()
     return found
 
 
@@ -56,7 +57,7 @@ def _extent_of_tag(connection: sqlite3.Connection, scope: Scope) -> Sequence[Any
             f"""SELECT k.evaluated_at {_OF_TAG} AND EXISTS
                 (SELECT 1 FROM scores WHERE record_id = k.record_id AND +metric = :metric)
                 ORDER BY k.evaluated_at {order} LIMIT 1""",
-            _values(scope),
+            values_of(scope),
         ).fetchone()
         ends += row or ()
     return (found, *ends) if len(ends) == 2 else (found, None, None)
@@ -90,7 +91,3 @@ def explanation_of(connection: sqlite3.Connection, row: int) -> str:
     """What was said of a score; empty where it is gone."""
     found = connection.execute("SELECT explanation FROM scores WHERE rowid = ?", (row,)).fetchone()
     return str(found[0]) if found else ""
-
-
-def _values(scope: Scope) -> dict[str, Any]:
-    return {"since": scope.since, "until": scope.until, "tag": scope.tag, "metric": scope.metric}

@@ -18,6 +18,7 @@ from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.report._sums import Adder
 from steelyard.report.queries import Scope, Sums
+from steelyard.report.stores._tables import CHUNK, SCORED
 from steelyard.scores import Outcome
 from steelyard.sinks import connect_readonly
 from steelyard.sinks.sqlite.sums import (
@@ -35,14 +36,12 @@ from steelyard.stats import Moments
 COLUMNS: Final = """s.metric, s.evaluated_at, s.value, s.passed, s.inclusion_probability, s.threshold,
     s.direction = 'lower', {owner}"""
 """What an `Adder` takes of a score."""
-SCORED: Final = "s.status = 'scored' AND s.value IS NOT NULL"
 TAGGED: Final = (
     "EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(e.tags) THEN e.tags ELSE '[]' END) "
     "WHERE value = :tag)"
 )
 _HAS_TAG: Final = f"EXISTS (SELECT 1 FROM evaluations e WHERE e.record_id = s.record_id AND {TAGGED})"
 _HOUR: Final = 3600.0
-_CHUNK: Final = 50_000
 _LAST: Final = 2**53
 _Missing = tuple[str, Outcome, str]
 
@@ -124,7 +123,7 @@ def add_hours(connection: sqlite3.Connection, hours: Hours, adder: Adder) -> Non
     for metric in hours.metrics:
         _add_kept(connection, hours, metric, adder)
     for rows in _one_by_one(connection, hours, COLUMNS.format(owner="NULL"), SCORED):
-        while chunk := rows.fetchmany(_CHUNK):
+        while chunk := rows.fetchmany(CHUNK):
             adder.add(chunk)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
-from steelyard.report.labels import Label
+from steelyard.report.labels import COLUMNS, Label
 from steelyard.sinks import connect_readonly
 
 _SCHEMA: Final = 1
@@ -29,7 +30,6 @@ _PUT: Final = """INSERT INTO labels (record_id, metric, claim, value, note, who,
     ON CONFLICT (record_id, ifnull(metric, ''), ifnull(claim, -1), who) DO UPDATE
     SET value = excluded.value, note = excluded.note, labelled_at = excluded.labelled_at
     WHERE excluded.labelled_at >= labels.labelled_at"""
-_COLUMNS: Final = "record_id, metric, claim, value, note, who, labelled_at"
 
 
 class SQLiteLabels:
@@ -79,17 +79,8 @@ class SQLiteLabels:
         with closing(connect_readonly(self._path)) as connection:
             if not _check_schema(connection, self._path):
                 return
-            query = f"SELECT {_COLUMNS} FROM labels {where} ORDER BY labelled_at, rowid"
-            for record_id, metric, claim, value, note, who, when in connection.execute(query, values):
-                yield Label(
-                    record_id=record_id,
-                    metric=metric,
-                    claim=claim,
-                    value=value,
-                    note=note,
-                    who=who,
-                    labelled_at=when,
-                )
+            query = f"SELECT {', '.join(COLUMNS)} FROM labels {where} ORDER BY labelled_at, rowid"
+            yield from map(Label.of_row, connection.execute(query, values))
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -97,14 +88,13 @@ class SQLiteLabels:
         connect_readonly(self._path).close()  # refuses what is not a results database
         try:
             uri = f"{Path(self._path).absolute().as_uri()}?mode=rw"
-            with closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)) as connection:
-                connection.execute("BEGIN IMMEDIATE")
+            connected = closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None))
+            with connected as connection, transaction(connection):
                 if not _check_schema(connection, self._path):
                     for statement in _TABLES:
                         connection.execute(statement)
                     connection.execute("INSERT INTO labels_schema VALUES (?)", (_SCHEMA,))
                 yield connection
-                connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise ConfigurationError(f"{self._path!r} cannot be written: {error_words(error)}") from None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Final
 
 import psycopg
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.errors import ConfigurationError, InvalidRecord, SinkError
 from steelyard.scores import Evaluation
@@ -20,7 +20,7 @@ from steelyard.sinks.postgres._database import Database, cause_of, problem_of
 from steelyard.sinks.postgres._retention import delete_oldest, stored_bytes
 from steelyard.sinks.postgres._schema import write_evaluations
 
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 _REFUSED = (
     InvalidRecord,
     OverflowError,

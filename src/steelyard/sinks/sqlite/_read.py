@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -10,13 +9,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
 from steelyard.sinks.sqlite._file import absolute, check_ours, first_evaluation
 from steelyard.sinks.sqlite._schema import read_evaluation
 
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 
 
 def read_evaluations(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sqlite3
 import time
 from collections.abc import Sequence
 from typing import Final
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger
@@ -21,7 +22,7 @@ from steelyard.sinks.sqlite._file import absolute, claim_file, prepare
 from steelyard.sinks.sqlite._retention import delete_oldest
 from steelyard.sinks.sqlite._schema import write_evaluation
 
-_log = logging.getLogger("steelyard.sinks")
+_log = SafeLogger("steelyard.sinks")
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _UNSTORABLE: Final = (
     InvalidRecord,
@@ -138,9 +139,9 @@ class SQLiteSink:
         """Returns those that cannot be stored."""
         connection = self._connected()
         unstorable = []
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             for evaluation in evaluations:
+                # Of its own, so that one that cannot be stored takes nothing of the others along.
                 connection.execute("SAVEPOINT one")
                 try:
                     write_evaluation(connection, evaluation)
@@ -149,11 +150,6 @@ class SQLiteSink:
                     unstorable.append(evaluation)
                     problem = error
                 connection.execute("RELEASE one")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         if unstorable and not self.counts.refused:
             _log.warning(
                 "%s: an evaluation cannot be stored (%s); further ones are only counted", self.name, problem

@@ -8,13 +8,23 @@ from typing import Any
 
 from steelyard.record import to_json_value
 from steelyard.recording.provenance import ModelCall
-from steelyard_langchain._turn import Model
+from steelyard_langchain._turn import Model, Predecessor
 from steelyard_langchain.building._extract import message_text, prompt_texts
 
 
 def calls_of(models: Iterable[Model]) -> list[ModelCall]:
     """What each model was sent and what it said, as text, as tool calls, or as a filled-in form."""
     return [_call(model) for model in models]
+
+
+def said_before(run: Predecessor, started: float) -> ModelCall | None:
+    """What an earlier run asked a model last; None unless that had ended when the present one began."""
+    model = run.call
+    if model is None or model.ended is None or model.ended >= started:
+        return None
+    if run.read is None:
+        run.read = _call(model)
+    return run.read
 
 
 def _call(model: Model) -> ModelCall:

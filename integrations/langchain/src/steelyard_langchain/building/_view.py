@@ -22,7 +22,7 @@ _NOISE_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint", "__", "LANGSMITH_",
 
 def id_of(turn: Turn, chain: Chain | None) -> str:
     """The id of the Record of a turn, or of one chain within it."""
-    root = turn.trace.run_id or str(turn.root)
+    root = str(turn.root)
     return root if chain is None else f"{root}/{chain.key:032x}"
 
 
@@ -50,7 +50,7 @@ class View:
             self.status = turn.status
             self.history = turn.history
             self.results = turn.results
-            self.nearby = turn.nearby
+            self.nearby = turn.found_before
             self.predecessors = turn.predecessors
         self.retrievals = [run for run in turn.retrievals.values() if self._holds(run.key)]
         self.tools = [run for run in turn.tools.values() if self._holds(run.key)]

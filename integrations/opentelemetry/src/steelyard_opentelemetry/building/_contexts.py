@@ -70,6 +70,7 @@ class Found:
 
 def find_contexts(turn: Turn) -> Found:
     """The documents of a turn, from the best place that has them."""
+    # Kept on the turn: several readers ask for it, and matching is what takes the time.
     if not isinstance(turn.found, Found):
         turn.found = _find(turn)
     return turn.found
@@ -84,6 +85,7 @@ def _find(turn: Turn) -> Found:
     if any(document.text for document in told):
         found = _retrieved(turn, tuple(document for document in told if document.text))
         return replace(found, beside=_beside(turn, found.contexts, told))
+    # In order of trust; the prompt comes last, for there everything else stands too.
     ways: tuple[Callable[[Turn, Sequence[Context]], Found], ...] = (
         _artifacts,
         _passing,
@@ -114,6 +116,7 @@ def _rows_of_steps(turn: Turn, known: Sequence[Context] = ()) -> list[Context]:
     rows = unique(row for payload in payloads for row in rows_under_names(payload))
     parts = [one.text for one in (*known, *rows)]
     texts = dict.fromkeys(text for payload in payloads for text in texts_under_names(payload))
+    # A text that is made of known passages would count each of them a second time.
     fresh = [text for text in texts if not any(one.found for one in find_passages(parts, [text]))]
     return [*rows, *(passage for text in fresh for passage in passages_in_text(text))]
 
@@ -131,12 +134,14 @@ def _hops(turn: Turn) -> Iterator[tuple[Context, ...]]:
         if known is None or not _same(node, parsed, *known):
             hop += 1
         last[parsed.query] = (node, parsed)
+        # The question itself is not noted as a query, since it says nothing more.
         query = parsed.query if parsed.query and parsed.query != turn.question else None
         yield _ranked(_best(node, parsed), hop=max(hop, 0), query=query)
 
 
 def _same(node: Node, parsed: ParsedSpan, other: Node, known: ParsedSpan) -> bool:
     overlap = node.span.start <= other.span.end and other.span.start <= node.span.end
+    # At the same time and by another instrumentor: one after the other they are two look-ups.
     return overlap and parsed.dialect != known.dialect
 
 
@@ -144,10 +149,12 @@ def _best(node: Node, parsed: ParsedSpan) -> tuple[Context, ...]:
     """A retrieval's own documents, else those of the retrieval inside it."""
     inner = [n.parsed for n in node.below() if n.parsed and n.parsed.kind == "retrieval"]
     having = [s.documents for s in (parsed, *inner) if any(document.text for document in s.documents)]
+    # Ids without texts are better than nothing: a tool's message may have the texts to them.
     return having[0] if having else next((s.documents for s in (parsed, *inner) if s.documents), ())
 
 
 def _retrieved(turn: Turn, documents: tuple[Context, ...]) -> Found:
+    # Merged only where something is missing, since payloads of all steps are gone through for it.
     if any(document.id is None or document.score is None for document in documents):
         documents = merged(documents, _known(turn))
     reranked = next(
@@ -172,6 +179,7 @@ def _stages(turn: Turn) -> tuple[Stage, ...]:
         for node, parsed in turn.seen("retrieval")
         if "retrieval" in turn.above[id(node)]
         and any(document.text for document in parsed.documents)
+        # A stage that returned the same as the whole retrieval would only repeat it.
         and {document.text for document in parsed.documents} != outer
     )
 
@@ -187,6 +195,7 @@ def _lists_of_steps(turn: Turn) -> Iterator[tuple[str, tuple[Context, ...]]]:
         ):
             yield "output", rows
             continue
+        # The last payload first: it is the step's output, those before it went in.
         for payload in reversed(parsed.passing):
             documents = tuple(document for document in documents_in(payload) if document.text)
             if documents:
@@ -246,6 +255,7 @@ def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, .
     if is_failure(text):
         return ()
     found = _split(text, known, count=len(known)).contexts
+    # A table of figures is one passage, which its rows are not.
     if not known and len(found) > 1 and not any(is_long(one.text) for one in found):
         return (Context(text=text.strip()),)  # rows of a table rather than passages
     return found
@@ -253,6 +263,7 @@ def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, .
 
 def _without_replies(node: Node, documents: Sequence[Context]) -> Sequence[Context]:
     """The passages in a tool's result that are not what a model below the tool said."""
+    # A model below a tool (a sub-agent) answers; what it says is not a source.
     said = {n.parsed.answer.strip() for n in node.below() if n.parsed and n.parsed.kind == "llm"}
     return [one for one in documents if one.text.strip() not in said] if said else documents
 
@@ -282,6 +293,7 @@ def _returned(turn: Turn) -> Iterator[Message]:
     Tools that act bring no passages, nor do those that failed.
     """
     for _, parsed in turn.seen("llm"):
+        # A thread's earlier tool messages were answered before the user spoke last.
         last = max((at for at, m in enumerate(parsed.messages) if m.role == "user"), default=-1)
         for message in parsed.messages[last + 1 :]:
             is_told = message.role == "tool" and message.text

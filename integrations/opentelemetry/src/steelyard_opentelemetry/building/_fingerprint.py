@@ -13,7 +13,7 @@ _WITHOUT_PARENTS = "@traceloop/instrumentation-langchain"
 """An instrumentor that begins a trace for each run, so that a step of a turn looks like a turn."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TurnFingerprint:
     """What is remembered of a turn, without keeping its spans alive."""
 

@@ -8,12 +8,12 @@ does it.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
@@ -30,7 +30,8 @@ from steelyard_opentelemetry.received._wire import (
 )
 from steelyard_opentelemetry.spans._span import Span
 
-_log = logging.getLogger("steelyard.opentelemetry")
+_log = SafeLogger("steelyard.opentelemetry")
+# Who receives bounds what it takes in by bytes; a second bound here would lose spans that are stored.
 _UNBOUNDED: Final = 1 << 40
 _MOST_WAITING: Final = 4096
 _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
@@ -104,6 +105,7 @@ class ReceivedSpans:
             self._turns.tell(told, now)
         if spans:
             # A Collector may have kept them for hours: what waits for what is measured on the spans' clock.
+            # Otherwise a backlog would look like parts whose rest has been waited for long enough.
             self._lag = time.time_ns() - max(span.end for span in spans)
 
     def ready(self, now: float) -> list[Record]:
@@ -138,6 +140,7 @@ class ReceivedSpans:
     def _expect_parent(self, span: Span, now: float) -> None:
         """Count a parent that is not there yet as open; its scope is likely to be that of its child."""
         parent = span.parent_id
+        # A parent of another process may never come; the exporter says so in the span's flags.
         if parent is not None and not span.remote_parent and not self._turns.knows(span.trace_id, parent):
             self._turns.start(Started(span.trace_id, parent, None, span.scope, span.start), now)
 

@@ -38,9 +38,9 @@ class Message:
 
     role: Role
     """Who said it."""
-    text: str
+    text: str = field(repr=False)
     """What was said, without tool calls and media."""
-    result: Any = field(default=None, compare=False)
+    result: Any = field(default=None, compare=False, repr=False)
     """What a tool returned, as it stands in its message."""
     tool: str = field(default="", compare=False)
     """Name of the tool that returned it, where the conversation tells it."""

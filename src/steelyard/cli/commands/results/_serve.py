@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import redacted_url
 from steelyard.cli._options import Results
-from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -47,13 +45,10 @@ def serve(
     - `steelyard serve --collect`, with `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:8321/v1/traces`
     - `steelyard serve --db prod.db --port 9000 --read-only`
     """
-    token = os.environ.get(_TOKEN) or None
-    if token is None and host not in LOOPBACK:
-        raise ConfigurationError(f"on {host!r} others can reach the results: set {_TOKEN} to a secret")
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingDependency("uvicorn", extra="serve") from None
+    from steelyard.cli._serving import check_uvicorn, required_token, serve_until_stopped
+
+    token = required_token(_TOKEN, host, others_can="reach the results")
+    check_uvicorn("serve")
     with (
         _collecting(host) if collect else nullcontext(None) as endpoint,
         _following(db) if alarms else nullcontext(),
@@ -61,18 +56,13 @@ def serve(
         from steelyard.view import app
 
         pages = app(db, token=token, read_only=read_only, spool=spool or None)
-        served = pages if endpoint is None else _beside(pages, endpoint)
-        config = uvicorn.Config(
-            served, host=host, port=port, log_level="warning", access_log=False, server_header=False
+        results = redacted_url(db) if "://" in db else db
+        serve_until_stopped(
+            pages if endpoint is None else _beside(pages, endpoint),
+            host=host,
+            port=port,
+            ready=lambda address: typer.echo(f"results of {results} at {address} (Ctrl-C ends it)", err=True),
         )
-        # Bound before it is said where: with `--port 0` the system chooses.
-        with closing(config.bind_socket()) as listening, suppress(KeyboardInterrupt):
-            listening.listen(config.backlog)
-            shown = f"[{host}]" if ":" in host else host
-            results = redacted_url(db) if "://" in db else db
-            there = f"http://{shown}:{listening.getsockname()[1]}/"
-            typer.echo(f"results of {results} at {there} (Ctrl-C ends it)", err=True)
-            uvicorn.Server(config).run(sockets=[listening])
 
 
 @contextmanager

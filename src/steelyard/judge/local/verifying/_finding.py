@@ -56,6 +56,8 @@ class Penalties:
 
     @property
     def total(self) -> float:
+        # Four flat amounts, chosen by hand and not fitted: what was learnt from one data set was wrong for
+        # the next.
         """What is taken off the mean of the signals."""
         return (
             0.15 * bool(self.missing_numbers)
@@ -105,6 +107,7 @@ class Finding:
         """The score on a scale where a yes begins at one half; below that where something forbids it."""
         found = self.loosely if self.tabular else _on_scale(self.score)
         found = max(found, _RANKED) if self.ranked else found
+        # Below one half but not at one value: of two claims that are both forbidden, the nearer ranks higher.
         return found if self.holds else min(found, _FORBIDDEN + (0.499 - _FORBIDDEN) * self.score)
 
     @property
@@ -122,6 +125,7 @@ class Finding:
         invented reads just like its source.
         """
         missing = self.penalties.missing_numbers or self.penalties.missing_names
+        # Half a conflict is a conflict: the other half is said by the same words.
         return not missing and not self.turns and self.conflict < 0.5
 
     @property

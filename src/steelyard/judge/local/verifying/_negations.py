@@ -9,6 +9,7 @@ from functools import cache
 from steelyard.judge.local.words import Word, fold
 
 _NOT_ONLY = frozenset({"only", "just", "merely", "simply"})
+# Whole words of each language, since prefixes such as "un" are parts of too many others.
 _WORDS = (
     "not no never none nobody nothing neither nor without cannot hardly unable except"
     " fail fails failed deny denies denied refuse refuses refused lack lacks lacked"
@@ -32,6 +33,7 @@ _QUALIFIES = frozenset({"fail", "failed", "denied", "refused", "personne"})
 _ARTICLES = frozenset(
     {"a", "an", "the", "his", "her", "its", "their", "this", "une", "la", "cette", "chaque"}
 )
+# Korean and Turkish put the negation into the verb, which a list of words cannot hold.
 _HANGUL = re.compile(r"(?:않|없|못하|아니|아닙)\w*|못|안")
 _TURKISH = re.compile(r"\w{2,}(?:m[ae]z(?:l[ae]r)?|m[ıiuü]yor\w*|m[ae]d[ıi](?:l[ae]r)?)")
 _TURKISH_LETTERS = frozenset("ığşİĞŞ")
@@ -60,6 +62,7 @@ def _is_meant(words: Sequence[Word], at: int) -> bool:
     surface = words[at].surface
     lower = surface.casefold()
     after = words[at + 1] if at + 1 < len(words) else None
+    # "No 5" is a number, and "not only" says that it is so.
     if after and (after.surface.casefold() in _NOT_ONLY or (lower == "no" and after.surface[0].isdigit())):
         return False
     if lower in _QUALIFIES and at and words[at - 1].surface.casefold() in _ARTICLES:

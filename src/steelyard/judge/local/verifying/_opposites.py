@@ -47,6 +47,7 @@ def excludes(stemmed: str) -> frozenset[str]:
 @cache
 def _groups() -> dict[str, frozenset[str]]:
     groups = [frozenset(map(stem, group.split())) for group in _GROUPS.strip().split("|")]
+    # Two spellings of one colour do not exclude each other.
     same = {stem("grey"), stem("gray")}
     return {word: group - (same if word in same else {word}) for group in groups for word in group}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local.verifying._finding import Penalties
@@ -72,6 +72,7 @@ def _missing_numbers(claim: Line, texts: Sequence[Text], known: frozenset[str]) 
 def _missing_names(claim: Line, texts: Sequence[Text], known: frozenset[str]) -> tuple[str, ...]:
     """Names that the texts do not have, neither in full nor as the initials of neighbouring names."""
     missing = _missing(claim, "name", known)
+    # Initials are looked up only for what may be some: they are made of every sentence.
     if not any(_is_acronym(name) for name in missing):
         return missing
     initials = {"".join(run) for text in texts for line in text.lines for run in _capitals(line)}
@@ -88,6 +89,7 @@ def _capitals(line: Line) -> list[list[str]]:
     for word in line.words:
         if word.surface[0].isupper():
             runs[-1].append(word.surface[0])
+        # "of", "and", "the" are left out of initials, so they do not end a run of capitals.
         elif len(word.surface) > 3:
             runs.append([])
     return runs
@@ -99,6 +101,7 @@ def _negation_flip(claim: Line, lines: Sequence[Line], weights: Mapping[str, flo
     What the evidence negates are the telling words of its negated clauses that no other clause of it has: in
     "the mill was flooded, but the church was not" that is the church.
     """
+    # A table's row has no clauses, and its cells of "no" deny nothing.
     close = [line for line in lines if line.row is None and share(weights, line.stems) >= _CLOSE]
     there = frozenset[str]().union(*(line.stems for line in close))
     parts = [part for line in close for part in _parts(line, claim.stems)]
@@ -127,7 +130,8 @@ def _cut(clause: Sequence[Word]) -> list[Sequence[Word]]:
     return [clause[at : at + 2], [*clause[:at], *clause[at + 2 :]]]
 
 
-class _Part(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class _Part:
     """A clause: its telling words without negations, those before the negation, and whether there is one."""
 
     words: set[str]
@@ -162,6 +166,7 @@ def _said_elsewhere(words: set[str], against: set[str], parts: Sequence[_Part]) 
 def _without_un(word: str) -> str:
     """What "unknown" turns round; nothing of most words."""
     return (
+        # "Uncle" and "under" are words of their own, and "unless" is a conjunction.
         stem(word.removeprefix("un")) if word.startswith("un") and len(word) > 5 and word != "unless" else ""
     )
 
@@ -174,6 +179,8 @@ def _antonym_flip(
         others = {word.stem for word in clause if word.weight >= TELLING}
         for word in clause:
             absent = word.stem not in stems
+            # Colours exclude each other only where the texts do not have the claim's at all: a flag has
+            # several.
             against = opposites(word.stem) | (frozenset() if word.stem in known else excludes(word.stem))
             if not against:
                 continue
@@ -185,6 +192,7 @@ def _antonym_flip(
 
 def _like(wanted: set[str], lines: Sequence[Line]) -> frozenset[str]:
     """The words of the clause that has all of some others; none where there is no such clause."""
+    # One word in common is no sign that two clauses speak of the same.
     if len(wanted) < 2:
         return frozenset()
     clauses = [frozenset(word.stem for word in part) for line in lines for part in line.clauses]

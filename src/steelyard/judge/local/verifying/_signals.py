@@ -27,6 +27,7 @@ def measure(
     """
     stems = topic.union(*(line.stems for line in lines))
     pairs, sequence = _pairs(claim, lines), _sequence(claim, lines)
+    # Vectors are looked up in slices: the tokenizer holds the interpreter while it reads.
     for line in (claim, *lines):
         yield
         line.look_up()
@@ -51,6 +52,7 @@ def _pairs(claim: Line, lines: Sequence[Line]) -> float:
         (a.stem, b.stem, a.weight + b.weight) for a, b in zip(claim.words, claim.words[1:], strict=False)
     ]
     if not pairs:
+        # A claim of one word has no neighbours; that it is there takes their place.
         return float(any(claim.words[0].stem in line.stems for line in lines))
     there = {(a.stem, b.stem) for line in lines for a, b in zip(line.words, line.words[1:], strict=False)}
     return sum(weight for a, b, weight in pairs if (a, b) in there) / sum(weight for _, _, weight in pairs)
@@ -67,6 +69,7 @@ def _sequence(claim: Line, lines: Sequence[Line]) -> float:
     row = np.zeros(len(there) + 1)
     for word in claim.words:
         at = places.get(word.stem)
+        # A word that is nowhere changes no row, and most words of a false claim are nowhere.
         if at is None:
             continue
         index = np.array(at)
@@ -94,4 +97,5 @@ def _cosine(claim: Line, lines: Sequence[Line]) -> float:
     whole = means.sum(axis=0)
     length = float(np.linalg.norm(whole))
     together = float(whole @ claim.mean) / length if length else 0.0
+    # The window as a whole may be nearer than any sentence of it: a claim is often put together from two.
     return min(1.0, max(0.0, together, float((means @ claim.mean).max())))

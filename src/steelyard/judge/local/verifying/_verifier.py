@@ -38,11 +38,13 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
     yield
     lines = lines_of(window, claim, texts)
     known = frozenset[str]().union(*(text.stems for text in texts))
+    # Later sentences say "it" of what the first one names.
     opening = texts[window.text].lines[0]
     topic = frozenset(word.stem for word in opening.words if word.kind == "name")
     signals = yield from measure(claim, lines, weights, known, topic)
     yield
     missed = penalties(claim, lines, texts, weights, known)
+    # Another number in the place of the claim's is a contradiction; a missing one is only silence.
     rival = bool(missed.missing_numbers) and any(
         word.kind == "number" and word.stem not in claim.stems for line in lines for word in line.words
     )

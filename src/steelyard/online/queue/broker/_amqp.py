@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import logging
 import math
 import re
 from collections import Counter
@@ -36,13 +35,14 @@ from aio_pika.exceptions import (
 from aiormq.exceptions import ChannelAccessRefused, ConnectionNotAllowed
 
 from steelyard._internal.bounded import BoundedDict
+from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online.queue._protocol import Stored
 from steelyard.online.queue.broker._address import BrokerAddress
 from steelyard.online.queue.broker._broker import Message, Outgoing, Refused, Totals, Unreachable
 
-_log = logging.getLogger("steelyard.online")
+_log = SafeLogger("steelyard.online")
 _ANSWER = 5.0
 _LINGER = 0.5
 _BURST = 0.01

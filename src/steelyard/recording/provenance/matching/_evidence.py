@@ -26,7 +26,9 @@ _WHOLE = 0.9  # a passage is taken as whole although a template changed a word o
 _SHARE = 0.4  # less of a passage's own words may be its topic's, which others have too
 _RUN = 6  # shingles in a row: so many words are not the same by chance
 _SHORT = 8  # words below which nothing but the whole passage is evidence
+# A piece never ends within a word: the words before it would be one too many.
 _PIECE = re.compile(r"(?s).{1000}\S{0,200}+")
+# Only what templates put around a text: a letter before it means that it is part of a longer word.
 _BEFORE = frozenset("\n\r\"'`>:.)]-*|{[(,;\N{BULLET}")
 _AFTER = frozenset("\n\r\"'`<,;|]}).")
 
@@ -40,9 +42,11 @@ def decide(passages: Sequence[str], prompts: Sequence[str], question: str) -> di
         question: What was asked.
     """
     prompt = _Prompt(prompts)
+    # The question stands in every prompt, so what a passage shares with it proves nothing.
     asked = prompt.index.places(shingles(row_of([question]).hashes))
     prompt.explain(asked)
     judged = _candidates(passages, prompt)
+    # Whole passages first: they account for the text that parts of them would otherwise claim.
     for passage in sorted(judged, key=lambda passage: passage.order, reverse=True):
         if not len(passage.row):
             _decide_short(passage, prompt)
@@ -92,12 +96,14 @@ class _Prompt:
         self.explained[places[places >= 0]] = True
 
     def is_explained(self, shingle: int) -> bool:
+        # A shingle that stands in several places is accounted for at its first, as in `explain`.
         """Whether the shingle at a place of the row is accounted for."""
         return bool(self.explained[self.index.places(self.row[shingle : shingle + 1])[0]])
 
     @property
     def plain(self) -> str:
         """The texts without escapes, in lower case, for passages too short for shingles."""
+        # Most turns have no passage this short, so that the prompts are seldom unescaped for it.
         if self._plain is None:
             self._plain = "\n".join(map(unescaped, self.texts)).casefold()
         return self._plain
@@ -155,6 +161,7 @@ def _candidates(passages: Sequence[str], prompt: _Prompt) -> list[_Passage]:
     found: list[_Passage] = []
     start = 0
     for text, size in zip(passages, words_of_all.sizes, strict=True):
+        # Its middle word tells its script: the first and the last are often a number or a Latin name.
         own = slice(start, start + max(0, size - SHINGLE + 1))
         is_spaceless = size > 0 and bool(words_of_all.spaceless[start + size // 2])
         found.append(_Passage(text, size, row[own], places[own], is_spaceless=is_spaceless))
@@ -168,6 +175,7 @@ def _is_there(passage: _Passage, prompt: _Prompt, asked: Places) -> bool | None:
     places = passage.places
     fresh = places[~(passage.there & prompt.explained[places])]
     if not len(fresh):
+        # A text that is only the question cannot be told from the question itself.
         return None if np.isin(places, asked).all() else _stands_alone(passage, prompt)
     return _is_evidence(fresh, passage)
 
@@ -179,6 +187,7 @@ def _is_evidence(fresh: Places, passage: _Passage) -> bool:
     a row that is too long for chance: a sentence that was taken out of it. Characters count half a word.
     """
     matched = int(np.count_nonzero(fresh >= 0))
+    # A character of Chinese or Thai says about half of what a word says, so that twice as many are needed.
     size = 2 if passage.is_spaceless else 1
     if matched == len(fresh):
         return len(passage.row) - matched < _SHORT or passage.share >= _WHOLE
@@ -193,6 +202,7 @@ def _is_evidence(fresh: Places, passage: _Passage) -> bool:
 def _longest_run(places: Places) -> int:
     """How many shingles in a row are in a row in the prompt too, where there are any."""
     goes_on = (places[1:] == places[:-1] + 1) & (places[:-1] >= 0)
+    # The run may begin or end at either end of the passage, hence the two added edges.
     breaks = np.flatnonzero(~goes_on)
     return int(np.diff(breaks, prepend=-1, append=len(goes_on)).max())
 
@@ -228,6 +238,7 @@ def _decide_short(passage: _Passage, prompt: _Prompt) -> None:
 
 
 def _is_marked_off(text: str, start: int, end: int) -> bool:
+    # A few blanks at most are looked past: hostile texts have any number of them.
     before = text[max(0, start - 8) : start].rstrip(" \t")
     after = text[end : end + 8].lstrip(" \t")
     return (not before or before[-1] in _BEFORE) and (not after or after[0] in _AFTER)

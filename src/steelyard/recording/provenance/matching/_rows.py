@@ -28,6 +28,7 @@ application get their turn."""
 _LONG = 64
 """Longer words are hashed by Python: a polynomial modulo a power of two can be made to collide over a long
 word, whatever its base."""
+# Marks on the folded characters; a code point needs 21 of the 32 bits.
 _PLANE = 0x10000
 _BETWEEN = 0
 _SPACELESS = 1 << 31
@@ -68,6 +69,7 @@ def row_of(texts: Sequence[str]) -> Row:
     try:
         return _row(plain)
     except _ExpandingError:
+        # Only then the whole text is folded in Python, since a table holds one character for each.
         return _row([text.casefold() for text in plain])
 
 
@@ -84,10 +86,12 @@ def _row(texts: Sequence[str]) -> Row:
     for at, piece in _pieces(all_of_them):
         codes = _folded(piece)
         starts, own = _hashed(codes)
+        # Places are in the whole text, hashes are not: the same word has the same hash in every piece.
         begins.append(starts + at)
         hashes.append(own)
         spaceless.append(codes[starts] >= _SPACELESS)
     bounds = list(itertools.accumulate((len(text) + 1 for text in texts), initial=0))
+    # Each text is followed by a line break, which never belongs to a word, so sizes are told by place.
     sizes = np.diff(np.searchsorted(np.concatenate(begins), bounds))
     return Row(np.concatenate(hashes), np.concatenate(spaceless), tuple(sizes.tolist()))
 
@@ -106,6 +110,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 
 def _folded(text: str) -> Codes:
     """Each character folded, 0 for what stands between words; of scripts without spaces with a mark."""
+    # Lone surrogates are legal in a Python string, and judged texts may have them.
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if text.isascii() or not (beyond := codes >= _PLANE).any():
         found = _looked_up(codes)
@@ -148,7 +153,9 @@ def _hashed(codes: Codes) -> tuple[Places, Hashes]:
     terms = codes * _POWERS[: len(codes)]
     sums = np.cumsum(terms)
     hashes = sums[lasts] - sums[starts] + terms[starts]
+    # Divides by the power of the place, so that a word has one hash wherever it stands.
     hashes *= _INVERSE[starts]
     for long in np.flatnonzero(lasts - starts >= _LONG).tolist():
+        # Python's hash of bytes is keyed anew in each process, so that nobody can prepare a collision.
         hashes[long] = hash(codes[starts[long] : lasts[long] + 1].tobytes()) & _64_BITS
     return starts, hashes

@@ -13,9 +13,11 @@ SHINGLE = 4
 """Words in a shingle."""
 
 _ABSENT = -1
+# Four buckets a hash: most hashes are then alone in theirs, and a second table is small.
 _BUCKETS = 4
 _BITS = 64
 _odd = random.SystemRandom()
+# Odd factors lose no bits in arithmetic modulo 2**64.
 _FACTORS = np.array([_odd.getrandbits(_BITS) | 1 for _ in range(SHINGLE)], dtype=np.uint64)
 _SPREADS = np.array([_odd.getrandbits(_BITS) | 1 for _ in range(8)], dtype=np.uint64)
 
@@ -53,6 +55,7 @@ class Index:
             buckets = self._buckets(hashes, len(self._tables), len(table))
             table[buckets[::-1]] = left[::-1]  # of several, the last to be written stays
             self._tables.append(table)
+            # Equal hashes stand in the first table by their first place already; only others go on.
             left = left[row[table[buckets]] != hashes]
 
     def places(self, hashes: Hashes) -> Places:

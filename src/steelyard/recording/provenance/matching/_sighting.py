@@ -25,4 +25,5 @@ class Sighting:
     """The word of the prompts, counted from 0, at which it begins; None where it was not found."""
 
 
+# Said of texts without evidence either way, so that nobody counts them as missing.
 UNDECIDED = Sighting(found=None, seen=0.0)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+import programs
 from apps.corpus import FAMILIES
 from steelyard.errors import Cause
 from steelyard.recording.provenance import NOTES
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
@@ -38,9 +37,8 @@ def scripts() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "script"), scripts(), ids=[name for name, _ in scripts()])
 def test_python_blocks_run(name: str, script: str, tmp_path: Path) -> None:
     env = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
+    env["PYTHONWARNINGS"] = "ignore"
+    done = programs.run(["-c", script], source=script, cwd=tmp_path, env=env)
     assert done.returncode == 0, f"{name}:\n{done.stderr[-2000:]}"
 
 

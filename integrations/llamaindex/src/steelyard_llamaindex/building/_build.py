@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from steelyard.record import Context, Record, Timings, text_of, to_json_value
+from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
 from steelyard.recording import TurnDraft, with_given
-from steelyard_llamaindex._contexts import TurnContexts
-from steelyard_llamaindex._extract import answer_of, reply_of, trouble_of
 from steelyard_llamaindex._options import Options
-from steelyard_llamaindex._provenance import Evidence, notes_on_latest
 from steelyard_llamaindex._turn import Turn
+from steelyard_llamaindex.building._contexts import TurnContexts
+from steelyard_llamaindex.building._extract import answer_of, reply_of, trouble_of
+from steelyard_llamaindex.building._provenance import Evidence, notes_on_latest
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."
@@ -23,9 +23,19 @@ class LlamaIndexDraft(TurnDraft):
     __slots__ = ("_options", "turn")
 
     def __init__(self, turn: Turn, options: Options) -> None:
-        super().__init__(turn.id, turn.trace, on_record=options.on_record)
+        super().__init__(on_record=options.on_record)
         self.turn = turn
         self._options = options
+
+    @property
+    def id(self) -> str:
+        """The id that the Record will have."""
+        return self.turn.id
+
+    @property
+    def trace(self) -> TraceRef | None:
+        """Where the turn lives in the host's traces."""
+        return self.turn.trace
 
     @property
     def size(self) -> int:

@@ -101,7 +101,9 @@ def test_13_a_worker_whose_disk_is_full_works_again_or_says_so(tmp_path: Path, r
         resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         spool = Spool(SpoolSettings(path=path).path)
         assert set(spool.put([Selected(turn(f"{number}"), 0.0, 1.0) for number in range(30)])) == {"new"}
-        assert "cannot be used" in worker.stderr.readline()
+        said = worker.stderr.readline()
+        # It records nothing, so nothing is kept in its memory.
+        assert "cannot be used" in said and "kept in memory" not in said
         if recovers:
             infinite = resource.RLIM_INFINITY
             resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (infinite, infinite))

@@ -1,0 +1,69 @@
+"""What the commands that listen have in common: who may ask, and where they can be reached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+
+from steelyard._internal.loopback import LOOPBACK
+from steelyard.errors import ConfigurationError, MissingDependency
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+
+def required_token(variable: str, host: str, *, others_can: str) -> str | None:
+    """The token that has to be given with each request; none is needed where only this machine can ask.
+
+    Raises:
+        ConfigurationError: If others can reach the address, and there is no token.
+    """
+    token = os.environ.get(variable) or None
+    if token is None and host not in LOOPBACK:
+        raise ConfigurationError(f"on {host!r} others can {others_can}: set {variable} to a secret")
+    return token
+
+
+def check_uvicorn(extra: str) -> None:
+    """See that there is a server before anything is opened.
+
+    Raises:
+        MissingDependency: If uvicorn is not installed.
+    """
+    try:
+        import uvicorn  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise MissingDependency("uvicorn", extra=extra) from None
+
+
+def serve_until_stopped(
+    app: ASGIApp, *, host: str, port: int, ready: Callable[[str], None], lifespan: bool = True
+) -> None:
+    """Serve until a signal or Ctrl-C.
+
+    Args:
+        app: What answers.
+        host: The address to listen on.
+        port: The port; with 0 the system chooses one.
+        ready: Told where it can be reached, as soon as connections are accepted.
+        lifespan: Whether the application wants to know of its start and end.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="auto" if lifespan else "off",
+    )
+    # Bound before it is said where: with `--port 0` the system chooses.
+    with closing(config.bind_socket()) as listening, suppress(KeyboardInterrupt):
+        listening.listen(config.backlog)
+        shown = f"[{host}]" if ":" in host else host
+        ready(f"http://{shown}:{listening.getsockname()[1]}/")
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,226 @@
+"""What is read in the same way from every SQL database whose tables are those of `SQLiteSink`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+from steelyard.errors import InvalidRecord
+from steelyard.report._funnel import funnel_of, run_of
+from steelyard.report._sums import groups_of
+from steelyard.report.queries import Funnel, Made, Missing, MonitorRun, SampledScore, Scope
+from steelyard.scores import Evaluation
+
+CHUNK = 50_000
+"""Rows that are added up at a time: some 10 MB of them, whatever the size of the database."""
+SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
+"""The scores that have a value."""
+
+
+class TableReader(ABC):
+    """The part of a `ResultsReader` that SQLite and Postgres share; values are named as in `:since`.
+
+    A subclass opens the database and has what the two do differently: transactions, JSON, and what one of
+    them has an index for.
+    """
+
+    tagged: ClassVar[str]
+    """A condition on `evaluations e`: that a turn has the tag `:tag`."""
+    metadata = "e.metadata"
+    """The column of a turn's metadata."""
+    example = "min(s.explanation)"
+    """From the scores of one cause to what `explained` makes one of their explanations of."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Any]:
+        """A connection to read from; the database's errors become a ConfigurationError."""
+
+    @abstractmethod
+    def stored(self, connection: Any, record_id: str) -> Evaluation | None:
+        """One turn with all its scores.
+
+        Raises:
+            InvalidRecord: If what is stored is not an Evaluation.
+        """
+
+    @abstractmethod
+    def grouping(self, by: str) -> tuple[str, str, str]:
+        """The column that holds the groups, what it is joined by, and the value of `:by`."""
+
+    @abstractmethod
+    def attributes_reader(self) -> Callable[[Any, Any, Any], dict[str, list[str]]]:
+        """From the stored tags, framework and metadata of a turn to what slices are cut by."""
+
+    def statement(self, query: str) -> str:
+        """A query as the database's driver takes it."""
+        return query
+
+    def explained(self, _connection: Any, example: Any) -> str:
+        """The explanation that `example` stands for."""
+        return str(example or "")
+
+    def of_turns(self, scope: Scope) -> tuple[str, dict[str, Any]]:
+        """The scope as a condition on `evaluations e`, and its values."""
+        of_metric = "e.record_id IN (SELECT record_id FROM scores WHERE metric = :metric)"
+        return self._conditions("e", of_metric, scope)
+
+    def of_scores(self, scope: Scope) -> tuple[str, dict[str, Any]]:
+        """The scope as a condition on `scores s` (and on `evaluations e` for a tag), and its values."""
+        return self._conditions("s", "s.metric = :metric", scope)
+
+    def _conditions(self, table: str, of_metric: str, scope: Scope) -> tuple[str, dict[str, Any]]:
+        conditions = {
+            f"{table}.evaluated_at >= :since": scope.since,
+            f"{table}.evaluated_at < :until": scope.until,
+            self.tagged: scope.tag,
+            of_metric: scope.metric,
+        }
+        where = " AND ".join(text for text, value in conditions.items() if value is not None) or "true"
+        return where, values_of(scope)
+
+    def groups(self, connection: Any, scope: Scope, by: str | None) -> dict[str, tuple[str, ...]]:
+        """The groups of each turn."""
+        if by is None:
+            return {}
+        group, join, name = self.grouping(by)
+        where, values = self.of_turns(scope)
+        query = f"SELECT e.record_id, {group} FROM evaluations e {join} WHERE {where}"
+        return groups_of(connection.execute(self.statement(query), {**values, "by": name}))
+
+    def missing(self, scope: Scope) -> list[Missing]:
+        """Counts of scores without a value, most frequent first."""
+        where, values = self.of_scores(scope)
+        query = f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), {self.example}, count(*)
+            FROM scores s {with_turns(scope)} WHERE s.status != 'scored' AND {where}
+            GROUP BY s.metric, s.status, s.cause ORDER BY count(*) DESC, s.metric"""
+        with self.reading() as connection:
+            return [
+                Missing(
+                    metric=metric,
+                    status=status,
+                    cause=cause,
+                    explanation=self.explained(connection, example),
+                    count=count,
+                )
+                for metric, status, cause, example, count in connection.execute(
+                    self.statement(query), values
+                ).fetchall()
+            ]
+
+    def made(self, scope: Scope) -> list[Made]:
+        """How the scores were made, most frequent first."""
+        where, values = self.of_scores(scope)
+        query = f"""SELECT s.judge, coalesce(s.embedder, ''), coalesce(s.prompt_version, ''),
+            coalesce(s.calibrated, 0), count(*)
+            FROM scores s {with_turns(scope)} WHERE s.judge IS NOT NULL AND {where}
+            GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC"""
+        with self.reading() as connection:
+            rows = connection.execute(self.statement(query), values).fetchall()
+        return [
+            Made(judge=judge, embedder=embedder, prompt_version=prompt, calibrated=bool(known), scores=count)
+            for judge, embedder, prompt, known, count in rows
+        ]
+
+    def funnel(self, scope: Scope) -> Funnel | None:
+        """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
+        query = """SELECT started_at, updated_at, counts FROM ledger
+            WHERE updated_at >= coalesce(:since, updated_at) AND started_at < coalesce(:until, 1e300)"""
+        with self.reading() as connection:
+            return funnel_of(connection.execute(self.statement(query), values_of(scope)))
+
+    def runs(self, *, limit: int) -> list[MonitorRun]:
+        """The Monitors that stored their counts, the one that did so last first."""
+        query = """SELECT run, host, pid, started_at, updated_at, counts FROM ledger
+            ORDER BY updated_at DESC, run LIMIT :limit"""
+        with self.reading() as connection:
+            rows = connection.execute(self.statement(query), {"limit": limit}).fetchall()
+        return [found for row in rows if (found := run_of(*row)) is not None]
+
+    def evaluation(self, record_id: str) -> Evaluation | None:
+        """One turn with all its scores; None where there is none of this id."""
+        with self.reading() as connection:
+            return self.stored(connection, record_id)
+
+    def readable(self, connection: Any, record_id: str) -> Evaluation | None:
+        """One turn, or None where what is stored of it is damaged: it must not end a report."""
+        try:
+            return self.stored(connection, record_id)
+        except InvalidRecord:
+            return None
+
+    def position(self) -> int:
+        """Where writing has got to."""
+        with self.reading() as connection:
+            return int(connection.execute("SELECT coalesce(max(id), 0) FROM bodies").fetchone()[0])
+
+    def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
+        """What was written after a position, in order of writing."""
+        query = """SELECT b.id, b.record_id FROM bodies b
+            JOIN evaluations e ON e.record_id = b.record_id AND e.body = b.id
+            WHERE b.id > :position ORDER BY b.id LIMIT :limit"""
+        found: list[tuple[int, Evaluation]] = []
+        with self.reading() as connection:
+            # Damaged turns are passed over, so that a page may take more than one look.
+            while len(found) < limit:
+                values = {"position": position, "limit": limit - len(found)}
+                rows = connection.execute(self.statement(query), values).fetchall()
+                if not rows:
+                    break
+                position = rows[-1][0]
+                found += [(at, one) for at, record in rows if (one := self.readable(connection, record))]
+        return found
+
+    def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
+        """The worst turns by a metric, worst first."""
+        where, values = self.of_scores(scope)
+        query = f"""SELECT s.record_id FROM scores s {with_turns(scope)}
+            WHERE s.metric = :worst AND {SCORED} AND {where}
+            ORDER BY CASE s.direction WHEN 'lower' THEN -s.value ELSE s.value END,
+            s.evaluated_at DESC, s.record_id LIMIT :limit"""
+        with self.reading() as connection:
+            rows = connection.execute(
+                self.statement(query), {**values, "worst": metric, "limit": limit}
+            ).fetchall()
+            return [one for (record,) in rows if (one := self.readable(connection, record)) is not None]
+
+    def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
+        """The latest scores of a metric, in order of time."""
+        where, values = self.of_scores(scope)
+        query = f"""SELECT s.value, s.inclusion_probability, s.evaluated_at,
+            substr(coalesce(e.question, ''), 1, 500), e.tags, e.framework, {self.metadata}
+            FROM scores s JOIN evaluations e ON e.record_id = s.record_id
+            WHERE s.metric = :sampled AND {SCORED} AND {where}
+            ORDER BY s.evaluated_at DESC LIMIT :limit"""
+        attributes = self.attributes_reader()
+        with self.reading() as connection:
+            rows = connection.execute(
+                self.statement(query), {**values, "sampled": metric, "limit": limit}
+            ).fetchall()
+        return [
+            SampledScore(
+                # A metric of somebody's own may go beyond 0..1, which intervals do not.
+                value=min(max(value, 0.0), 1.0),
+                inclusion=inclusion,
+                evaluated_at=when,
+                question=question,
+                attributes=attributes(*of_turn),
+            )
+            for value, inclusion, when, question, *of_turn in reversed(rows)
+        ]
+
+
+def values_of(scope: Scope) -> dict[str, Any]:
+    """The scope by the names that queries use."""
+    return {"since": scope.since, "until": scope.until, "tag": scope.tag, "metric": scope.metric}
+
+
+def with_turns(scope: Scope) -> str:
+    """The join that a scope with a tag needs; without one scores tell all."""
+    return "" if scope.tag is None else "JOIN evaluations e ON e.record_id = s.record_id"
+
+
+def owner_of(by: str | None) -> str:
+    """The column by which an `Adder` knows the group of a score."""
+    return "NULL" if by is None else "s.judge" if by == "judge" else "s.record_id"
