@@ -9,7 +9,7 @@ Pure functions without a framework, for all recorders:
 - `speeches`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
 - `user_question`: what the user asked;
-- `is_search`, `names_passages`: whether a tool's text, or what stands under a key, is evidence, by the name;
+- `is_search`, `is_action`, `names_passages`: whether a tool's text, or a key's, is evidence, by the name;
 - `judge_turn`: whether a root is a turn of its own;
 - `notes_on_predecessors`: whether it goes on from what a model replied in an earlier one;
 - `trace_provenance`: the first and third together, as the context fields of a Record with notes.

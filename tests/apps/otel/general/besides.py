@@ -14,6 +14,7 @@ from apps.otel.shapes import (
     Trace,
     Turn,
     compact,
+    joined,
     prompt,
     shape,
 )
@@ -39,6 +40,31 @@ def _then(instruction: str, reply: str) -> Trace:
 def title_of_the_conversation() -> Trace:
     """After the answer a model names the conversation, for a list of conversations."""
     return _then("Write a title of at most five words.", "Oiling the Chain of a Bicycle")
+
+
+@shape(Turn(without=_SEVERAL))
+def name_of_the_conversation() -> Trace:
+    """The same, asked for in other words."""
+    return _then("Name this chat in five words.", "Oil for touring bicycle chains")
+
+
+@shape(Turn(without=_SEVERAL))
+def memories_of_the_conversation() -> Trace:
+    """After the answer a model keeps what it learned of the user."""
+    told = "Extract facts about the user worth remembering."
+    return _then(told, "The user rides a touring bicycle, and cares for its chain.")
+
+
+@shape(Turn(without="question_rewritten_only"))
+def root_that_was_sampled_out() -> Trace:
+    """Only the retriever, asked what a model made of the question, and the model's call were exported."""
+    trace = Trace(_SCOPE)
+    with trace.span("rag", oi("CHAIN", QUESTION, ANSWER)):
+        trace.leaf("retrieve", oi_retriever(QUERY))
+        told = [("system", f"Answer from the context.\n\nContext:\n{joined()}"), ("user", QUESTION)]
+        trace.leaf("ChatCompletion", oi_model(told, ANSWER))
+    trace.spans.pop()
+    return trace
 
 
 @shape(Turn(without=_SEVERAL))

@@ -350,16 +350,21 @@ def llamaindex_nodes_below_their_metadata() -> Trace:
 @shape(Turn())
 def llamaindex_chat_engine_whose_sources_are_shown_as_objects() -> Trace:
     """The engine's output holds what its retriever returned, shown as Python objects in a text."""
-    nodes = "".join(
-        f"NodeWithScore(node=TextNode(id_='n{number}', metadata={{'file_path': '/manuals/touring.pdf'}}, "
-        f"excluded_llm_metadata_keys=[], text_template='{{metadata_str}}', text={text!r}), score=0.5), "
+    fields = "{'page_label': '3', 'file_path': '/manuals/bicycles/touring.pdf', 'title': 'Touring bicycles'}"
+    nodes = ", ".join(
+        f"NodeWithScore(node=TextNode(id_='n{number}', embedding=None, metadata={fields}, "
+        f"text={_headed(text, 3)!r}), score=0.5)"
         for number, text in enumerate(PASSAGES)
     )
-    came = {"response": ANSWER, "sources": [f"[{nodes}]"]}
+    shown = f"ToolOutput(blocks=[TextBlock(block_type='text', text={f'[{nodes}]'!r})], tool_name='retriever')"
+    came = {"response": ANSWER, "sources": [shown]}
     trace = Trace(_SCOPE + "llama_index")
     with trace.span("ContextChatEngine.chat", oi("CHAIN", QUESTION, came)):
         trace.leaf("VectorIndexRetriever.retrieve", oi_retriever(QUESTION))
-        trace.leaf("OpenAI.chat", oi_model([("user", prompt())], ANSWER))
+        trace.leaf(
+            "OpenAI.chat",
+            oi_model([("user", prompt(passages=[_headed(text, 3) for text in PASSAGES]))], ANSWER),
+        )
     return trace
 
 

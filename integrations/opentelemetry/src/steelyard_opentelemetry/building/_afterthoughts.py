@@ -10,6 +10,8 @@ from steelyard_opentelemetry.spans._tree import Node
 
 _ABOUT = re.compile(
     r"\b(?:titles?|headline|subject line)\b"
+    r"|\b(?:name|label) (?:this|the) (?:chat|conversation|thread|session)\b"
+    r"|\bworth remembering\b|\b(?:extract|update|store)\b[^.\n]{0,40}\b(?:facts|memor(?:y|ies)|preferences)\b"
     r"|\b(?:follow[- ]?up|related|next|further) (?:questions?|prompts?|queries)\b"
     r"|\b(?:grounded(?:ness)?|hallucinat\w{1,6}|fact[- ]check\w{0,4}|faithful\w{0,4}|moderat\w{1,5}|safe)\b",
     re.IGNORECASE,

@@ -27,6 +27,7 @@ from steelyard_opentelemetry.spans._tree import Node
 
 _ASKED = re.compile(r"^(?:user_?)?(?:question|query|query_str|input|q)$", re.IGNORECASE)
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
+_BARE = re.compile(r"[^\n]{1,400}[?？؟]")
 _HEAD = 20_000
 _CUT = "..."
 _REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
@@ -298,7 +299,21 @@ class Turn:
         outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
         named = self._named_question()
         ways = (named or question_in(self.said), self._variable())
-        return [*filter(None, outer), *(ways if self.agentic else (self._variable(), named))]
+        return [
+            *filter(None, outer),
+            *(ways if self.agentic else (self._variable(), named, self._bare_question())),
+        ]
+
+    def _bare_question(self) -> str:
+        """The last words of the user to the call that answered, where they are one question and nothing else.
+
+        What a retriever was asked may be a model's wording of it.
+        """
+        if len(self.behind.made) != 1:
+            return ""
+        _, answering = self.llms[self.behind.made[0]]
+        said = [message.text for message in answering.messages if message.role == "user" and message.text]
+        return said[-1] if said and _BARE.fullmatch(said[-1].strip()) else ""
 
     def _named_question(self) -> str:
         """The question that a prompt names: the first one's, or that of the call that answered.
