@@ -87,7 +87,8 @@ def test_exit_does_not_wait_longer_than_it_may(tmp_path: Path) -> None:
         async def aclose(self): pass
     monitor = Monitor(metrics=[], sinks=[Hangs()], exit_timeout=0.5)
     submit('a')
-    open(sys.argv[1], "w").write(str(time.monotonic()))
+    with open(sys.argv[1], "w") as file:
+        file.write(str(time.monotonic()))
     """
     (began,), errors, _ = run(script, tmp_path / "out")
     assert "Traceback" not in errors
