@@ -12,7 +12,7 @@ from langchain_classic.agents import AgentExecutor, create_react_agent
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.prompts import PromptTemplate
-from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
+from langchain_core.tools import InjectedToolCallId, ToolException, create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import BaseModel
@@ -363,3 +363,20 @@ def parallel_searches() -> Any:
     both.tool_calls.append(calls("search", query="Sunday ferry").tool_calls[0])
     speaks = model(("Signe", SUNDAY_ANSWER), otherwise=both)
     return create_agent(speaks, [create_retriever_tool(shelf(FERRY), "search", "Searches."), news])
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=saying)
+def search_tool_that_fails_at_first() -> Any:
+    """A tool whose error is told to the model, which calls it again."""
+    tries: list[str] = []
+
+    @tool
+    def search(query: str) -> list[str]:
+        """Searches the island's pages."""
+        tries.append(query)
+        if len(tries) == 1:
+            raise ToolException("Error: HTTP 429, too many requests for this minute; try again later.")
+        return [FERRY]
+
+    search.handle_tool_error = True
+    return create_agent(searching(), [search])

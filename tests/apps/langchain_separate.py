@@ -392,3 +392,15 @@ def streamed_to_a_page(config: Any) -> str:
     context = joined(store(FERRY).similarity_search(SUNDAY, k=1))
     messages = [SystemMessage(f"Context:\n{context}"), HumanMessage(SUNDAY)]
     return "".join(str(piece.content) for piece in model(otherwise=SUNDAY_ANSWER).stream(messages, config))
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    rootless=True,
+    allowed_notes=ROOTLESS,
+)
+def prompt_filled_before_the_chain(config: Any) -> str:
+    """The retriever is invoked, the prompt is filled in, and a chain of model and parser is given that."""
+    found = shelf(FERRY, FARES).invoke(SUNDAY, config)
+    filled = ANSWERING.invoke({"context": joined(found), "question": SUNDAY})
+    return (model(otherwise=SUNDAY_ANSWER) | StrOutputParser()).invoke(filled, config)

@@ -238,3 +238,20 @@ async def workflow_with_a_search_of_its_own(config: Any) -> str:
             return StopEvent(result=(await completes(otherwise=PRICE_ANSWER).acomplete(shown)).text)
 
     return str(await Flow().run(question=PRICE))
+
+
+@script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), framework="llamaindex")
+async def agent_whose_search_fails_at_first(config: Any) -> str:
+    """A function agent whose tool raises, which the agent is told, and finds something when called again."""
+    tries: list[str] = []
+
+    def search(query: str) -> list[str]:
+        """Searches the island's pages."""
+        tries.append(query)
+        if len(tries) == 1:
+            raise RuntimeError("Error: HTTP 429, too many requests for this minute; try again later.")
+        return [FERRY]
+
+    llm = chats(("Signe", SUNDAY_ANSWER), otherwise=[("search", {"query": "Sunday ferry"})])
+    agent = FunctionAgent(tools=[FunctionTool.from_defaults(search)], llm=llm, streaming=False)
+    return str(await agent.run(SUNDAY))

@@ -6,7 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.record import text_of
@@ -56,6 +56,10 @@ _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
 _OBJECT = re.compile(r"[A-Za-z_][\w.]{0,80}\([A-Za-z_]\w{0,80}=")
 _NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _LED_IN = re.compile(r"[^:\n]{0,120}\b(?:question|query)\b[^:\n]{0,80}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_SPOKEN = re.compile(r"[ \t]{0,8}(?:human|user)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_CUE = re.compile(
+    r"[ \t]{0,8}(?:ai|assistant|bot|(?:helpful )?answer|response)[ \t]{0,2}:?[ \t]*", re.IGNORECASE
+)
 _PRESENTED = re.compile(
     r"[ \t]{0,8}(?:here(?:'s| is)|this is|answer|given)"
     r"(?: (?:an?|the|my|this|following|user(?:'s)?|current|latest|original)){0,4} (?:question|query)"
@@ -79,9 +83,9 @@ _FIRST_LINES = 8  # a question above its passages stands at the top, after at mo
 class Asked:
     """What a turn was asked."""
 
-    question: str
+    question: str = field(repr=False)
     """The user's own words; empty where they were not found."""
-    standalone: str | None = None
+    standalone: str | None = field(default=None, repr=False)
     """The form that stands without the conversation, where one was made."""
     notes: tuple[Note, ...] = ()
     """`question_unknown` or `question_rewritten_only`."""
@@ -341,19 +345,29 @@ def _follows_reply(roles: Sequence[str]) -> bool:
 def question_in_prompt(prompt: str) -> str:
     """The question that a prompt names on its last `Question:` line; empty where it names none.
 
-    "Here is the question: ..." is such a line too. Where there is none, a last line such as "Answer the
-    question from the context above: ..." is one, or the first lines, where they end with a question mark and
-    only a heading and its passages follow.
+    "Here is the question: ..." is such a line too. Where there is none, it is what a person says on the last
+    line ("Human: ..."), or before the cue for the model; or a last line such as "Answer the question from the
+    context above: ..."; or the first lines, where they end with a question mark and only a heading and its
+    passages follow.
     """
     lines = [line for line in prompt.split("\n") if line.strip()]
     for names in (_NAMED, _PRESENTED):
         for line in reversed(lines):
             if named := names.match(line):
                 return named[1].strip()
+    if spoken := _spoken_last(lines):
+        return spoken
     last = _LED_IN.match(lines[-1]) if lines else None
     if last and len(last[1].split()) <= _INVENTED_WORDS:
         return last[1].strip()
     return _before_passages(lines)
+
+
+def _spoken_last(lines: Sequence[str]) -> str:
+    """What a person says on the last line of a prompt, before which only a cue for the model may stand."""
+    end = len(lines) - 1 if lines and _CUE.fullmatch(lines[-1]) else len(lines)
+    spoken = _SPOKEN.match(lines[end - 1]) if end else None
+    return spoken[1].strip() if spoken else ""
 
 
 def _before_passages(lines: Sequence[str]) -> str:

@@ -16,14 +16,20 @@ from steelyard.recording.provenance import (
     ModelCall,
     Provenance,
     calls_behind,
-    has_history,
     is_helper_reply,
     judge_turn,
     notes_on_predecessors,
     sentence,
 )
 from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Chain, Model, Turn, outermost, within
+from steelyard_langchain._turn import Chain, Turn
+from steelyard_langchain.building._asked import (
+    asked_at_root,
+    asked_in_call,
+    asked_in_filled_prompt,
+    asked_in_prompts,
+    in_conversation,
+)
 from steelyard_langchain.building._calls import calls_of, said_before
 from steelyard_langchain.building._contexts import Found, decide, find_contexts
 from steelyard_langchain.building._extract import (
@@ -31,17 +37,12 @@ from steelyard_langchain.building._extract import (
     documents_in,
     ends_in_tool_call,
     is_document,
-    messages_in,
     pick,
-    question_of,
-    role_of,
-    state_of,
     text_in,
 )
 from steelyard_langchain.building._forms import filled_form
 from steelyard_langchain.building._separate import (
     SEPARATE,
-    asked_in_call,
     is_answer,
     reads_tools,
     since_the_question,
@@ -125,8 +126,7 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         return _separate(view, options)
     calls = calls_of(view.models)
     replies = {call.reply.strip() for call in calls if call.reply.strip()}
-    asked = _asked(view, options, replies)
-    found = find_contexts(view, options, asked.question, sorted(replies))
+    asked, found = _asked_and_found(view, options, replies)
     answer = _answer(view, options, replies, calls)
     status = view.status
     if (
@@ -144,7 +144,20 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
     if not _is_turn(view, found, calls, asked.question, answer, status, options):
         return None
     origin = _origin(view, found, calls, answer, asked.question)
+    asked = asked_in_prompts(view, asked, calls, origin)
     return _record(view, options, asked, answer, found, origin, status)
+
+
+def _asked_and_found(view: View, options: Options, replies: set[str]) -> tuple[Asked, Found]:
+    """What the root was asked, and what was found; of a whole prompt that it was given, its question."""
+    asked = asked_at_root(view, options, replies)
+    found = find_contexts(view, options, asked.question, sorted(replies))
+    within_it = asked_in_filled_prompt(view, asked, found)
+    if within_it is asked:
+        return asked, found
+    found = find_contexts(view, options, within_it.question, sorted(replies))
+    found.notes += map(sentence, within_it.notes)
+    return within_it, found
 
 
 def _separate(view: View, options: Options) -> Record | None:
@@ -240,15 +253,6 @@ def _is_step(view: View, question: str, answer: str, *, retrieved: bool) -> bool
     return listed and not answer
 
 
-def _asked(view: View, options: Options, replies: set[str]) -> Asked:
-    key, query = options.question_key, _rewritten(view)
-    asked = question_of(view.inputs, view.outputs, key, replies=replies, query=query)
-    for turn in view.history:
-        if not asked.question:
-            asked = question_of(turn.inputs, turn.outputs, key, replies=replies, query=query)
-    return asked
-
-
 def _answer(view: View, options: Options, replies: set[str], calls: list[ModelCall]) -> str:
     if view.error is not None:
         return ""
@@ -276,36 +280,6 @@ def _origin(view: View, found: Found, calls: list[ModelCall], answer: str, quest
 def _stands_in(reply: str, answer: str) -> bool:
     plain = reply.strip().rstrip(".")
     return bool(plain) and plain in answer
-
-
-def _rewritten(view: View) -> str | None:
-    """The question as a model rewrote it for the retriever, in a conversation.
-
-    Only there: without a history a query is just a query (keywords, a sub-question, an invented answer), and
-    what the user asked stands by itself.
-    """
-    turn = view.turn
-    first = next((r for r in view.retrievals if outermost(turn, r.key)), None)
-    if first is None or not isinstance(first.query, str):
-        return None
-    if any(within(turn, first.key, tool) for tool in turn.tools):
-        return None
-    rewriters = [model for model in view.models if model.started < first.started]
-    return text_of(first.query) if rewriters and _in_conversation(view, rewriters) else None
-
-
-def _in_conversation(view: View, rewriters: list[Model]) -> bool:
-    if has_history(state_of(view.inputs)):
-        return True
-    if sum(role_of(message) == "human" for message in messages_in(view.inputs)) > 1:
-        return True
-    return any(
-        role_of(message) == "ai"
-        for model in rewriters
-        for batch in model.prompt
-        if isinstance(batch, (list, tuple))
-        for message in batch
-    )
 
 
 def _reference(view: View, options: Options) -> str | None:
@@ -355,7 +329,7 @@ def _on_predecessors(view: View, found: Found, question: str) -> list[str]:
         calls_of(view.models),
         [call for one in view.predecessors if (call := said_before(one, view.started)) is not None],
         found=[context.text for context in found.contexts],
-        in_conversation=_in_conversation(view, view.models),
+        in_conversation=in_conversation(view, view.models),
     )
 
 

@@ -41,7 +41,7 @@ _LEAST_WORDS = 4
 """A shorter entry of a tool's list, or of a prompt, is a value and not a passage."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Found:
     """The candidates of a turn, before duplicates are removed and the prompt decides."""
 
@@ -212,6 +212,8 @@ def _from_retriever(found: Found, run: Retrieval, asked: str, hop: int) -> list[
 
 def _from_tool(found: Found, turn: Turn | Earlier, tool: Tool, options: Options, hop: int) -> list[Context]:
     output = _message_of(tool.output)
+    if getattr(output, "status", None) == "error":
+        return []  # what went wrong is told to the model, and is not evidence
     documents = documents_in(getattr(output, "artifact", None)) or documents_in(output)
     if documents:
         return contexts_of(documents, query=_query_of(tool), hop=hop)
@@ -242,7 +244,7 @@ def _asks_a_model(turn: Turn | Earlier, tool: Tool) -> bool:
 def _telling(output: Any) -> tuple[Context, ...]:
     """The passages in a search's plain text, unless it is an error or too short for one."""
     text = _returned(output)
-    if getattr(output, "status", None) == "error" or not isinstance(text, (str, list)):
+    if not isinstance(text, (str, list)):
         return ()
     text = text if isinstance(text, str) else message_text(output)
     return in_text(text) if len(text.split()) >= _LEAST_WORDS else ()

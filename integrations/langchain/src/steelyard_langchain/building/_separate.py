@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from steelyard.recording.provenance import (
     Asked,
     ModelCall,
     Provenance,
-    find_passages,
     judge_turn,
-    question_in_prompt,
-    speeches,
-    user_question,
 )
 from steelyard_langchain._turn import Earlier, Model, Tool
-from steelyard_langchain.building._extract import last_human, message_text, messages_in, role_of
+from steelyard_langchain.building._extract import last_human, messages_in, role_of
 from steelyard_langchain.building._view import View
 
 SEPARATE = "no run holds the search and this call together; `with record(...):` around both does"
 """Note of a turn that was put together out of calls in one task."""
-
-_FEWEST_WORDS = 2
-_LONGEST_QUESTION = 60  # a longer last line is a text that ends with a question, not the question
 
 
 def since_the_question(model: Model) -> Model:
@@ -77,37 +70,3 @@ def told_by_messages(view: View) -> Earlier | None:
             tools[number] = tool = Tool(number, name, call.get("args"))
             tool.output = message
     return Earlier({}, {}, tools) if tools else None
-
-
-def asked_in_call(view: View, origin: Provenance) -> Asked:
-    """What the user asked: their last message, the question that a filled-in prompt names, or the query."""
-    messages = messages_in(view.inputs)
-    spoken = message_text(messages[last_human(messages)]) if messages else ""
-    said = "\n".join(speeches(spoken))
-    texts = [context.text for context in origin.contexts]
-    if not any(sighting.found for sighting in find_passages(texts, [said])):
-        return user_question([{"role": "user", "content": said}], in_conversation=False)
-    if named := question_in_prompt(said):
-        return Asked(question=named)
-    for text in texts:
-        said = said.replace(text, "\n")
-    return _asked_beside(said, [str(r.query) for one in view.nearby for r in one.retrievals.values()])
-
-
-def _asked_beside(rest: str, queries: Sequence[str]) -> Asked:
-    """The question that a prompt asks beside its passages: the latest query that it repeats, or its end."""
-    if shown := next((found for query in reversed(queries) if (found := _line_of(query, rest))), ""):
-        return Asked(question=shown)
-    last = next((line.strip() for line in reversed(rest.split("\n")) if line.strip()), "")
-    if last.endswith("?") and len(last.split()) <= _LONGEST_QUESTION:
-        return Asked(question=last)
-    return Asked(question=queries[-1] if queries else "", notes=("question_rewritten_only",))
-
-
-def _line_of(query: str, prompt: str) -> str:
-    """The query where a prompt repeats it, with the rest of its line where that is one question."""
-    if len(query.split()) < _FEWEST_WORDS:
-        return ""
-    line = next((line.strip() for line in prompt.split("\n") if query in line), "")
-    is_question = line.endswith("?") and len(line.split()) <= _LONGEST_QUESTION
-    return line if is_question else query if line else ""

@@ -17,7 +17,7 @@ _PASSAGE = 3
 """Words that a text in a tool's list must have to be taken for a passage."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Hop:
     """One retrieval of the turn, with what came of it."""
 
@@ -102,6 +102,8 @@ class TurnContexts:
         return found
 
     def _of_tool(self, step: Step, output: Any) -> Sequence[Context]:
+        if get(output, "is_error") is True:
+            return ()  # what went wrong is told to the model, and is not evidence
         name, raw = text_of(get(output, "tool_name")), get(output, "raw_output")
         text = text_of(get(output, "content")).strip()
         is_listed = isinstance(raw, (list, tuple, Mapping))
@@ -109,7 +111,7 @@ class TurnContexts:
             return passages_of(to_json_value(raw)) if is_listed else [Context(text=text)] if text else ()
         if is_listed:
             return [one for one in passages_of(to_json_value(raw)) if len(one.text.split()) >= _PASSAGE]
-        if len(text.split()) < _PASSAGE or get(output, "is_error") is True:
+        if len(text.split()) < _PASSAGE:
             return ()
         if is_search(name) and not self._options.tool_contexts and not self._asks_a_model(step):
             self.searching_tools.setdefault(name)

@@ -23,7 +23,7 @@ _FEWEST_WORDS = 4
 """Words that a reply must have to be told by them, where nothing shows what was asked."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Told:
     """A call, or a step that came to what a call replied, without its span."""
 
