@@ -81,7 +81,7 @@ def _is_same(told: _Told, node: Node, said: str, reply: str) -> bool:
         return False
     if told.start > span.end or span.start > told.end:
         return False
-    if not told.asked:
+    if not (told.asked and said):
         return len(reply.split()) >= _FEWEST_WORDS
     return told.asked in said or said in told.asked
 
