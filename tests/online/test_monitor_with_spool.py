@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import sqlite3
 import subprocess
@@ -19,24 +18,15 @@ from pathlib import Path
 import pytest
 
 from online.helpers import FAITHFUL, SlowJudge, check_law, kind_judge, turn, yes
+from online.spooling import check_spool
 from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.judge.middleware import CircuitBreaker
-from steelyard.online import Budget, Monitor, QueueCounts, Spool, SpoolSettings, Stats
-from steelyard.online.queue import _spool_schema
+from steelyard.online import Budget, Monitor, Spool, SpoolSettings
 from steelyard.online.queue._turns import Selected
 from steelyard.questions import Answer, Question, Reply, Request
 from steelyard.scores import Evaluation
 from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard.testing import MemorySink, ScriptedJudge
-
-
-def check_spool(stats: Stats) -> QueueCounts:
-    check_law(stats)
-    assert stats.spool is not None
-    assert stats.spool.accepted == stats.spool.pending + stats.spool.evaluated + sum(
-        stats.spool.dead.values()
-    )
-    return stats.spool
 
 
 def test_turns_go_through_the_spool(tmp_path: Path) -> None:
@@ -334,111 +324,6 @@ def _until(condition: object, seconds: float = 5) -> bool:
             return True
         time.sleep(0.02)
     return False
-
-
-@pytest.mark.faults
-def test_a_corrupt_spool_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "s.db"
-    Spool(path).close()
-    path.write_bytes(path.read_bytes()[:100] + b"no page of a database" * 1000)
-    sink = MemorySink()
-    monitor = Monitor(metrics=[], sinks=[sink], spool=path)
-    with caplog.at_level(logging.ERROR, "steelyard"):
-        monitor.submit(turn("a"))
-        assert monitor.flush(5) == 0
-    assert len(sink.evaluations) == 1
-    assert {file.name.split("-")[0] for file in tmp_path.iterdir()} == {"s.db.damaged"}
-    assert len(caplog.records) == 1
-    stats = monitor.stats()
-    check_law(stats)
-    assert (stats.spooled, stats.evaluated) == (0, 1)
-    monitor.close()
-
-
-@pytest.mark.faults
-def test_a_spool_that_breaks_in_mid_flight_loses_nothing_in_memory(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    sink = MemorySink()
-    monitor = Monitor(metrics=[], sinks=[sink], spool=SpoolSettings(path=path, evaluate=False))
-    monitor.submit(turn("before"))
-    assert monitor.flush(5) == 0
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("DROP TABLE turns")
-    db.close()
-    for number in range(20):
-        monitor.submit(turn(f"after{number}"))
-    assert monitor.flush(5) == 0
-    stats = monitor.stats()
-    check_law(stats)
-    assert (stats.spooled, stats.evaluated) == (1, 20)
-    assert {e.record_id for e in sink.evaluations} == {f"after{number}" for number in range(20)}
-    monitor.close()
-
-
-@pytest.mark.faults
-def test_a_full_disk_hands_over_to_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _spool_schema.connect
-
-    def small(*args: object, **options: object) -> sqlite3.Connection:
-        connection = real(*args, **options)  # type: ignore[arg-type]
-        connection.execute("PRAGMA max_page_count = 30")
-        return connection
-
-    monkeypatch.setattr("steelyard.online.queue._spool.connect", small)
-    sink = MemorySink()
-    settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
-    monitor = Monitor(metrics=[], sinks=[sink], spool=settings)
-    for number in range(20):
-        monitor.submit(turn(f"turn{number}", answer=f"{number}" * 10_000))
-        monitor.flush(5)
-    stats = monitor.stats()
-    check_law(stats)
-    assert stats.spooled > 0 and stats.evaluated > 0 and stats.pending == 0
-    assert stats.spooled + stats.evaluated == 20
-    monitor.close()
-
-
-@pytest.mark.faults
-def test_a_spool_that_cannot_be_opened(tmp_path: Path) -> None:
-    monitor = Monitor(metrics=[], sinks=[], spool=tmp_path / "s.db")
-    (tmp_path / "s.db").mkdir()
-    monitor.submit(turn())
-    assert monitor.flush(5) == 0
-    assert monitor.stats().evaluated == 1
-    monitor.close()
-
-
-@pytest.mark.faults
-def test_a_locked_spool_is_waited_for(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    monitor = Monitor(metrics=[], sinks=[], spool=path)
-    monitor.submit(turn())
-    assert monitor.flush(5) == 0
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    monitor.submit(turn())
-    assert monitor.flush(7) == 1  # longer than SQLite itself waits
-    other.execute("COMMIT")
-    other.close()
-    assert monitor.flush(10) == 0
-    assert check_spool(monitor.stats()).evaluated == 2
-    monitor.close()
-
-
-def test_the_size_cap_skips_by_name(tmp_path: Path) -> None:
-    monitor = Monitor(
-        metrics=[],
-        sinks=[],
-        spool=SpoolSettings(path=tmp_path / "s.db", max_bytes=10_000, evaluate=False),
-    )
-    for number in range(10):
-        monitor.submit(turn(f"turn{number}", answer="x" * 3_000))
-    assert monitor.flush(5) == 0
-    stats = monitor.stats()
-    assert stats.skipped["spool_full"] + stats.spooled == 10
-    assert 0 < stats.spooled < 5
-    check_spool(stats)
-    monitor.close()
 
 
 def test_closing_gives_turns_back_at_once(tmp_path: Path) -> None:

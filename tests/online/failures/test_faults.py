@@ -12,172 +12,28 @@ import logging
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge_server import Fault, JudgeServer, Received, filled
+from online.failures.judging import causes, chat, run
 from online.helpers import FAITHFUL, SlowJudge, check_law, kind_judge, turn, yes
-from steelyard.judge.chat import ChatJudge
-from steelyard.online import Monitor, Stats
+from steelyard.online import Monitor
 from steelyard.questions import Reply, Request
 from steelyard.record import Context
 from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink, ScriptedJudge
 
 pytestmark = pytest.mark.faults
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer() as running:
-        yield running
-
-
-def chat(server: JudgeServer, **options: Any) -> ChatJudge:
-    return ChatJudge("stub", base_url=server.url, api_key="k", **options)
-
-
-def run(judge: Any, *, turns: int = 1, seconds: float = 20, **options: Any) -> tuple[Stats, MemorySink]:
-    """Have some turns judged; everything must be accounted for, at the end and on the way."""
-    sink = MemorySink()
-    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], **options)
-    for number in range(turns):
-        monitor.submit(turn(f"turn {number}"))
-        check_law(monitor.stats())
-    assert monitor.flush(seconds) == 0
-    stats = monitor.stats()
-    check_law(stats)
-    monitor.close()
-    return stats, sink
-
-
-def causes(sink: MemorySink) -> list[str | None]:
-    return [evaluation["faithfulness"].cause for evaluation in sink.evaluations]
-
-
-def test_1_too_many_requests_with_a_wait(server: JudgeServer) -> None:
-    server.faults.extend(Fault(status=429, headers={"retry-after": "0.05"}) for _ in range(3))
-    stats, sink = run(chat(server), turns=3)
-    assert causes(sink) == [None] * 3
-    assert stats.usage.requests == len(server.received) == 6
-
-
-@pytest.mark.parametrize("headers", [{"retry-after": "600"}, {}])
-def test_2_too_many_requests_for_long(server: JudgeServer, headers: dict[str, str], tmp_path: Path) -> None:
-    server.faults.extend(Fault(status=429, headers=headers) for _ in range(40))
-    started = time.monotonic()
-    stats, sink = run(chat(server, retries=1))
-    assert causes(sink) == ["rate_limited"]
-    assert time.monotonic() - started < 120  # far from the 600 seconds that were asked for, however busy
-    started_again = time.monotonic()
-    monitor = Monitor(metrics=FAITHFUL, judge=chat(server, retries=0), sinks=[], spool=tmp_path / "spool.db")
-    monitor.submit(turn())
-    rows: list[tuple[float]] = []
-    while not rows and time.monotonic() < started_again + 60:
-        assert monitor.flush(0.2) == 1
-        with closing(sqlite3.connect(tmp_path / "spool.db")) as file:
-            rows = file.execute("SELECT not_before FROM turns WHERE postponed = 1").fetchall()
-    [(due,)] = rows
-    spool = monitor.stats().spool
-    assert spool is not None and (spool.pending, spool.evaluated) == (1, 0)
-    # Due when the server said, or after the first pause of five seconds where it did not.
-    wait = due - started_again
-    assert 600 <= wait < 660 if headers else 5 <= wait < 65
-    monitor.close(0)
-
-
-def test_3_a_third_of_all_requests_fail(server: JudgeServer) -> None:
-    for number in range(40):
-        server.faults.append(Fault(status=(500, 503)[number % 2]) if number % 3 == 0 else Fault())
-    # Chance could hit the same turn again and again: with eight retries, one in 20,000 would fail.
-    stats, sink = run(chat(server, retries=8), turns=25, seconds=40)
-    assert causes(sink) == [None] * 25
-    assert stats.usage.requests == len(server.received) == 25 + 13
-
-
-@pytest.mark.parametrize("fault", [Fault(hang=30), Fault(drip=0.2), Fault(drop=True)])
-def test_4_timeout_hang_and_slow_drip(server: JudgeServer, fault: Fault) -> None:
-    server.faults.append(fault)
-    started = time.monotonic()
-    _, sink = run(chat(server, timeout=1.5, retries=0), turns=2)
-    assert time.monotonic() - started < 10
-    assert sorted(map(str, causes(sink))) == ["None", "unreachable" if fault.drop else "timeout"]
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(raw=b"{"),
-        Fault(raw=b"[]"),
-        Fault(raw=b"<html>"),
-        Fault(content="no JSON"),
-        Fault(content="{}"),
-        Fault(content='{"s1": NaN}'),
-        Fault(content='{"q1": 17, "s1": 17, "q99": "what"}'),
-        Fault(content="I'm sorry, I can't help with that."),
-        Fault(edit=lambda body: body["choices"][0]["message"].update(content=None, refusal="no")),
-        Fault(edit=lambda body: body.update(choices=[])),
-    ],
-)
-def test_5_replies_that_make_no_sense(server: JudgeServer, fault: Fault) -> None:
-    server.faults.extend([fault] * 12)
-    _, sink = run(chat(server, retries=0))
-    [evaluation] = sink.evaluations
-    score = evaluation["faithfulness"]
-    assert (score.status, score.value) == ("failed", None)
-    assert score.cause is not None and score.explanation
-    server.faults.clear()
-    _, sink = run(chat(server, retries=0))
-    assert sink.evaluations[0]["faithfulness"].value == 1.0
-
-
-def test_6_a_judge_that_is_down_keeps_memory_bounded() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    judge = ChatJudge("stub", base_url=f"http://127.0.0.1:{port}/v1", api_key="k", retries=0)
-    sink = MemorySink()
-    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], max_queue=50, concurrency=4)
-    for number in range(1000):
-        monitor.submit(turn(f"turn {number}"))
-        assert monitor.stats().queued <= 50
-    assert monitor.flush(20) == 0
-    stats = monitor.stats()
-    check_law(stats)
-    assert stats.evaluated + stats.skipped["queue_full"] == 1000
-    assert {evaluation["faithfulness"].cause for evaluation in sink.evaluations} <= {
-        "unreachable",
-        "breaker_open",
-    }
-    monitor.close()
-
-
-@pytest.mark.parametrize(
-    ("fault", "cause"),
-    [
-        (Fault(status=401, code="invalid_api_key"), "unauthorized"),
-        (Fault(status=404, code="model_not_found"), "unknown_model"),
-    ],
-)
-def test_7_a_wrong_key_or_model_is_not_tried_again(
-    server: JudgeServer, fault: Fault, cause: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.faults.extend([fault] * 100)
-    with caplog.at_level(logging.WARNING, "steelyard"):
-        _, sink = run(chat(server), turns=20, concurrency=2)
-    assert causes(sink) == [cause] * 20
-    assert len(server.received) <= 2
-    assert len([record for record in caplog.records if "not asked again" in record.message]) == 1
 
 
 def test_12_a_producer_a_hundred_times_too_fast() -> None:
@@ -231,15 +87,16 @@ def _cycle() -> dict[str, Any]:
         {"tags": (1, None)},
     ],
 )
+@pytest.mark.timeout(240)
 def test_16_hostile_records(changes: dict[str, Any], tmp_path: Path) -> None:
     for options in ({}, {"spool": tmp_path / "spool.db"}):
         sink = MemorySink()
         monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], **options)  # type: ignore[arg-type]
-        started = time.perf_counter()
+        started = time.thread_time()  # not what other programs take meanwhile
         monitor.submit(turn(**changes))
-        assert time.perf_counter() - started < 0.5
+        assert time.thread_time() - started < 0.5
         monitor.submit(turn("fine"))
-        assert monitor.flush(20) == 0
+        assert monitor.flush(100) == 0
         stats = monitor.stats()
         check_law(stats)
         assert stats.seen == 2
@@ -434,6 +291,7 @@ def app(environ, start_response):
 """
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.skipif(sys.platform == "win32", reason="gunicorn needs fork")
 def test_11_gunicorn_with_preload(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(textwrap.dedent(_APP))
@@ -447,7 +305,7 @@ def test_11_gunicorn_with_preload(tmp_path: Path) -> None:
         replies = [_get(f"http://127.0.0.1:{port}/") for _ in range(6)]
     finally:
         gunicorn.send_signal(signal.SIGTERM)
-        output, _ = gunicorn.communicate(timeout=30)
+        output, _ = gunicorn.communicate(timeout=100)
     by_process: dict[str, list[list[str]]] = {}
     for process, *counts in map(str.split, replies):
         by_process.setdefault(process, []).append(counts)
@@ -458,10 +316,10 @@ def test_11_gunicorn_with_preload(tmp_path: Path) -> None:
 
 
 def _get(url: str) -> str:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 100
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=10) as reply:
+            with urllib.request.urlopen(url, timeout=100) as reply:
                 return str(reply.read().decode())
         except OSError:
             if time.monotonic() > deadline:

@@ -34,7 +34,7 @@ class Slow:
         with open(sys.argv[1], "a") as file:
             file.write("closed\\n")
 
-monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=3)
+monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=30)
 def submit(name):
     monitor.submit(Record(id=name, question="q", answer="a"))
 """
@@ -47,7 +47,7 @@ def run(script: str, out: Path, *, code: int = 0) -> tuple[list[str], str, float
         [sys.executable, "-W", "error", "-c", _HEAD + textwrap.dedent(script), str(out)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=50,
         check=False,
     )
     assert done.returncode == code, done.stderr
@@ -72,11 +72,10 @@ def test_sigterm_with_the_documented_hook_flushes(tmp_path: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     submit('a')
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(20)
+    time.sleep(1000)
     """
-    lines, errors, seconds = run(script, tmp_path / "out")
-    assert lines == ["a", "closed"]
-    assert errors == "" and seconds < 15
+    lines, errors, _ = run(script, tmp_path / "out")
+    assert (lines, errors) == (["a", "closed"], "")
 
 
 @pytest.mark.faults
@@ -88,13 +87,12 @@ def test_exit_does_not_wait_longer_than_it_may(tmp_path: Path) -> None:
         async def aclose(self): pass
     monitor = Monitor(metrics=[], sinks=[Hangs()], exit_timeout=0.5)
     submit('a')
-    began = time.monotonic()
-    import atexit
-    atexit.register(lambda: print(time.monotonic() - began, monitor.stats().pending, file=sys.stderr))
+    with open(sys.argv[1], "w") as file:
+        file.write(str(time.monotonic()))
     """
-    _, errors, seconds = run(script, tmp_path / "out")
+    (began,), errors, _ = run(script, tmp_path / "out")
     assert "Traceback" not in errors
-    assert seconds < 10
+    assert time.monotonic() - float(began) < 20  # that clock is one for all processes
 
 
 @pytest.mark.faults
