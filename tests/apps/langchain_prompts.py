@@ -264,5 +264,5 @@ def two_places_in_one_template() -> Any:
 def question_written_into_the_template() -> Any:
     """The prompt is an f-string that has the question already, so that the chain is given nothing."""
     template = prompt(f"Use this to answer.\n\n{{context}}\n\nHuman: {SUNDAY}\nAssistant:")
-    found = RunnableLambda(lambda given: shelf(FERRY, FARES).invoke(SUNDAY))
+    found: Any = RunnableLambda(lambda given: shelf(FERRY, FARES).invoke(SUNDAY))
     return {"context": found | joined} | answering(SUNDAY_ANSWER, template)
