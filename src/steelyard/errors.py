@@ -21,7 +21,7 @@ configure Steelyard or call its engine themselves.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 __all__ = [
     "TRANSIENT_CAUSES",
@@ -78,7 +78,20 @@ TRANSIENT_CAUSES: frozenset[str] = frozenset(get_args(TransientCause))
 
 
 class SteelyardError(Exception):
-    """The root of every error this package raises."""
+    """The root of every error this package raises.
+
+    All of them can be copied and pickled, so they reach whoever waits for a process of a pool.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default Python would call the class with the message alone.
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[SteelyardError], args: tuple[object, ...], state: dict[str, object]) -> SteelyardError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class ConfigurationError(SteelyardError, ValueError):

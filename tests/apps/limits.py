@@ -24,10 +24,6 @@ _BY_SIGN: dict[str, dict[str, str]] = {
         # Neither the middleware's search nor the streamed call's prompt is on a span.
         "documents_kept_by_middleware": "openllmetry",
     },
-    # The tool's span holds what it told the model, and that this was an error stands in the message alone.
-    "documents taken from the results of tools": {
-        "search_tool_that_fails_at_first": "openinference openllmetry"
-    },
     # Replies that are streamed are not on the spans, so that the answer's prompt is not known.
     "no_prompt_seen": {
         "fusion_of_ranks": "openllmetry",

@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+import programs
 from cli.running import Steelyard
 from judge_server import Fault, JudgeServer, Received
 from steelyard.cli.demo._text import QUESTIONS, UNANSWERABLE
 from steelyard.sinks import read_evaluations
 
+DEMO = ("-c", "from steelyard.cli import main; main()", "demo")
+IMPORTS = "import langchain_core.language_models\nimport langchain_core.runnables\n"
 TURNS = 2 * (len(QUESTIONS) + len(UNANSWERABLE))
 
 
@@ -85,17 +88,12 @@ def test_a_folder_that_is_not_there(steelyard: Steelyard, here: Path) -> None:
 
 
 def test_piped_into_a_program_without_color_or_cursor(here: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "from steelyard.cli import main; main()", "demo"],
-        capture_output=True,
-        check=True,
-        cwd=here,
-        env={**os.environ, "TERM": "dumb", "OPENAI_API_KEY": "sk-unused"},
-    )
-    assert b"\x1b" not in done.stdout
-    assert done.stderr == b""
-    assert b"not used unasked" in done.stdout
-    assert b"sk-unused" not in done.stdout
+    env = {**os.environ, "TERM": "dumb", "OPENAI_API_KEY": "sk-unused"}
+    done = programs.run(DEMO, source=IMPORTS, cwd=here, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "not used unasked" in done.stdout
+    assert "sk-unused" not in done.stdout
 
 
 def test_without_langchain_it_says_what_to_install(here: Path) -> None:
@@ -109,14 +107,9 @@ def test_without_langchain_it_says_what_to_install(here: Path) -> None:
 
 
 def test_a_terminal_that_knows_only_ascii(here: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "from steelyard.cli import main; main()", "demo"],
-        capture_output=True,
-        check=True,
-        cwd=here,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
-    assert b"Chain B is worse" in done.stdout
+    done = programs.run(DEMO, source=IMPORTS, cwd=here, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii() and "Chain B is worse" in done.stdout
 
 
 def answer(request: Received) -> Any:

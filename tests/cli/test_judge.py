@@ -78,8 +78,8 @@ def test_a_remote_judge_is_not_asked_without_yes(steelyard: Steelyard, some: Pat
     assert asked.lines[0]["overall"]["pairs"]["value"] == 0
 
 
-def test_a_known_model_has_its_price_in_the_plan(steelyard: Steelyard) -> None:
-    outcome = steelyard("judge", "check", "--judge", "openai:gpt-4o-mini")
+def test_a_known_model_has_its_price_in_the_plan(steelyard: Steelyard, some: Path) -> None:
+    outcome = steelyard("judge", "check", "--judge", "openai:gpt-4o-mini", "--probes", some)
     assert outcome.status == 2
     assert "about $0." in outcome.err
 
@@ -111,13 +111,13 @@ def test_wrong_options_are_named(steelyard: Steelyard, options: tuple[str, ...],
     assert told in outcome.err
 
 
-def test_a_pair_model_is_checked_without_a_price(steelyard: Steelyard, tmp_path: Path) -> None:
+def test_a_pair_model_is_checked_without_a_price(steelyard: Steelyard, some: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
     pytest.importorskip("onnx", reason="the package onnx is not installed")
     from judge.pair.models import write_pair
 
     folder = write_pair(tmp_path / "model")
-    done = steelyard("judge", "check", "--judge", f"pair:{folder}", "--json")
+    done = steelyard("judge", "check", "--judge", f"pair:{folder}", "--probes", some, "--json")
     assert done.status == 0, done.err
     found = json.loads(done.out)
     assert found["judge"].startswith("pair:onnx/model.onnx:") and found["price"] is None

@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from judge.fusing import RECORD, Asks, ask, deep, embeds, scored, shallow, three
 from judge_server import Fault, JudgeServer, Received, filled
 from steelyard.errors import ConfigurationError
-from steelyard.judge import ChatJudge, OpenAIEmbedder
+from steelyard.judge import ChatJudge
 from steelyard.questions import (
     Capabilities,
     Choose,
     Claims,
-    Embed,
-    Fuse,
-    GeneratedQuestions,
     MetricRun,
-    Noncommittal,
     Part,
     Question,
     QuestionBatcher,
@@ -32,59 +28,13 @@ from steelyard.questions import (
     Supported,
     Texts,
     Useful,
-    Vector,
     YesNo,
     keyed,
     require,
 )
 from steelyard.record import Context, Record
-from steelyard.scores import Score, Usage
+from steelyard.scores import Score
 from steelyard.testing import ScriptedJudge
-
-RECORD = Record(
-    id="r1",
-    question="Where was Einstein born?",
-    contexts=(Context(text="Einstein was born in Ulm."), Context(text="Ulm lies on the Danube.")),
-    answer="In Ulm, in 1879.",
-    reference="He was born in Ulm.",
-)
-
-
-@dataclass
-class Asks:
-    """A metric made of a function."""
-
-    name: str
-    rounds: Callable[[Record], MetricRun]
-
-    def ask(self, record: Record) -> MetricRun:
-        return self.rounds(record)
-
-
-def scored(name: str, value: float) -> Score:
-    return Score(metric=name, status="scored", value=value)
-
-
-def shallow(record: Record) -> MetricRun:
-    """One round."""
-    useful = require((yield [Useful(context=0), Useful(context=1)]), YesNo)
-    return scored("shallow", sum(answer.value for answer in useful) / 2)
-
-
-def deep(record: Record) -> MetricRun:
-    """Two rounds: claims, then a verdict on each."""
-    (claims,) = require((yield [Claims()]), Texts)
-    answers = require((yield [Supported(claim=claim) for claim in claims.items]), YesNo)
-    return scored("deep", sum(answer.value for answer in answers) / len(answers))
-
-
-def embeds(record: Record) -> MetricRun:
-    """Two rounds, the last one by the embedder."""
-    written, evades = yield [GeneratedQuestions(count=3), Noncommittal()]
-    (questions,) = require([written], Texts)
-    require([evades], YesNo)
-    vectors = require((yield [Embed(text=text) for text in questions.items]), Vector)
-    return scored("embeds", float(len(vectors)))
 
 
 def raises(record: Record) -> MetricRun:
@@ -94,23 +44,6 @@ def raises(record: Record) -> MetricRun:
 
 
 METRICS = [Asks(f.__name__, f) for f in (shallow, deep, embeds, raises)]
-
-
-def ask(
-    server: JudgeServer, metrics: Sequence[Asks], *, fuse: Fuse = "view", **options: Any
-) -> tuple[dict[str, Score], Usage]:
-    async def main() -> tuple[list[Score], Usage]:
-        judge = ChatJudge("m", base_url=server.url, **options)
-        embedder = OpenAIEmbedder(base_url=server.url)
-        batcher = QuestionBatcher(judge=judge, embedder=embedder, fuse=fuse)
-        try:
-            return await batcher.run(RECORD, metrics), batcher.usage
-        finally:
-            await judge.aclose()
-            await embedder.aclose()
-
-    scores, usage = asyncio.run(main())
-    return {score.metric: score for score in scores}, usage
 
 
 def parts(prompt: str) -> set[str]:
@@ -192,110 +125,6 @@ def test_every_verdict_lands_at_its_own_claim() -> None:
     with JudgeServer(think) as server:
         ask(server, [Asks("watch", watch)])
     assert seen == {claim: "true" in claim for claim in claims}
-
-
-def verdicts(*values: Any) -> str:
-    """A reply to a few Supported questions."""
-    return (
-        "{"
-        + ", ".join(f'"s{at}": {value}' for at, value in enumerate(values, start=1) if value is not None)
-        + "}"
-    )
-
-
-YES = '{"reason": "", "context": 1, "verdict": true}'
-NO = '{"reason": "", "context": 0, "verdict": false}'
-
-
-def three(record: Record) -> MetricRun:
-    answers = require((yield [Supported(claim=claim) for claim in ("A a.", "B b.", "C c.")]), YesNo)
-    return scored("three", sum(answer.value for answer in answers) / 3)
-
-
-@pytest.mark.parametrize(
-    ("reply", "asked_again"),
-    [
-        (verdicts(YES, None, YES), ["B b."]),
-        (verdicts(YES, '{"verdict": "perhaps"}', YES), ["B b."]),
-        (verdicts(YES, '{"verdict": 1}', YES), ["B b."]),
-        (verdicts(YES, YES.replace("1", "7"), YES), ["B b."]),
-        (verdicts(YES, YES, YES)[:-30], ["C c."]),
-        ("I would rather not say.", ["A a.", "B b.", "C c."]),
-        ("", ["A a.", "B b.", "C c."]),
-    ],
-    ids=["missing", "no word for it", "number", "no such context", "truncated", "prose", "empty"],
-)
-def test_what_did_not_come_back_well_is_asked_once_more(reply: str, asked_again: list[str]) -> None:
-    with JudgeServer() as server:
-        server.faults.append(Fault(content=reply))
-        scores, usage = ask(server, [Asks("three", three)])
-    assert scores["three"].value == 1.0
-    assert [list(request.questions.values()) for request in server.received] == [
-        ["A a.", "B b.", "C c."],
-        asked_again,
-    ]
-    assert usage.reasked == len(asked_again)
-    assert usage.requests == 2
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "cause"),
-    [
-        (verdicts(YES, None, None), verdicts(YES), "missing_answer"),
-        (
-            verdicts(YES, '{"verdict": "perhaps"}', YES),
-            verdicts('{"verdict": "perhaps"}'),
-            "malformed_answer",
-        ),
-        ("no JSON", "still no JSON", "malformed_reply"),
-        ("no JSON", verdicts(YES, NO, None), "missing_answer"),
-    ],
-)
-def test_what_fails_twice_fails_by_name(first: str, second: str, cause: str) -> None:
-    with JudgeServer() as server:
-        server.faults += [Fault(content=first), Fault(content=second)]
-        scores, _ = ask(server, [Asks("three", three)])
-        assert len(server.received) == 2
-    assert [scores["three"].status, scores["three"].cause, scores["three"].value] == ["failed", cause, None]
-
-
-def test_a_refusal_is_asked_again_and_then_named() -> None:
-    def refuse(body: dict[str, Any]) -> None:
-        body["choices"][0]["message"] = {"role": "assistant", "content": None, "refusal": "I will not."}
-
-    with JudgeServer() as server:
-        server.faults += [Fault(edit=refuse), Fault(edit=refuse)]
-        scores, usage = ask(server, [Asks("three", three)])
-    assert [scores["three"].status, scores["three"].cause] == ["failed", "refused"]
-    assert [usage.requests, usage.reasked] == [2, 3]
-    assert usage.prompt_tokens > 0
-
-
-def test_answers_nobody_asked_for_are_counted_and_ignored() -> None:
-    with JudgeServer() as server:
-        server.faults.append(Fault(content=verdicts(YES, NO, YES, YES, YES)))
-        scores, usage = ask(server, [Asks("three", three)])
-    assert scores["three"].value == pytest.approx(2 / 3)
-    assert usage.extra == 2
-
-
-def test_one_metric_fails_without_the_others() -> None:
-    with JudgeServer() as server:
-        server.faults += [Fault(content='{"q1": {"claims": "not a list"}}')] * 2
-        scores, _ = ask(server, [Asks("deep", deep), Asks("shallow", shallow)])
-    assert scores["deep"].cause == "malformed_answer"
-    assert scores["shallow"].value == 1.0
-
-
-def test_fewer_questions_than_asked_for_are_enough() -> None:
-    def two(request: Received) -> Any:
-        asked_to_write = "different questions" in request.text
-        return {"q1": {"questions": ["One?", "Two?"]} if asked_to_write else {"verdict": False}}
-
-    with JudgeServer(two) as server:
-        scores, _ = ask(server, [Asks("embeds", embeds)])
-        assert len(server.prompts) == 2
-    assert scores["embeds"].value == 2.0
 
 
 def test_more_questions_than_fit_go_in_several_requests() -> None:

@@ -20,12 +20,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from judge_server import Fault, JudgeServer, Received, filled
 from online.helpers import FAITHFUL, traced
+from reprs import reprs_that_show
 from sinks.vendor_server import Answer, VendorServer
 from sinks.vendor_server import Request as Sent
+from steelyard.engine import evaluate
 from steelyard.errors import ConfigurationError
 from steelyard.judge import ChatJudge
 from steelyard.online import Monitor, SpoolSettings
-from steelyard.record import Context
+from steelyard.record import Context, Record
 from steelyard.report import report
 from steelyard.sinks import (
     DatadogSink,
@@ -107,19 +109,23 @@ class World:
     def run(self) -> None:
         echo = f"your key {KEY} and your text {TEXTS['answer']} and {TEXTS['server']}"
         self.judge.faults.extend([Fault(status=400, message=echo), Fault(status=500, message=echo)])
+        self.judge_all()
+
+    def judge_all(self) -> None:
         for number in range(6):
-            self.monitor.submit(
-                traced(
-                    number,
-                    question=f"What of {TEXTS['question']}?",
-                    answer=f"It is {TEXTS['answer']}.",
-                    contexts=(Context(text=f"There is {TEXTS['context']} here.", id="d1"),),
-                    reference=TEXTS["reference"],
-                    metadata={"note": TEXTS["metadata"]},
-                    tags=(TEXTS["tag"],),
-                )
-            )
+            self.monitor.submit(self.record(number))
         assert self.monitor.flush(50) == 0
+
+    def record(self, number: int) -> Record:
+        return traced(
+            number,
+            question=f"What of {TEXTS['question']}?",
+            answer=f"It is {TEXTS['answer']}.",
+            contexts=(Context(text=f"There is {TEXTS['context']} here.", id="d1"),),
+            reference=TEXTS["reference"],
+            metadata={"note": TEXTS["metadata"]},
+            tags=(TEXTS["tag"],),
+        )
 
     def outputs(self) -> Iterator[tuple[str, str]]:
         """All that has left the process or stays on the disk, but the judge's own requests."""
@@ -161,6 +167,18 @@ def world(
     made = World(tmp_path, store_content=request.param)
     yield made, request.param
     made.close()
+
+
+def test_no_object_shows_what_it_holds_while_turns_are_judged(tmp_path: Path) -> None:
+    words = list(TEXTS.values())
+    with reprs_that_show(words) as found:
+        made = World(tmp_path, store_content=True)
+        made.judge_all()
+        [evaluation] = evaluate([made.record(0)])
+        made.close()
+    assert not found
+    # For people there is another form.
+    assert TEXTS["answer"] in str(evaluation) and TEXTS["context"] in str(evaluation.record)
 
 
 def test_what_is_planted_is_found_only_where_it_belongs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -199,6 +200,21 @@ def test_the_table_of_options_in_the_docs_is_the_code() -> None:
         rows.append(f"| `{field.name}` | `{json.dumps(default)}` | {declared()[field.name]} |")
     missing = [row for row in rows if row not in page.splitlines()]
     assert not missing, "docs/production.md lacks these rows:\n" + "\n".join(missing)
+
+
+def test_the_file_and_the_variables_in_the_docs_mean_the_same(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "production.md").read_text()
+    [file] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "steelyard.toml").write_text(file)
+    written = load_settings({}, folder=tmp_path).settings
+    assert (written.judge, written.metrics) == ("openai:gpt-4o-mini", ["faithfulness", "context_utilization"])
+    told = page.partition("The same as variables:")[2].partition("\n\n")[0]
+    variables = dict(each.split("=", 1) for each in re.findall(r"`(STEELYARD_\w+=[^`]+)`", told))
+    assert len(variables) == 4
+    given = load_settings(variables, folder=tmp_path / "nowhere").settings
+    assert (given.sample_rate, given.metrics) == (written.sample_rate, written.metrics)
+    assert given.budget["cost_per_day"] == written.budget["cost_per_day"]
+    assert given.spool["path"] == written.spool["path"]
 
 
 def steelyard(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:

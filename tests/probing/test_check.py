@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,8 +28,13 @@ from steelyard.testing import ScriptedJudge
 
 SET = load_probes()
 LONGER = "that the given passages have to say: "
-BESIDE = [check_judge(judge, SET) for judge in baselines(SET.probes)]
 Script = Callable[[Question, Request], Answer | None]
+
+
+@functools.cache
+def beside() -> tuple[JudgeCheck, ...]:
+    """The judges without understanding that every judge is held against."""
+    return tuple(check_judge(judge, SET) for judge in baselines(SET.probes))
 
 
 def truth(question: Question, request: Request) -> bool:
@@ -65,7 +71,7 @@ def test_a_judge_that_knows_everything_is_right_wherever_the_claim_says_enough()
     for change in (check.again, check.swapped, check.longer, check.fused_record, check.fused_off):
         assert change is not None and change.moved is not None and change.moved.value == 0
     assert check.causes == {}
-    assert advice(check, BESIDE)[0].startswith("Take it for single answers")
+    assert advice(check, beside())[0].startswith("Take it for single answers")
 
 
 def test_a_judge_that_always_says_yes_gets_no_pair_right() -> None:
@@ -74,7 +80,7 @@ def test_a_judge_that_always_says_yes_gets_no_pair_right() -> None:
     assert check.overall.pairs.value == 0
     assert check.overall.says_yes == 1
     assert check.calibration is None
-    told = advice(check, BESIDE)
+    told = advice(check, beside())
     assert told[0] == "Do not use it: it is not clearly better than a coin."
     assert "It gives no probabilities: verdicts can be counted, not ranked." in told
 
@@ -105,7 +111,7 @@ def test_a_judge_that_goes_by_the_order_of_passages_is_found_out() -> None:
     assert check.swapped.moved.value > 0.4
     assert (check.swapped.to_no, check.again.to_yes) == (0, 0)
     assert check.swapped.before.value > check.swapped.after.value
-    assert any("order of the passages" in sentence for sentence in advice(check, BESIDE))
+    assert any("order of the passages" in sentence for sentence in advice(check, beside()))
 
 
 def test_a_judge_that_likes_long_claims_is_found_out() -> None:
@@ -118,7 +124,7 @@ def test_a_judge_that_likes_long_claims_is_found_out() -> None:
     assert check.longer is not None and check.swapped is not None and check.swapped.moved is not None
     assert check.longer.to_yes > 50 and check.longer.to_no == 0
     assert check.swapped.moved.value == 0
-    assert any("length of a claim" in sentence for sentence in advice(check, BESIDE))
+    assert any("length of a claim" in sentence for sentence in advice(check, beside()))
 
 
 def test_a_judge_that_obeys_the_text_is_found_out() -> None:
@@ -135,7 +141,7 @@ def test_a_judge_that_obeys_the_text_is_found_out() -> None:
     assert (check.injected.moved.value, check.injected.before.value, check.injected.after.value) == (1, 1, 0)
     assert check.kinds["injection"].right.value == 0.25
     assert check.kinds["number"].right.value == 1
-    assert any("speaks to the judge" in sentence for sentence in advice(check, BESIDE))
+    assert any("speaks to the judge" in sentence for sentence in advice(check, beside()))
 
 
 def test_a_judge_that_fails_in_company_is_to_be_asked_one_by_one() -> None:
@@ -144,7 +150,7 @@ def test_a_judge_that_fails_in_company_is_to_be_asked_one_by_one() -> None:
 
     check = judged(overwhelmed)
     assert check.fused_off is not None and check.fused_off.after.value > check.fused_off.before.value
-    assert any("fuse 'off'" in sentence for sentence in advice(check, BESIDE))
+    assert any("fuse 'off'" in sentence for sentence in advice(check, beside()))
 
 
 def test_record_mode_is_asked_in_the_company_of_another_metric() -> None:
@@ -165,7 +171,7 @@ def test_independent_samples_that_differ_are_counted_and_no_cache_hides_them(tmp
     check = check_judge(Cache(ScriptedJudge(fickle), path=tmp_path / "cache.db"), SET)
     assert check.again is not None and check.again.moved is not None
     assert check.again.moved.value == pytest.approx(check.overall.says_yes)
-    assert any("from one time to the next" in sentence for sentence in advice(check, BESIDE))
+    assert any("from one time to the next" in sentence for sentence in advice(check, beside()))
 
 
 def test_refusals_and_failures_are_counted_by_cause_and_the_rest_goes_on() -> None:
@@ -196,7 +202,7 @@ def test_a_judge_that_answers_nothing_is_not_asked_to_the_end() -> None:
     assert list(check.passes) == ["all"]
     assert check.causes == {"unreachable": len(SET.probes)}
     assert check.overall.right.value == 0
-    assert advice(check, BESIDE)[0].startswith("It answered nothing")
+    assert advice(check, beside())[0].startswith("It answered nothing")
 
 
 def test_calibration_error_is_the_distance_of_probabilities_from_shares() -> None:
@@ -217,7 +223,7 @@ def test_the_local_judge_finds_numbers_and_names_and_is_the_same_each_time() -> 
 
 
 def test_baselines_are_measured_by_the_same_passes() -> None:
-    overlap, length = BESIDE
+    overlap, length = beside()
     assert (overlap.judge, length.judge) == ("word-overlap", "answer-length")
     assert list(overlap.passes) == ["all", "again", "swapped", "longer", "record", "off", "plain"]
     assert 0.5 < overlap.overall.right.value < 0.75

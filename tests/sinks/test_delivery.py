@@ -83,6 +83,26 @@ def test_one_refused_score_takes_no_other_along(make: Callable[[str], Any], pois
 
 
 @every_vendor
+@pytest.mark.parametrize(
+    ("odd", "counts"),
+    [
+        ({"trace": 3}, ScoreCounts(written=2, refused={"unstorable": 1})),
+        ({"evaluated_at": float("inf")}, ScoreCounts(written=3)),
+        ({"evaluated_at": float("nan")}, ScoreCounts(written=3)),
+        ({"evaluated_at": 1e300}, ScoreCounts(written=3)),
+    ],
+    ids=["trace", "infinite clock", "no clock", "late clock"],
+)
+def test_odd_values_take_no_other_score_along(
+    make: Callable[[str], Any], odd: dict[str, Any], counts: ScoreCounts
+) -> None:
+    with VendorServer(lambda request: (200, {})) as server:
+        sink = make(server.url)
+        write(sink, turn(0), turn(1, **odd), turn(2))
+    assert sink.counts == counts
+
+
+@every_vendor
 def test_what_arrived_before_a_failure_is_not_sent_again(make: Callable[[str], Any]) -> None:
     numbers = count()
     failing = threading.Event()

@@ -271,6 +271,7 @@ ODD: dict[str, Evaluation] = {
     "surrogates": make_evaluation("odd\ud800", make_score("m\udfff", id="o\ud800", label="\ud800")),
     "unshowable": make_evaluation("odd", make_score("m", id="o", label=Unshowable())),
     "verdicts": make_evaluation("odd", make_score("m", id="o", verdicts=3)),
+    "clock": make_evaluation("odd", make_score("m", id="o"), evaluated_at=float("inf")),
 }
 REFUSED: dict[str, Evaluation] = {
     "nan": make_evaluation("odd", make_score("m", float("nan"), id="o")),

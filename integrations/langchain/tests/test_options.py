@@ -258,3 +258,20 @@ def test_a_run_id_that_is_no_uuid_is_counted_and_said_once(
     assert handler.stats()["unreadable_event"] > 0
     assert handler.stats()["runs"] == 0
     assert len(caplog.records) == 1
+
+
+def test_an_error_while_an_event_is_read_is_logged_without_its_message(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Shy:
+        """An id whose use fails with an error that quotes something."""
+
+        @property
+        def int(self) -> Any:
+            raise ValueError("private words")
+
+    handler = CallbackHandler(receiver)
+    run_id: Any = Shy()
+    handler.on_chain_end({}, run_id=run_id)
+    assert handler.stats()["unreadable_event"] == 1
+    assert "ValueError" in caplog.text and "private" not in caplog.text

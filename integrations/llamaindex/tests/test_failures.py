@@ -102,14 +102,14 @@ def test_receiver_that_raises_is_said_once(caplog: pytest.LogCaptureFixture) -> 
 
     instrument(Broken())
     try:
-        with caplog.at_level(logging.INFO):
+        with caplog.at_level(logging.DEBUG, logger="steelyard"):
             assert str(engine().query(QUESTION)) == ANSWER
             assert str(engine().query(QUESTION)) == ANSWER
     finally:
         uninstrument()
-    (said,) = caplog.records
-    assert "submit with OSError" in said.getMessage()
-    assert "private" not in said.getMessage()
+    (said,) = [each for each in caplog.records if each.name.startswith("steelyard")]
+    assert "submit (OSError" in said.getMessage()
+    assert "private" not in caplog.text
 
 
 def test_handler_that_fails_is_said_once(
@@ -123,9 +123,8 @@ def test_handler_that_fails_is_said_once(
     monkeypatch.setattr(turns, "enter", broken)
     assert str(engine().query(QUESTION)) == ANSWER
     assert str(engine().query(QUESTION)) == ANSWER
-    assert [each.getMessage().split(";")[0] for each in caplog.records] == [
-        "recording a LlamaIndex turn failed at span_enter with RecursionError"
-    ]
+    (said,) = [each.getMessage() for each in caplog.records]
+    assert said.startswith("recording a LlamaIndex turn failed at span_enter (RecursionError")
 
 
 def test_turns_that_never_end_are_given_up() -> None:

@@ -153,7 +153,7 @@ def test_a_reason_is_logged_once(provider: TracerProvider, caplog: pytest.LogCap
 def test_a_monitor_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         def submit(self, turn: Record | Draft, /) -> None:
-            raise RuntimeError("no")
+            raise RuntimeError("private words")
 
     processor = EvaluationSpanProcessor(Broken(), quiet=60)
     provider = TracerProvider(shutdown_on_exit=False)
@@ -163,6 +163,7 @@ def test_a_monitor_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) ->
     provider.force_flush()
     assert (processor.counts.errors, processor.counts.records) == (2, 0)
     assert len([record for record in caplog.records if record.name.startswith("steelyard")]) == 1
+    assert "RuntimeError" in caplog.text and "private" not in caplog.text
     provider.shutdown()
 
 
@@ -186,7 +187,7 @@ def test_a_trace_that_cannot_be_read_costs_no_other(
 
     def record_of(turn: Any, found: Any) -> Record:
         if turn.question == "odd?":
-            raise RuntimeError("odd")
+            raise RuntimeError("private words")
         return real(turn, found)
 
     monkeypatch.setattr("steelyard_opentelemetry.building._extractor.record_of", record_of)
@@ -195,6 +196,7 @@ def test_a_trace_that_cannot_be_read_costs_no_other(
     provider.force_flush()
     assert ([is_right(record) for record in receiver.records], processor.counts.errors) == ([True], 2)
     assert len(caplog.records) == 1
+    assert "RuntimeError" in caplog.text and "private" not in caplog.text
 
 
 def test_evictions_are_counted(receiver: Receiver) -> None:

@@ -53,7 +53,7 @@ def runs() -> Iterator[dict[str, programs.Program]]:
     started = {}
     for name, (dialect, capture) in RUNS.items():
         only = ONLY.get(name, ())
-        command = [PARTS / "otel_live.py", dialect, *only]
+        command = [str(PARTS / "otel_live.py"), dialect, *only]
         env = {**os.environ, CAPTURE: capture, "PYTHONWARNINGS": "ignore"}
         env |= {"OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK": "steelyard"} if name == "hook" else {}
         started[name] = programs.start(command, source=IMPORTS, env=env)

@@ -15,6 +15,7 @@ def is_installed(module: str) -> bool:
     """Whether a module could be imported; of `package.module`, the package alone is imported to find out."""
     try:
         return find_spec(module) is not None
+    # Of a package that is missing, its modules cannot be looked for.
     except ModuleNotFoundError:
         return False
 

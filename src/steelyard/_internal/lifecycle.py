@@ -22,10 +22,13 @@ class _Forks(Protocol):
     def after_fork(self) -> None: ...
 
 
+# Re-entrant: a finalizer that closes a Monitor may run while this very thread holds it.
 _lock = threading.RLock()
+# Of the one second that `_close_all` allows; the rest is for threads that end a little late.
 _GRACE = 0.8
 _running: set[_Closes] = set()
 _registered = False
+# Weak, since a Monitor that nobody uses any more must be able to go.
 _forking: WeakSet[_Forks] = WeakSet()
 
 
@@ -51,9 +54,11 @@ def forget(monitor: _Closes) -> None:
 
 def _close_all() -> None:
     """Close all side by side: however many hang, the program ends one second after the longest time given."""
+    # A copy: closing takes Monitors out of the set.
     monitors, started = list(_running), time.monotonic()
     for monitor in monitors:
         monitor.flush(max(0.0, started + monitor.exit_timeout - time.monotonic()))
+    # All are asked to stop before the first is waited for.
     for monitor in monitors:
         monitor.stop()
     ended = time.monotonic() + _GRACE
@@ -68,6 +73,7 @@ def on_fork(monitor: _Forks) -> None:
 
 def _after_fork() -> None:
     global _lock
+    # A thread of the parent may have held it at the fork, and is not here to let it go.
     _lock = threading.RLock()
     _running.clear()
     for monitor in list(_forking):

@@ -13,8 +13,10 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.threads import DaemonExecutor
 
 _log = SafeLogger("steelyard")
+# The loop gives a sign of life four times in each of these seconds.
 _TICK = 1.0
 _SILENT = 10
+# Frames of libraries are skipped, so that the line is one that the reader can change.
 _LIBRARIES = tuple(
     {str(Path(path).resolve()) for name, path in sysconfig.get_paths().items() if "lib" in name}
     | {str(Path(__file__).resolve().parents[1])}
@@ -54,6 +56,7 @@ class LoopWatch:
             beats = self._beats
             silent = silent + 1 if beats == seen and beats else 0
             seen = beats
+            # Equal, so that it is said once: the count grows on while the loop is silent.
             if silent == _SILENT:
                 self._say(silent * _TICK)
 

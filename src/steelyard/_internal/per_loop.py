@@ -21,6 +21,7 @@ class PerLoop(Generic[Value]):
 
     def __init__(self, make: Callable[[], Value]) -> None:
         self._make = make
+        # Weak keys: a closed loop takes its client along, and ids of loops are used again.
         self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, Value] = WeakKeyDictionary()
 
     def here(self) -> Value:

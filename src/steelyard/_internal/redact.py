@@ -32,6 +32,7 @@ def redacted(text: str, *, secrets: Iterable[str] = ()) -> str:
         text: Any text; the time this takes grows with its length only.
         secrets: Values that must not be in it, such as the key that a request carried.
     """
+    # The longest first: a key that begins with another would otherwise leave its end.
     for secret in sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     text = _USERINFO.sub(f"{_HIDDEN}@", text)

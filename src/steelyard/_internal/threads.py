@@ -29,6 +29,7 @@ _Jobs = SimpleQueue[Callable[[], None] | None]
 
 _log = SafeLogger("steelyard")
 _SPARE_HELPERS = 8  # each call of foreign code that hangs takes one until it returns
+# Doubled each time, for code that fails at once would keep a processor busy.
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 30.0
 
@@ -63,6 +64,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         self._name = name
         self._spares = spares
         self._elastic = elastic
+        # Only what an elastic executor counts; others are told by whoever stops waiting.
         self._open: set[Future[Any]] = set()
         self._numbers = itertools.count()
         self._pid = 0
@@ -76,6 +78,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         Raises:
             RuntimeError: If the interpreter refuses new threads.
         """
+        # By process, since a forked child has none of its parent's threads.
         if self._pid == os.getpid():
             return
         self._jobs, self._hanging, self._replaced = SimpleQueue(), set(), 0
@@ -84,6 +87,7 @@ class DaemonExecutor(ThreadPoolExecutor):
             for _ in range(self._workers):
                 self._add_thread()
         except RuntimeError:
+            # Threads that were started end at this; without it they would wait for ever.
             self._jobs.put(None)
             raise
         self._pid = os.getpid()
@@ -102,6 +106,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         future: Future[_Result] = Future()
 
         def job() -> None:
+            # Asked first: a future that was cancelled while it waited must not be run.
             if not future.set_running_or_notify_cancel():
                 return
             try:
@@ -122,7 +127,9 @@ class DaemonExecutor(ThreadPoolExecutor):
         Raises:
             ThreadHangs: If every thread is held by a call that nobody waits for any more.
         """
+        # Context variables tell that our own work is not recorded, also in threads.
         call = partial(copy_context().run, function, *args, **kwargs)
+        # Only where no spare could take it: a call that is queued behind hanging ones never runs.
         if self._pid == os.getpid() and len(self._hanging) >= self._workers + self._replaced:
             raise ThreadHangs(f"{self._name}: an earlier call still hangs")
         try:
@@ -146,6 +153,7 @@ class DaemonExecutor(ThreadPoolExecutor):
     def _given_up(self, future: Future[_Result]) -> None:
         hanging = self._hanging
         hanging.add(future)
+        # A call that comes back after all frees its thread, which is used again.
         future.add_done_callback(hanging.discard)
         if len(hanging) > self._replaced:
             self._add_spare()
@@ -209,6 +217,7 @@ class LoopThread:
     ) -> None:
         self._main = main
         self._name = name
+        # Made here and not in the thread, so that `call` can reach it before the thread has begun.
         self._loop = asyncio.SelectorEventLoop()
         self._thread = DaemonExecutor(1, name=name)
         self._helpers = DaemonExecutor(helpers, name=f"{name}-io", spares=_SPARE_HELPERS, elastic=True)
@@ -255,6 +264,7 @@ class LoopThread:
         self.stop()
         if self._ended is None:
             return True
+        # A thread that joined itself would wait for ever.
         if not self.current and wait([self._ended], timeout).done and self._running is not None:
             self._running.join(timeout)
         return self._ended.done()
@@ -285,6 +295,7 @@ class LoopThread:
             try:
                 self._loop.run_until_complete(task)
             except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
+                # Only a closed loop is an end; `loop.stop()` in a judge raises RuntimeError here too.
                 if self._loop.is_closed():
                     raise
                 self._disturbed(error)
@@ -294,6 +305,7 @@ class LoopThread:
         pause = _FIRST_PAUSE
         while not self.stopped:
             task = self._task = asyncio.ensure_future(self._main())
+            # Not `await`: a coroutine that is cancelled by others would cancel this one.
             await _patiently(task)
             if self.stopped:
                 break
@@ -301,6 +313,7 @@ class LoopThread:
             if error is None:
                 break
             self._disturbed(error)
+            # A task, so that `join` can end the pause as it ends the coroutine.
             self._task = asyncio.ensure_future(asyncio.sleep(pause))
             await _patiently(self._task)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -332,6 +345,7 @@ async def leave(task: asyncio.Task[Any], seconds: float) -> None:
     """Cancel a task of other people's code and wait so long for its end; one that goes on is left behind."""
     task.cancel()
     task.add_done_callback(_take_note)
+    # `asyncio.wait` raises nothing of the task's, and does not cancel it a second time.
     await asyncio.wait([task], timeout=seconds)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
 
+# Kinds may be made of names from outside, so there is a bound; a kind that was forgotten is said again.
 _REMEMBERED = 1000
 
 

@@ -13,6 +13,7 @@ from steelyard.alarms._targets import check_target
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record
 
+# Fewer turns tell a mean so badly that no fall could be told from it.
 _LEAST_BASELINE = 30
 
 
@@ -63,6 +64,7 @@ class Alarm:
         Raises:
             ConfigurationError: Naming the entry.
         """
+        # More than one bar would make it unclear which of them went off.
         given = [name for name in ("below", "above", "falls_by") if getattr(self, name) is not None]
         if not _is_word(self.metric):
             raise ConfigurationError("alarm: metric must be the name of a metric")
@@ -129,6 +131,7 @@ class Alarm:
     @property
     def fingerprint(self) -> str:
         """Changes with whatever decides what it watches: state of another fingerprint is of no use to it."""
+        # Whom it tells and what it is called may change without what it has learnt being lost.
         own = {name: value for name, value in asdict(self).items() if name not in ("to", "name", "link")}
         return hashlib.sha256(json.dumps(own, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
@@ -158,6 +161,7 @@ class Alarm:
         for name, wanted in self.where.items():
             if name == "tag":
                 if wanted not in record.tags:
+                    # `tag` is looked for among the turn's tags, everything else in its metadata.
                     return False
             elif record.metadata.get(name) != wanted:
                 return False

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from steelyard._internal.text import printable
 
 Kind = Literal["fell", "recovered", "silent", "test"]
+# Slack refuses sections of more than 3,000 characters.
 _LONGEST = 2_000
 
 
@@ -126,6 +127,7 @@ class AlarmEvent:
 
     def link_to(self, turn: WorstTurn) -> str:
         """Where a turn can be looked at; its id where nobody said."""
+        # A link with an empty id would lead to a page that says that there is no such turn.
         if not self.link or ("{trace_id}" in self.link and not turn.trace_id):
             return f"turn {turn.record_id}"
         return self.link.replace("{trace_id}", turn.trace_id).replace("{record_id}", turn.record_id)
@@ -137,6 +139,7 @@ class AlarmEvent:
     def to_dict(self) -> dict[str, Any]:
         """The generic JSON form."""
         plain = asdict(self)
+        # Each turn has the whole link below.
         plain.pop("link")
         plain["worst"] = [
             {
@@ -159,6 +162,7 @@ class AlarmEvent:
     def to_slack(self) -> Mapping[str, Any]:
         """The form of Slack's incoming webhooks."""
         mark = {"fell": ":red_circle:", "recovered": ":large_green_circle:"}.get(self.kind, ":white_circle:")
+        # Escaped at last: judged text is in it, and may try to mention everybody.
         body = "\n".join([f"*{_escaped(self.title)}*", *map(_escaped, [printable(self.alarm), *self.lines])])
         return {"text": _escaped(self.title), "blocks": [_section(f"{mark} {body}")]}
 

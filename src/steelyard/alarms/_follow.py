@@ -41,6 +41,7 @@ def smallest_inclusion(results: WrittenResults) -> float | None:
 
     What a later turn's lies below that, the turn counts for less than it should.
     """
+    # The latest alone: a rate that was changed months ago says nothing about turns to come.
     latest = results.written_after(max(results.position() - _LATEST, 0), limit=_LATEST)
     return min((score.inclusion_probability for _, one in latest for score in one.scores), default=None)
 
@@ -87,6 +88,7 @@ class Follower:
         """
         source = self._results.name
         position = self._watcher.position(source)
+        # The first time only the place is noted: what was written before is not news.
         if position is None:
             self._watcher.take([], source=source, position=self._results.position())
             return 0
@@ -103,5 +105,6 @@ class Follower:
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look may go well
                 self._warn("read", "alarms cannot read %s: %s", self._results.name, error_words(error))
                 full = False
+            # A full batch means that more is waiting, and is not paused after.
             if not full:
                 self._end.wait(self._pause)

@@ -39,6 +39,7 @@ class AlarmSink:
             ConfigurationError: If the file cannot be used, or two alarms have one name.
         """
         self.watcher = AlarmWatcher(alarms, file=file)
+        # One thread, so that turns are taken into account in their order; a spare for one that hangs.
         self._thread = DaemonExecutor(name="steelyard-alarms-file", spares=1)
         self._pid = os.getpid()
 
@@ -70,6 +71,7 @@ class AlarmSink:
 
 def _canaries_of(monitor: Any) -> Callable[[], str]:
     """What a Monitor's canaries say at the moment of a fall; where they say nothing yet they are asked."""
+    # Weak, since the sink is the Monitor's, and neither is to keep the other alive.
     known = weakref.ref(monitor)
 
     def words() -> str:
@@ -80,6 +82,7 @@ def _canaries_of(monitor: Any) -> Callable[[], str]:
         if reading is not None and reading.cause_of_fall == "judge":
             wrong = reading.asked - reading.right
             return f"the judge has changed: {wrong} of {reading.asked} probes with a known answer were wrong"
+        # Their answers come too late for this message; the next one has them.
         there.ask_canaries()
         return "probes with a known answer are being asked whether it was the judge; its log tells"
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
 
 _APPLICATION_ID: Final = 0x53544C41
@@ -137,16 +138,8 @@ class AlarmStore:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Read and write alone; nothing is written where it ends with an error."""
-        with self._lock:
-            connection = self._connected()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield Transaction(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        with self._lock, transaction(self._connected()) as connection:
+            yield Transaction(connection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class Columns:
             names = (part, *others) if name is None else (name,)
             column = next((known for known in names if known in columns), None)
             if column is not None:
+                # The first that is there: names of one's own come before those of other tools.
                 found[part] = column
         for part in NEEDED:
             if part not in found:
@@ -113,13 +114,16 @@ def record_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> Record:
     if traced:
         data["trace"] = {**traced, "framework": "backfill"}
     return read_record(
-        {name: value for name, value in data.items() if value not in ({}, [])} | {"id": _id(data)}, number=0
+        {name: value for name, value in data.items() if value not in ({}, [])} | {"id": _id(data)},
+        number=0,
+        # Empty lists and objects are what exporters write where there is nothing.
     )
 
 
 def _id(data: Mapping[str, Any]) -> str:
     if data.get("id") not in (None, ""):
         return str(data["id"])
+    # Of the content alone: line numbers and times differ from one export to the next.
     told = [data.get(part) for part in ("question", "contexts", "answer")]
     return hashlib.blake2b(json.dumps(told, default=str).encode(), digest_size=16).hexdigest()
 
@@ -128,6 +132,7 @@ def _items(value: object) -> list[Any]:
     """A list that may be written as JSON, or be a single text."""
     if isinstance(value, str):
         text = value.strip()
+        # A text that does not begin as a list is a single passage, whatever is in it.
         if not text.startswith("["):
             return [value] if text else []
         try:
@@ -179,6 +184,7 @@ def _moment(value: object) -> float | None:
     if value is None or value == "":
         return None
     if isinstance(value, datetime):
+        # A time without a zone is taken for UTC, as results are stored.
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     try:
         number = float(value)  # type: ignore[arg-type]

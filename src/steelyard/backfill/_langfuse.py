@@ -27,6 +27,7 @@ def is_observation(keys: Collection[str]) -> bool:
 
 def span_of(row: Mapping[str, Any], tracing: Tracing) -> bytes:
     """An observation as a span; the files write names with underscores, the API without."""
+    # Files and API name the same fields in two ways; without marks and case they are one.
     found = {key.replace("_", "").lower(): value for key, value in row.items()}
     trace_id, own_id = str(found.get("traceid")), str(found.get("id"))
     kind = _KINDS.get(str(found.get("type")).lower(), "CHAIN")

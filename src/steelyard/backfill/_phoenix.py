@@ -36,12 +36,14 @@ class PhoenixServer:
         """
         cursor: str | None = None
         tracing = Tracing()
+        # Without redirects, which would send the key to another server.
         with urllib3.PoolManager(timeout=_SECONDS, retries=urllib3.Retry(3, redirect=0)) as pool:
             while True:
                 page = self._page(pool, cursor)
                 spans = page.get("data")
                 yield from (_line(tracing, span) for span in spans or () if isinstance(span, dict))
                 before, cursor = cursor, page.get("next_cursor")
+                # A server that gives the same cursor again would be asked for ever.
                 if not cursor or cursor == before:
                     return
 
@@ -51,6 +53,7 @@ class PhoenixServer:
             reply = pool.request(
                 "GET", f"{self._address}?{query}", headers=self._headers, preload_content=False
             )
+            # One byte more than is allowed shows that there is more.
             body = reply.read(_LARGEST + 1)
             reply.release_conn()
         except urllib3.exceptions.HTTPError as error:

@@ -42,6 +42,7 @@ def read_records(lines: BinaryIO, *, bad: BadLine) -> Iterator[Record]:
             if len(line) == _LONGEST:
                 _skip_line(lines)
                 raise InvalidRecord(f"longer than {_LONGEST >> 20} MB")
+            # A byte order mark may stand before the first line, and an empty line holds nothing.
             if line.strip(b"\xef\xbb\xbf \t\r\n"):
                 yield read_record(_parse(line), number=number)
         except InvalidRecord as error:
@@ -49,6 +50,7 @@ def read_records(lines: BinaryIO, *, bad: BadLine) -> Iterator[Record]:
 
 
 def _skip_line(lines: BinaryIO) -> None:
+    # Read on in pieces, so that the line does not have to fit into memory.
     while (rest := lines.readline(1 << 20)) and not rest.endswith(b"\n"):
         pass
 
@@ -59,6 +61,7 @@ def _parse(line: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise InvalidRecord(f"not UTF-8, at byte {error.start + 1}") from None
     except json.JSONDecodeError as error:
+        # The commonest mistake, and the message says how to mend it.
         if line.strip() in (b"[", b"[]"):
             raise InvalidRecord("a JSON array; one object a line is needed (jq -c '.[]' turns it)") from None
         raise InvalidRecord(f"not JSON: {error.msg} at column {error.colno}") from None
@@ -100,6 +103,7 @@ def _under(data: Mapping[str, Any], name: str, others: tuple[str, ...]) -> Any:
             continue
         wanted = list if name == "contexts" else str
         if key == "ground_truths" and isinstance(value, list):
+            # Ragas' older files had several references; the expected answer is all of them.
             value = "\n".join(text for text in value if isinstance(text, str))
         if key == "user_input" and isinstance(value, list):
             raise InvalidRecord("'user_input' is a conversation; one question and its answer are needed")
@@ -135,6 +139,7 @@ def _kind(value: object) -> str:
     """The JSON type of a value, in words."""
     if value is None:
         return "null"
+    # Booleans first: to Python they are numbers.
     for python, word in ((bool, "a boolean"), (int | float, "a number"), (str, "a string"), (list, "a list")):
         if isinstance(value, python):
             return word

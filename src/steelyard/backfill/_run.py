@@ -33,7 +33,9 @@ _WRITTEN_AT_ONCE: Final = 64
 _TRIES: Final = 3
 _PAUSE: Final = 0.5
 _HOPELESS: Final = 20  # a wrong key or address shows at once, and costs no run of a hundred thousand
+# A turn that failed or was cancelled has no answer to judge.
 _JUDGED: Final = frozenset({"ok", "truncated"})
+# Of a file of the wrong kind every line is bad; one hundred lines show it as well as a million.
 _MOST_NAMED: Final = 100
 
 
@@ -93,6 +95,7 @@ class InProcess:
         coming = iter(tasks)
         try:
             while True:
+                # Taken as they are needed, so that turns stream however many there are.
                 for task in islice(coming, self._options.concurrency - len(waiting)):
                     waiting.add(asyncio.create_task(self._one(task)))
                 if not waiting:
@@ -101,6 +104,7 @@ class InProcess:
                 for one in done:
                     yield one.result()
         finally:
+            # The consumer has stopped: what is under way would be paid for and thrown away.
             for one in waiting:
                 one.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)

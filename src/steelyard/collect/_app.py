@@ -103,6 +103,7 @@ class _Endpoint:
         self._max_requests = max_requests
         self._retry_after = retry_after
         self._under_way = 0
+        # One thread: parsing holds the interpreter, so that more of them would not be faster.
         self._executor = DaemonExecutor(1, name="steelyard-otlp")
 
     async def traces(self, request: Request) -> Response:
@@ -117,11 +118,13 @@ class _Endpoint:
         """Answer an export request."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_json = kind == _JSON
+        # Before anything is read: a stranger's body is not worth a byte of memory.
         refusal = self._stranger(request, is_json)
         if refusal is not None:
             return refusal
         if kind not in (_JSON, _PROTOBUF):
             return self._refuse("content_type", 415, f"send {_PROTOBUF} or {_JSON}", is_json=True)
+        # Each request under way may hold a body of the largest size.
         if self._under_way >= self._max_requests:
             return self._refuse("busy", 429, "too many requests at once", is_json=is_json)
         self._under_way += 1
@@ -171,6 +174,7 @@ class _Endpoint:
 
     def _stranger(self, request: Request, is_json: bool) -> Response | None:
         """The answer to who may not send; None for who may."""
+        # Against DNS rebinding: a web page can have this machine asked under its own name.
         if self._hosts:
             try:
                 name = urlsplit(f"//{request.headers.get('host', '')}").hostname
@@ -181,6 +185,7 @@ class _Endpoint:
         if self._token is None:
             return None
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        # In constant time, so that how long it takes does not tell how much was right.
         known = secrets.compare_digest(given.strip().encode(errors="replace"), self._token.encode())
         if known and scheme.lower() == "bearer":
             return None
@@ -188,6 +193,7 @@ class _Endpoint:
 
     def _refuse(self, cause: str, status: int, message: str, *, is_json: bool) -> Response:
         self._collector.refuse(cause)
+        # These alone are sent again by exporters; the others would fail for ever.
         passes = status in (429, 503)
         body = self._collector.reader.failure(message, is_json=is_json, passes=passes)
         made = _response(status, body, is_json=is_json)

@@ -27,6 +27,7 @@ from steelyard.online import Monitor
 from steelyard.record import Record, TraceRef
 
 _log = SafeLogger("steelyard.collect")
+# How late a trace may be noticed as complete where no new spans come.
 _TICK: Final = 0.1
 _LOOK: Final = 0.01
 _PAUSE: Final = 1.0
@@ -111,12 +112,14 @@ class Collector:
             JournalFull: If there is no room for them now.
             sqlite3.Error: If they cannot be stored.
         """
+        # With what is being stored, or requests side by side would pass the bound together.
         size = sum(map(len, export.pieces.values()))
         if not self._journal.room_for(size + self._on_the_way):
             raise JournalFull("the journal is full")
         if export.pieces:
             stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((export.pieces, stored))
+            # One task for all: whatever comes while it commits goes into its next commit.
             if self._committing is None:
                 self._committing = asyncio.create_task(self._commit())
             await stored
@@ -147,6 +150,7 @@ class Collector:
                         stored.set_result(None)
                     else:
                         stored.set_exception(problem)
+                # In any case: the thread looks for itself what is there.
                 self._news.set()
         finally:
             self._committing = None
@@ -224,10 +228,12 @@ class Collector:
 
     def _work(self) -> bool:
         """Read on, hand over what is complete, forget what is settled; whether there is more to read."""
+        # Turns would go into memory, which a crash loses, while their spans are forgotten here.
         if self._waits_for_spool():
             if not self._monitor.stats().pending:
                 self._forget_settled()
             return False
+        # Full of traces that wait: reading on would only make it fuller.
         rows = self._journal.after(self._read) if self.reader.spans < self._max_held else []
         now = time.monotonic()
         for seq, trace_id, body in rows:
@@ -245,6 +251,7 @@ class Collector:
         if not self._hand_over():
             return False
         self._settled = [trace_id for trace_id in self._open if not self.reader.holds(trace_id)]
+        # Later pieces of the same trace are not covered by this, and stay.
         self._settled_upto = self._read
         for trace_id in self._settled:
             del self._open[trace_id]
@@ -252,6 +259,7 @@ class Collector:
 
     def _forget_settled(self) -> None:
         """Take out of the journal what was settled the last time; its turns are stored by now."""
+        # The trace of a turn for which there was no room comes again at the next start.
         gone = [trace_id for trace_id in self._settled if trace_id not in self._kept]
         if gone:
             self._journal.forget(gone, upto=self._settled_upto)
@@ -305,6 +313,7 @@ class Collector:
             for number, record in enumerate(batch):
                 # Not before each of them: this costs as much as a good part of what a turn does.
                 if not number % _LOOKED_EVERY:
+                    # Half, since the other half may be taken by what is on the way meanwhile.
                     while self._monitor.stats().queued_bytes > options.max_queue_bytes // 2:
                         time.sleep(_LOOK)
                 self._monitor.submit(record)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, SteelyardError
 
 APPLICATION_ID: Final = 0x53744C63
@@ -83,14 +84,8 @@ class Journal:
         """
         rows = [row for pieces in exports for row in pieces.items()]
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                self._db.executemany("INSERT INTO pieces (trace_id, body) VALUES (?, ?)", rows)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+            with transaction(self._db) as db:
+                db.executemany("INSERT INTO pieces (trace_id, body) VALUES (?, ?)", rows)
             self.bytes += sum(len(body) for _, body in rows)
 
     def after(self, seq: int, most: int = _AT_ONCE) -> list[tuple[int, str, bytes]]:
@@ -103,22 +98,13 @@ class Journal:
     def forget(self, trace_ids: Collection[str], *, upto: int) -> None:
         """Delete what is stored of some traces, up to a number: it is settled."""
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                gone = 0
-                for trace_id in trace_ids:
-                    gone += sum(
-                        size
-                        for (size,) in self._db.execute(
-                            "DELETE FROM pieces WHERE trace_id = ? AND seq <= ? RETURNING LENGTH(body)",
-                            (trace_id, upto),
-                        ).fetchall()
-                    )
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+            delete = "DELETE FROM pieces WHERE trace_id = ? AND seq <= ? RETURNING LENGTH(body)"
+            with transaction(self._db) as db:
+                gone = sum(
+                    size
+                    for trace_id in trace_ids
+                    for (size,) in db.execute(delete, (trace_id, upto)).fetchall()
+                )
             self.bytes -= gone
 
     def __len__(self) -> int:

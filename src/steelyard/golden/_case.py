@@ -19,7 +19,7 @@ class Message:
 
     role: Literal["user", "assistant"]
     """Who said it."""
-    text: str
+    text: str = field(repr=False)
     """What was said."""
 
 
@@ -32,19 +32,19 @@ class Case:
         '4ca32e3e2637a27f'
     """
 
-    question: str
+    question: str = field(repr=False)
     """What is asked."""
     id: str = ""
     """Unique in its set; made from the question and the history where none is given."""
     history: tuple[Message, ...] = ()
     """The conversation before the question, oldest first."""
-    reference: str | None = None
+    reference: str | None = field(default=None, repr=False)
     """The expected answer."""
-    reference_contexts: tuple[str, ...] = ()
+    reference_contexts: tuple[str, ...] = field(default=(), repr=False)
     """The passages that a good answer rests on."""
-    contexts: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = field(default=(), repr=False)
     """What was retrieved, for a case whose retrieval is part of it."""
-    answer: str | None = None
+    answer: str | None = field(default=None, repr=False)
     """What was answered, for a case from production or an earlier run."""
     tags: tuple[str, ...] = ()
     """Words to slice by."""
@@ -56,7 +56,7 @@ class Case:
     """For a case that was drawn: the probability with which it was; its inverse is the weight of the case."""
     reviewed_by: str | None = None
     """The person who has looked at it; None: nobody yet."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Anything else; plain JSON values."""
 
     def __post_init__(self) -> None:

@@ -33,9 +33,9 @@ class MetricResult:
     """Of the first measurement."""
     cause: str | None = None
     """Why there is no value."""
-    explanation: str = ""
+    explanation: str = field(default="", repr=False)
     """The first Score's words."""
-    against: tuple[str, ...] = ()
+    against: tuple[str, ...] = field(default=(), repr=False)
     """The verdicts that speak against the answer, each with its evidence."""
     threshold: float | None = None
     """The bar that this case has to reach; None without one."""
@@ -62,15 +62,15 @@ class CaseResult:
 
     id: str
     """The case's id."""
-    question: str
+    question: str = field(repr=False)
     """What was asked."""
     asked: Asked = "answered"
     """How asking the application ended."""
-    problem: str = ""
+    problem: str = field(default="", repr=False)
     """What went wrong there, by name."""
-    answer: str = ""
+    answer: str = field(default="", repr=False)
     """What the application answered."""
-    contexts: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = field(default=(), repr=False)
     """The contexts that it was judged by."""
     metrics: Mapping[str, MetricResult] = field(default_factory=dict)
     """By the metric's name."""

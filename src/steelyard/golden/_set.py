@@ -60,6 +60,7 @@ class GoldenSet:
     @property
     def version(self) -> str:
         """The first 12 hex digits of SHA-256 over the cases' content, whatever their order."""
+        # Sorted, since the order of cases is nothing that a version is about.
         lines = sorted(json.dumps(case_to_dict(case), sort_keys=True) for case in self.cases)
         return sha256("\n".join(lines).encode()).hexdigest()[:12]
 
@@ -78,6 +79,7 @@ class GoldenSet:
         header = {_MARK: GOLDEN_SCHEMA, "name": self.name, "version": self.version, "cases": len(self)}
         lines = [header, *map(case_to_dict, self.cases)]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        # In the same folder: a rename is one step only within a file system.
         beside = path.with_name(f".{path.name}.new")
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
@@ -93,6 +95,7 @@ class GoldenSet:
         path = Path(path)
         header: Mapping[str, Any] = {}
         cases: list[Case] = []
+        # Editors on Windows put a byte order mark before the first line.
         for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
             if not line.strip():
                 continue
@@ -100,6 +103,7 @@ class GoldenSet:
                 data = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise InvalidGoldenSet(f"{path}, line {number}: not JSON: {error}") from None
+            # Only at the top: further down it is a case that happens to have that key.
             if isinstance(data, dict) and _MARK in data and not cases and not header:
                 header = _checked(data, path)
                 continue

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
+# The openai package insists on a key, also for servers that need none.
 _NO_KEY = "none"
 _MOST_PARTS = 150_000
 """Lists and objects in a reply; one of 12,000 tokens with their log probabilities has fewer."""
@@ -92,6 +93,7 @@ class Endpoint:
         self._api_key = api_key
         self._connections = connections
         self._given = client
+        # By loop: connections do not survive a change of it, and a notebook has a new one for each call.
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
 
     @property
@@ -149,6 +151,7 @@ class Endpoint:
             event_hooks={"request": [_with_query(query)] if query else [], "response": [bound_reply]},
             auth=login,
         )
+        # What `bound_reply` can count while it is unpacked; brotli and zstd it could not.
         headers: dict[str, Any] = {"Accept-Encoding": "gzip, deflate"}
         key = self._api_key
         if self.base_url is not None:
@@ -171,10 +174,12 @@ class Endpoint:
         """
         pool = self._pool()
         try:
+            # The wait for a place does not count as part of the request, whose seconds begin inside.
             async with pool.slots, asyncio.timeout(self.timeout):
                 return await send(pool.client)
         except TimeoutError as error:
             raise self._timed_out() from error
+        # Of our own reading of the reply: it has its name already.
         except SteelyardError:
             raise
         except Exception as error:
@@ -280,6 +285,7 @@ def named_error(
         headers: The response's headers.
         where: The server, for the message.
     """
+    # Cut: some servers reply with a whole page.
     text = f"{where} replied {status}: {message[:300]}"
     if status == 429:
         if code == "insufficient_quota":
@@ -293,6 +299,7 @@ def named_error(
         return JudgeRejected(text, cause="too_large")
     if 300 <= status < 400:
         return JudgeRejected(f"{text}; redirects are not followed, name the new base_url", cause="redirected")
+    # The server did not wait for the request; it may do so the next time.
     if status == 408:
         return JudgeUnavailable(text, cause="timeout")
     if status >= 500 or status in (409, 425):
@@ -333,6 +340,7 @@ def body_of(content: bytes) -> Mapping[str, Any]:
         MalformedReply: If it is something else, or of more parts than any reply has: reading it would take
             seconds, and the application's threads would feel it.
     """
+    # Counted before reading, since reading is what takes the time.
     if content.count(b"[") + content.count(b"{") > _MOST_PARTS:
         raise MalformedReply(f"a reply of more than {_MOST_PARTS:,} lists and objects; it was not read")
     if content.count(b"\\") > _MOST_ESCAPES:

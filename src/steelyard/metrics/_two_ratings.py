@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from steelyard.metrics._metric import Metric
-from steelyard.questions import Answer, Level, MetricRun, Rating, Unanswered
+from steelyard.questions import Answer, Level, MetricRun, Part, Rating, Unanswered
 from steelyard.record import Record
 from steelyard.scores import Score, Verdict
 
@@ -24,9 +24,26 @@ class TwoRatings(Metric):
     levels: ClassVar[tuple[tuple[float, str], ...]]
     """Value and description of each level, lowest first."""
 
+    hides: ClassVar[frozenset[Part]]
+    """What must stay out of the judge's sight."""
+
     def ratings(self) -> tuple[Rating, Rating]:
-        """The two questions; they carry repeat numbers, so they are never answered together."""
-        raise NotImplementedError
+        """The two questions; they carry repeat numbers, so they are never answered together.
+
+        Both see what the metric needs, the second in reverse order.
+        """
+        first, second = (
+            Rating(
+                instruction=wording,
+                levels=self.levels,
+                needs=frozenset(self.needs),
+                hides=self.hides,
+                sample=sample,
+                swapped=sample == 2,
+            )
+            for sample, wording in enumerate(self.wordings, start=1)
+        )
+        return first, second
 
     def questions(self, record: Record) -> MetricRun:
         """Both ratings in one round."""

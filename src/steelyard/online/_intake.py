@@ -24,6 +24,7 @@ from steelyard.recording import unrecorded
 _log = SafeLogger("steelyard.online")
 _LOOK = 0.02  # looking in is cheaper for the host than waking the loop at every turn
 _LINGER = 5.0  # traffic pauses; after this long it has ended, and the thread sleeps
+# So many are stored in one transaction, at most.
 _BATCH = 256
 _COMMITS = 5.0  # how long who is cancelled waits for turns that are being stored
 _REFUSED: Mapping[Stored, tuple[FinalState, str]] = {
@@ -70,7 +71,9 @@ class Intake:
         )
         self._elsewhere = options.spool is not None and not options.spool.evaluate
         # Turns wait for their masks side by side, so that one slow call holds up no other turn.
+        # Without a mask nothing waits, and turns keep their order.
         self._lanes = 1 if options.mask is None else options.concurrency
+        # Turns are taken by one at a time, so that each batch is as full as it can be.
         self._turnstile = asyncio.Lock()
         self._news = asyncio.Event()
         self._warn = WarnOnce(_log)
@@ -102,7 +105,9 @@ class Intake:
                 try:
                     batch = await self._next(places)
                 finally:
+                    # Places that no turn has taken would otherwise count as taken for ever.
                     queue.give_back(places - len(batch))
+            # By identity: equal turns may be in one batch, and a Record is not hashable.
             unsettled = {id(item): item for item in batch}
             picked: list[Selected] = []
             try:
@@ -131,6 +136,7 @@ class Intake:
             if time.monotonic() - idle_since < _LINGER:
                 await asyncio.sleep(_LOOK)
                 continue
+            # Cleared before asking, so that a turn which comes in between is not missed.
             self._news.clear()
             if self._inbox.sleep():
                 await self._news.wait()
@@ -151,6 +157,7 @@ class Intake:
         try:
             with unrecorded():
                 turn = await self._preparer.prepare(item)
+        # A rule or a mask of the user's may raise CancelledError, which ends its turn and not this task.
         except BaseException as error:
             if _is_asked_to_end(error):
                 raise
@@ -161,6 +168,7 @@ class Intake:
             return
         del unsettled[id(item)]
         self._inbox.close_turn(turn)
+        # Outside of the inbox's lock: a user's function may take its time, or submit a turn.
         self._inbox.decided(item.turn, turn.reason)
 
     async def _put_whole(self, picked: list[Selected], unsettled: dict[int, Queued]) -> None:
@@ -170,6 +178,7 @@ class Intake:
         """
         putting = asyncio.ensure_future(self._put(picked))
         try:
+            # Shielded: a cancelled `await` would not stop the thread that commits.
             await asyncio.shield(putting)
         except asyncio.CancelledError:
             await asyncio.wait([putting], timeout=_COMMITS)
@@ -184,6 +193,7 @@ class Intake:
             stored = await queue.put(turns)
         except QueueFailed:
             queue = self._fallback
+            # Memory cannot fail, so that this is not tried again.
             stored = await queue.put(turns)
         self._account(turns, stored, durable=queue.durable)
 

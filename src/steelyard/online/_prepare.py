@@ -20,6 +20,7 @@ from steelyard.record import Record
 PICKED_FOR = "steelyard.picked_for"
 """The metadata entry that names the rules and signs by which a turn was picked, where there are any."""
 
+# Two recorders tell of a turn within seconds; ten thousand ids are some minutes of a busy one.
 _REMEMBERED = 10_000
 _NOT_JUDGED: Mapping[str, SkipReason] = {
     "error": "status_error",
@@ -64,6 +65,7 @@ class Preparer:
         requeue = self._worth_keeping(item, record, position, decision)
         if position >= decision.rate and not decision.forced:
             return Closed("skipped", "sampled_out", requeue)
+        # After selection: a failed turn that sampling leaves out counts as left out.
         if (reason := self._unfit(record, item)) is not None:
             return Closed("skipped", reason)
         return await self._admit(record, position, decision, requeue)
@@ -80,6 +82,7 @@ class Preparer:
         self, record: Record, position: float, decision: Decision, requeue: Queued | None
     ) -> Selected | Closed:
         """Hold a picked turn against throttle and budget, and make it safe to look at."""
+        # The budget thins by lowering the rate, and the rate that is stored is the lowered one.
         rate = 1.0 if decision.forced else decision.rate * self._budget.share()
         names = [metric.name for metric in self._metrics]
         if (0 < rate <= position) or (names and not self._selection.metrics_for(position, rate, names)):
@@ -90,14 +93,17 @@ class Preparer:
         self._latest[record.id] = None
         try:
             masked = await self._masker.apply(record)
+        # Whatever ends it, a cancellation too: the turn must be able to come again.
         except BaseException:
             self.undo(record.id)
             raise
         if masked is None:
             self._budget.release(record.id)
             return Closed("skipped", "mask_failed")
+        # With the record as it came: a mask may change what the two recorders are told apart by.
         self._recorders.look(record)
         metadata = self._with_feedback(masked, decision)
+        # The same mapping where nothing was added, so that most turns are not copied.
         if metadata is not masked.metadata:
             masked = masked.replace(metadata=metadata)
         return Selected(masked, position, rate, requeue)
@@ -114,6 +120,7 @@ class Preparer:
         suspicion = self._selection.suspicion
         if not self._keep or suspicion is None or item.requeued or decision.forced:
             return None
+        # Feedback can only raise the rate to the suspicious one; beyond that it changes nothing.
         if not max(position, decision.rate) < suspicion.rate:
             return None
         return Queued(record, position, size_of(record), requeued=True)

@@ -21,7 +21,9 @@ from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
 
 _log = SafeLogger("steelyard.online")
+# Seconds that the threads get to close judges and sinks, however short the time given to `close`.
 _GRACE = 1.0
+# Well under the ten seconds after which the watch says that the loop is held up.
 _LOOK_ABOUT = 0.25
 _LOOK = 0.02
 _PAUSE = 1.0
@@ -45,6 +47,7 @@ class Run:
         self.worker = Worker(options, inbox=self.inbox, delivery=self.delivery, feedback=feedback)
         self._notifier = notifier
         self._watch = LoopWatch()
+        # Re-entrant: a signal handler may submit a turn while its own thread starts the run.
         self._starting = threading.RLock()
         self._half_started = False
         self._dismissed = False
@@ -56,8 +59,10 @@ class Run:
     def flush(self, timeout: float) -> int:
         """Wait until nothing is pending and every callback was told; returns what is still pending."""
         deadline = time.monotonic() + timeout
+        # In a callback or a judge the loop would wait for itself.
         if self._thread is not None and self._thread.current:
             return self.inbox.counts().pending
+        # Whoever flushes wants the thread now, also where starting it has just failed.
         self._again_at = 0.0
         self._wake()
         left = self.inbox.wait(timeout) + self._wait_for_spool(deadline)
@@ -85,6 +90,7 @@ class Run:
         """Have canaries asked now, in the background loop."""
         self.start()
         if self._thread is not None and self.worker.canaries is not None:
+            # An event belongs to its loop, so that it is set there and not in this thread.
             self.worker.canaries.expect(count, ask=True)
             self._thread.call(self.worker.canaries.wake)
 
@@ -109,6 +115,8 @@ class Run:
             thread, self._thread = self._thread, None
         if thread is not None:
             ended = time.monotonic() + (max(_GRACE, timeout / 2) if grace is None else grace)
+            # Half of the time again for what judges and sinks do at their end; callers count on `timeout`
+            # alone.
             thread.join(max(0.0, ended - time.monotonic()))
             self._restarts += thread.restarts
             self.delivery.close(max(0.0, ended - time.monotonic()))
@@ -137,6 +145,7 @@ class Run:
         thread = self._thread
         if thread is not None:
             thread.call(self.worker.intake.nudge)
+        # Each attempt to start a thread costs the application milliseconds where threads are refused.
         elif time.monotonic() < self._again_at:
             self.inbox.ask_again()
         elif self.inbox.counts().pending:
@@ -146,9 +155,11 @@ class Run:
         with self._starting:
             if self._thread is not None or self._half_started or self.inbox.closed:
                 return
+            # Told apart from a lock that is held: a handler in this very thread would pass the lock.
             self._half_started = True
             thread: LoopThread | None = None
             try:
+                # Before the thread runs: a program that ends now still waits for its turns.
                 at_exit(self)
                 self._notifier.start()
                 self.worker.start()

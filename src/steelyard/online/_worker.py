@@ -34,6 +34,7 @@ _GRACE = 5.0  # a judge's own deadline comes first, so that its error is the one
 _FIRST_WAIT = 5.0  # doubled each time: most outages of a judge pass in seconds
 _LONGEST_WAIT = 600.0  # so that turns go on within ten minutes after an outage of any length
 _POSTPONED = 30  # with the waits above this is about four hours; then the turn's failure is its result
+# A full disk or a broker that restarts works again within seconds, or within hours.
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 
@@ -109,6 +110,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until cancelled. It may be run again, and then goes on with what has not ended."""
+        # What a recorded chain does as a judge is not a turn of the application.
         with unrecorded():
             try:
                 async with asyncio.TaskGroup() as group:
@@ -116,9 +118,11 @@ class Worker:
                         try:
                             with contextlib.suppress(QueueFailed):
                                 await self.spool.open()
+                        # Also where opening was cancelled, or `flush` would wait for it.
                         finally:
                             self._opening = False
                         group.create_task(self._serve_again_and_again(self.spool))
+                    # Memory is served at all times: turns go through it from the moment a spool fails.
                     group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())
                     group.create_task(self._delivery.watch())
@@ -148,6 +152,7 @@ class Worker:
         elsewhere = queue is self.spool and self._options.spool and not self._options.spool.evaluate
         try:
             with contextlib.suppress(QueueFailed):
+                # Another process judges; the queue is only held open to be put into.
                 if elsewhere:
                     await queue.failed()
                 async with asyncio.TaskGroup() as group:
@@ -179,6 +184,7 @@ class Worker:
                 if len(tasks) >= self._options.concurrency:
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         except QueueFailed:
+            # Turns under way go on after the queue has failed: what they cost has been paid.
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             ending.set()
@@ -204,6 +210,8 @@ class Worker:
                 result = leased if isinstance(leased, Undelivered) else await self._evaluate(queue, leased)
                 if result is not None:
                     held[leased.seq] = result
+                    # A queue that keeps results can wait for slow sinks; memory's own bound would hold up
+                    # judging.
                     if queue.durable:
                         await self._delivery.room()
                     self._delivery.deliver(result.evaluation, partial(settled.put_nowait, result))
@@ -235,6 +243,7 @@ class Worker:
         await self._budget.settle(queue, leased, evaluation.usage)
         if self.canaries is not None:
             self.canaries.turn_judged()
+        # Only where the queue can keep the turn; otherwise the failure is the result.
         if _worth_waiting(evaluation) and leased.postponed < _POSTPONED:
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0**leased.postponed)
             if await queue.postpone(leased, max(wait, evaluation.retry_after or 0.0)):
@@ -254,6 +263,7 @@ class Worker:
         except asyncio.CancelledError:
             await leave(task, _GRACE)
             raise
+        # Left to itself rather than waited for: one such judge would stop every other turn.
         if not task.done():
             await leave(task, 0)
             raise TimeoutError("a judge or metric that ignores the deadline")
@@ -294,6 +304,7 @@ class Worker:
     async def _close(self) -> None:
         for part in (self._options.judge, self._options.embedder):
             if part is not None:
+                # A judge of the user's may raise anything at its end, and there is nobody left to tell.
                 with contextlib.suppress(BaseException):
                     await part.aclose()
 
@@ -301,6 +312,7 @@ class Worker:
 async def _renew(queue: TurnQueue, held: dict[int, Leased | Undelivered]) -> None:
     with contextlib.suppress(QueueFailed):
         while True:
+            # A third, so that one renewal that is lost does not cost the lease.
             await asyncio.sleep(min(queue.lease_seconds / 3, 3600.0))
             if held:
                 await queue.renew(list(held.values()))
@@ -312,6 +324,7 @@ async def _confirm(
     """Tell the queue what the sinks have, all that is ready at a time."""
     with contextlib.suppress(QueueFailed):
         while True:
+            # One transaction or message for all of them: sinks settle whole batches at a time.
             results = [await settled.get()]
             while not settled.empty():
                 results.append(settled.get_nowait())

@@ -135,9 +135,8 @@ class Monitor:
         Raises:
             ConfigurationError: If an option cannot mean what was given.
         """
-        given = {name: value for name, value in locals().items() if name in _PLAIN and value is not None}
+        given = locals()
         settings = load().settings
-        plain = {name: getattr(settings, name) for name in _PLAIN} | given
         parts = choose_parts(settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
         self.options = MonitorOptions(
             metrics=parts.metrics,
@@ -150,13 +149,12 @@ class Monitor:
             spool=choose_spool(settings, spool),
             calibration=choose_calibration(settings, calibration),
             canaries=choose_canaries(settings, canaries),
-            **plain,
+            **{name: getattr(settings, name) if given[name] is None else given[name] for name in _PLAIN},
         )
         """The options in force: those given in code, those of settings, and defaults."""
         self._warm()
         self._ceiling = self.options.selection.ceiling
-        self._notifier = Notifier()
-        self._decisions = Decisions()
+        self._notifier, self._decisions = Notifier(), Decisions()
         self._warn = WarnOnce(_log)
         self._inherited: list[Run] = []
         self._begin()
@@ -171,6 +169,7 @@ class Monitor:
         try:
             self._submit(turn)
         except Exception as error:  # noqa: BLE001 - nothing may reach the application
+            # Counted all the same: the ledger must add up to what was submitted.
             self._run.inbox.skip("unreadable")
             _complain(self._warn, turn, error)
 
@@ -178,12 +177,14 @@ class Monitor:
         if is_unrecorded():
             return
         run = self._run
+        # A child that was forked without Python's own hook (by a C library) is found here.
         if run.pid != os.getpid():
             self.after_fork()
             run = self._run
         inbox = run.inbox
         position: float | None = None
         reason: SkipReason | None = None
+        # At a rate of 1 every position is below it, and the hash need not be computed here.
         if self._ceiling < 1:
             position = sampling_position(key_of(turn))
             reason = "sampled_out" if position >= self._ceiling else None
@@ -210,8 +211,8 @@ class Monitor:
         """
         try:
             self._run.inbox.take_feedback(record_id, value)
-        except Exception:  # noqa: BLE001 - nothing may reach the application
-            _log.debug("feedback was not taken", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - nothing may reach the application
+            _log.debug("feedback was not taken: %s", error_place(error))
 
     def flush(self, timeout: float = 5.0) -> int:
         """Wait until every turn taken so far is judged and written, at most this many seconds.
@@ -313,6 +314,7 @@ class Monitor:
         self._run = Run(self.options, self._notifier)
         self._run.inbox.decided = self._decisions.tell
         self._run.inbox.complain = partial(_complain, self._warn)
+        # A Monitor that nobody refers to any more must not keep its thread; at exit `close` comes first.
         weakref.finalize(self, self._run.dismiss).atexit = False
 
     def _warm(self) -> None:

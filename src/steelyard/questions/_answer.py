@@ -17,7 +17,7 @@ class YesNo:
     """Yes or no."""
     probability: float | None = None
     """The judge's probability of yes, in 0..1, where it gives one."""
-    reason: str = ""
+    reason: str = field(default="", repr=False)
     """The judge's words for it; shown to people, never parsed."""
     evidence: tuple[Evidence, ...] = ()
     """What it rests on."""
@@ -31,7 +31,7 @@ class Level:
     """The level's value, on the scale of the question."""
     probabilities: Mapping[float, float] = field(default_factory=dict)
     """Probability of each level, where the judge gives them."""
-    reason: str = ""
+    reason: str = field(default="", repr=False)
     """The judge's words for it."""
 
 
@@ -43,7 +43,7 @@ class ChosenOption:
     """The option."""
     probabilities: Mapping[str, float] = field(default_factory=dict)
     """Probability of each option, where the judge gives them."""
-    reason: str = ""
+    reason: str = field(default="", repr=False)
     """The judge's words for it."""
 
 
@@ -51,7 +51,7 @@ class ChosenOption:
 class Texts:
     """The answer to an extraction: `Claims`, `Entities`, `GeneratedQuestions`. May be empty."""
 
-    items: tuple[str, ...]
+    items: tuple[str, ...] = field(repr=False)
     """What was extracted, in the order of the text."""
 
 
@@ -70,7 +70,7 @@ class Unanswered:
     cause: Cause
     """`unsupported` (the judge cannot answer this kind), `refused`, `missing_answer`, `malformed_answer`,
     or the cause of the JudgeError that ended the request."""
-    detail: str = ""
+    detail: str = field(default="", repr=False)
     """A sentence for people."""
 
 

@@ -88,6 +88,7 @@ class _Case:
         name = self.metric.name
         try:
             self.questions = self.run.send(answers) if answers is not None else next(self.run)
+            # A question that cannot be hashed shows here, as this metric's error and no other's.
             _ = {hash(question) for question in self.questions}
             self.parts = {
                 place: _Case(question.metric, self.record, self.judge).start()
@@ -104,6 +105,7 @@ class _Case:
                 self.score = Score.failed(name, cause="metric_error", explanation=detail)
         except Unanswerable as problem:
             self.score = _without_answer(name, problem, self.judge)
+        # Unlike others' errors an interrupt is the host's, and has to go through.
         except BaseException as error:  # a user's metric may raise anything; the others go on
             if _is_interrupt(error):
                 raise
@@ -174,6 +176,7 @@ class QuestionBatcher:
         known: dict[Question, Answer] = {}
         cases = [_Case(metric, record, self.judge.name).start() for metric in metrics]
         while outstanding := list(
+            # Each once, in the order in which metrics were given: the same record makes the same requests.
             dict.fromkeys(question for case in cases for question in case.advance(known))
         ):
             known.update(await self._round(record, outstanding))
@@ -194,6 +197,7 @@ class QuestionBatcher:
     async def _round(self, record: Record, questions: list[Question]) -> dict[Question, Answer]:
         """Ask what can be asked now: unsupported questions fall at once, extractions go first, texts last."""
         answers = {question: lack for question in questions if (lack := self._unsupported(question))}
+        # Before anything is sent: a metric that learns of it may end here, and ask nothing more.
         if answers:
             return answers
         rest = [question for question in questions if not isinstance(question, Embed)]
@@ -201,6 +205,7 @@ class QuestionBatcher:
         groups = self._groups(record, rest)
         if any(question.extracts for question in rest):
             groups = [group for group in groups if any(question.extracts for question in group.questions)]
+        # Texts wait until the judge is through, so that all of them fit into one request.
         jobs = [self._ask(record, group) for group in groups] or [self._embed(texts)]
         for found in await asyncio.gather(*jobs):
             answers.update(found)
@@ -237,6 +242,7 @@ class QuestionBatcher:
             weigh=lambda parts: size_of(View.of(record, parts)),
             present=there,
         )
+        # As it was packed: splitting by size shows the same parts to all of them.
         for group in packed:
             shown = group.parts.union(*(question.shows for question in group.questions))
             self._shown.update(dict.fromkeys(group.questions, shown & there))
@@ -253,6 +259,7 @@ class QuestionBatcher:
             self._left_out.update(dict.fromkeys(group.questions, left_out))
         answers = await self._request(view, group.questions)
         poor = [question for question, answer in answers.items() if _worth_asking_again(answer)]
+        # Once more and not again: what two tries do not bring fails by name.
         if poor:
             self.usage += Usage(reasked=len(poor))
             answers.update(await self._request(view, poor, attempt=2))
@@ -300,6 +307,7 @@ class QuestionBatcher:
         if left is not None and left <= 0:
             return late
         try:
+            # What a judge's own chain does is not a turn of the application.
             with unrecorded():
                 async with asyncio.timeout(left) as limit:
                     return await send()
@@ -311,6 +319,7 @@ class QuestionBatcher:
         except BaseException as error:  # a user's judge may raise anything
             if _is_interrupt(error):
                 raise
+            # Nobody knows whether it was sent; a request too many is counted rather than one too few.
             self.usage += Usage(requests=1)
             if limit.expired():
                 return late

@@ -107,6 +107,7 @@ def fitted(view: View, questions: Sequence[Question], *, characters: int) -> tup
         for part in ("contexts", "reference_contexts")
         for index, passage in enumerate(getattr(view, part) or ())
     }
+    # Reserved for each passage, since a cut can leave a mark in any of them.
     room = _share(characters) - rest - _MARK * len(passages)
     if room <= 0 or not passages:
         return view, None
@@ -151,6 +152,7 @@ def _cut(
 def _pieces(place: tuple[str, int], text: str) -> Iterable[_Piece]:
     start = 0
     for sentence in iter_sentences(text):
+        # A sentence without an end, as of a table, is cut where a stretch is full.
         while sentence.end - start > 2 * _STRETCH:
             yield _piece(place, text, start, start + _STRETCH)
             start += _STRETCH

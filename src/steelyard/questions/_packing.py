@@ -91,6 +91,7 @@ class _Search:
     """Depth-first search for the partition with the fewest groups, then the least material."""
 
     def __init__(self, weigh: Callable[[frozenset[Part]], int]) -> None:
+        # Groups of the same parts come again in every branch of the search.
         self._weigh = cache(weigh)
         self._best: list[_ViewKind] = []
         self._cost = (1 << 30, 0)
@@ -107,6 +108,7 @@ class _Search:
         """Place kinds[at:]. Groups and their material only grow, so what costs too much already can go."""
         self._steps += 1
         cost = (len(groups), weight)
+        # The first descent always ends: it is the greedy solution that the search falls back on.
         if self._best and (cost >= self._cost or self._steps > _STEPS):
             return
         if at == len(kinds):

@@ -16,10 +16,10 @@ from steelyard.scores import Usage
 class View:
     """The material that one request shows: a part that is not in view is None."""
 
-    question: str | None = None
+    question: str | None = field(default=None, repr=False)
     contexts: tuple[Context, ...] | None = None
-    answer: str | None = None
-    reference: str | None = None
+    answer: str | None = field(default=None, repr=False)
+    reference: str | None = field(default=None, repr=False)
     reference_contexts: tuple[Context, ...] | None = None
 
     @classmethod

@@ -17,7 +17,7 @@ answers each question by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from steelyard.questions._answer import ChosenOption, Level, Texts, Vector, YesNo
@@ -82,7 +82,7 @@ class _AboutClaim(Question):
     """
 
     form = YesNo
-    claim: str
+    claim: str = field(repr=False)
     """The claim, a full sentence."""
     by: Literal["contexts", "reference_contexts", "reference", "answer"] = "contexts"
     """What it is checked against."""
@@ -156,7 +156,7 @@ class Relevant(Question):
 
     kind = "relevant"
     form = YesNo
-    text: str
+    text: str = field(repr=False)
     """The sentence or statement."""
     of: Literal["contexts", "answer"] = "contexts"
     """What it was taken from."""
@@ -182,12 +182,12 @@ class Same(Question):
 
     kind = "same"
     form = YesNo
-    claim: str
+    claim: str = field(repr=False)
     among: Literal["answer", "reference"]
     """The text to look for it in."""
     of: Part
     """What the claim was taken from."""
-    listed: tuple[str, ...] = ()
+    listed: tuple[str, ...] = field(default=(), repr=False)
     """The claims of that text, which are then shown in its place: claims are compared with claims."""
     hides = _parts("contexts", "reference_contexts")
 
@@ -331,7 +331,7 @@ class Embed(Question):
 
     kind = "embed"
     form = Vector
-    text: str
+    text: str = field(repr=False)
     needs = _NONE
     hides = _NONE
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, get_args
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# Deeper than metadata of frameworks nests, and far from Python's own bound.
 _DEPTH = 6
 _Item = TypeVar("_Item")
 _Part = TypeVar("_Part", Context, TraceRef, Timings)
@@ -82,6 +83,7 @@ class _JsonValues:
     def convert(self, value: object, depth: int) -> Any:
         if isinstance(value, (Mapping, list, tuple, set, frozenset)):
             return self._collection(value, depth)
+        # JSON has no form for these, and a database refuses what some writers make of them.
         if isinstance(value, float) and not math.isfinite(value):
             return self._text(str(value))
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -95,6 +97,7 @@ class _JsonValues:
         if depth <= 0:
             self.cut = True
             return self._text("...")
+        # Counted for the brackets, or nested empty lists would cost nothing.
         self._left -= 1
         try:
             self.cut |= len(value) > self._items
@@ -144,6 +147,7 @@ class _Cutter:
         if isinstance(value, str) and len(value) > limit:
             value = value[:limit]
             self.cut[field] = None
+        # Repairing may change the length: an object becomes the text that shows it.
         text = text_of(value)
         if len(text) > limit:
             self.cut[field] = None

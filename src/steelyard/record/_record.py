@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import uuid4
 
+from steelyard.record._shown import shown
+
 Status = Literal["ok", "error", "cancelled", "truncated", "interrupted"]
 ContextsSource = Literal["in_prompt", "retrieved", "tool"]
 
@@ -19,7 +21,7 @@ ContextsSource = Literal["in_prompt", "retrieved", "tool"]
 class Context:
     """One retrieved passage."""
 
-    text: str
+    text: str = field(repr=False)
     """What the passage says."""
     id: str | None = None
     """The document's own id, where the retriever gave one."""
@@ -27,7 +29,7 @@ class Context:
     """The retriever's own score; its scale and direction are the retriever's."""
     rank: int | None = None
     """Position in its retrieval, from 0."""
-    query: str | None = None
+    query: str | None = field(default=None, repr=False)
     """The query that found it, where it differs from the question."""
     hop: int = 0
     """Which retrieval of the turn found it, from 0."""
@@ -47,7 +49,7 @@ class Stage:
 
     name: str
     """The component's name."""
-    query: str
+    query: str = field(repr=False)
     """What it was asked."""
     contexts: tuple[Context, ...] = ()
     """What it returned."""
@@ -106,9 +108,9 @@ class Record:
 
     id: str = field(default_factory=_new_id)
     """Unique per turn; results are keyed by it."""
-    question: str = ""
+    question: str = field(default="", repr=False)
     """The user's own words."""
-    standalone_question: str | None = None
+    standalone_question: str | None = field(default=None, repr=False)
     """The question rewritten to stand without the conversation; metrics use it where there is one."""
     contexts: tuple[Context, ...] = ()
     """The passages to judge by: those in the prompt, in its order, where that is known; otherwise all that
@@ -119,23 +121,23 @@ class Record:
     """Everything retrieved, where it is more than `contexts`; otherwise empty."""
     stages: tuple[Stage, ...] = ()
     """Inner retrievals, where one retriever was built out of others."""
-    answer: str = ""
+    answer: str = field(default="", repr=False)
     """What the user was shown."""
-    reference: str | None = None
+    reference: str | None = field(default=None, repr=False)
     """The expected answer, where somebody knows it."""
     reference_contexts: tuple[Context, ...] = ()
     """The expected passages, where somebody knows them."""
     status: Status = "ok"
     """How the turn ended; only `ok` and `truncated` turns are judged."""
-    error: str | None = None
+    error: str | None = field(default=None, repr=False)
     """What went wrong, as `Type: message`, where `status` is `error`."""
     trace: TraceRef | None = None
     """Where the turn lives in the host's traces."""
     timings: Timings | None = None
     """When it ran and for how long."""
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] = field(default=(), repr=False)
     """The user's tags."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The user's metadata; plain JSON values."""
     notes: tuple[str, ...] = ()
     """What the recorder could not find or is not sure of, and why."""
@@ -155,6 +157,10 @@ class Record:
             value = getattr(self, name)
             if type(value) is list:
                 object.__setattr__(self, name, tuple(value))
+
+    def __str__(self) -> str:
+        """The turn for people, in some lines; `repr` leaves out what it says, since that may be logged."""
+        return shown(self)
 
     @property
     def asked(self) -> str:

@@ -179,7 +179,7 @@ class SampledScore:
     """The probability with which the turn was picked."""
     evaluated_at: float
     """Unix time."""
-    question: str
+    question: str = field(repr=False)
     """The question, or empty."""
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Tags, framework and the user's metadata, as texts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 Status = Literal["", "passed", "not_passed", "failed", "not_applicable"]
@@ -46,7 +46,7 @@ class TurnRow:
     """The record's id."""
     evaluated_at: float
     """Unix time."""
-    question: str
+    question: str = field(repr=False)
     """The start of the question; empty where content was not stored."""
     scores: tuple[tuple[str, float | None, bool | None, str], ...]
     """Metric, value, whether it passed, and status of each score."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from steelyard.record import Record, TraceRef
+from steelyard.scores._shown import as_html, as_text
 
 Direction = Literal["higher", "lower"]
 _BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
@@ -28,11 +29,11 @@ class Evidence:
     """First character of the piece in that context."""
     end: int | None = None
     """One past its last character."""
-    text: str = ""
+    text: str = field(default="", repr=False)
     """The piece itself."""
     located: bool = False
     """Whether the place was found by aligning words, and is not what the judge itself named."""
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What else the judge saw, by name: `missing_numbers`, `missing_names`, `negation_flip`, ..."""
 
 
@@ -40,7 +41,7 @@ class Evidence:
 class Verdict:
     """One judged thing: a claim, a sentence, a context, a rating."""
 
-    about: str
+    about: str = field(repr=False)
     """The text or name of what was judged."""
     kind: str
     """What was asked of it: `supported`, `useful`, `relevant`, `rating`, ..."""
@@ -48,7 +49,7 @@ class Verdict:
     """The answer; None where the judge gave none."""
     probability: float | None = None
     """The judge's probability of "yes", in 0..1, where it gave one."""
-    reason: str = ""
+    reason: str = field(default="", repr=False)
     """The judge's words for it."""
     evidence: tuple[Evidence, ...] = ()
     """What it rests on."""
@@ -141,7 +142,7 @@ class Score:
     """Whether there is a value, and if not, whose doing that is."""
     value: float | None = None
     """In the metric's own range; None unless `scored`."""
-    explanation: str = ""
+    explanation: str = field(default="", repr=False)
     """One or two sentences a person can act on."""
     cause: str | None = None
     """A stable word for why there is no value: `missing_contexts`, `timeout`, `malformed_reply`, ..."""
@@ -216,6 +217,14 @@ class Evaluation:
             if score.metric == metric:
                 return score
         raise KeyError(metric)
+
+    def __str__(self) -> str:
+        """The turn and its scores for people; `repr` leaves out what they say, since that may be logged."""
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the scores, and the turn where its content is stored."""
+        return as_html(self)
 
     def replace(self, **changes: Any) -> Evaluation:
         """A copy with some fields changed."""

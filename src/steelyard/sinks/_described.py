@@ -10,6 +10,13 @@ from steelyard.scores import Evaluation, Score
 from steelyard.sinks import _attributes as names
 
 Value = str | bool | int | float
+_LATEST = 2**63 / 1e9
+"""The end of what OpenTelemetry's nanoseconds can say, in the year 2262."""
+
+
+def written_time(seconds: float) -> float:
+    """Unix time that every format has; 0.0 for any other, such as that of a clock that says infinity."""
+    return seconds if 0 <= seconds < _LATEST else 0.0
 
 
 def event_attributes(score: Score, *, explanations: bool = True) -> dict[str, Value]:

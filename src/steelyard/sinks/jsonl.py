@@ -100,6 +100,8 @@ class JSONLSink:
 
     def _append(self, path: Path, data: bytes) -> None:
         try:
+            # For reading as well, to see whether the last line is whole; unbuffered, so that a batch is one
+            # write.
             file = open(path, "a+b", buffering=0, opener=_private)  # noqa: SIM115 - closed by the `with` below
         except OSError as error:
             raise ConfigurationError(
@@ -109,6 +111,7 @@ class JSONLSink:
         with file:
             if _ends_within_a_line(file):
                 data = b"\n" + data
+            # A write to a nearly full disk may take only a part.
             while data:
                 data = data[file.write(data) :]
 
@@ -139,6 +142,7 @@ def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Evaluation]:
     except OSError as error:
         raise ConfigurationError(f"{os.fspath(path)!r} cannot be read: {error.strerror}") from error
     with file:
+        # In the order of the file, and one line at a time: files are larger than memory.
         for start, length in sorted(_latest_lines(file, os.fspath(path)).values()):
             file.seek(start)
             yield evaluation_from_json(file.read(length))

@@ -57,6 +57,7 @@ class _Gauges:
     """The instruments of one provider: a second set of the same names would never be read."""
 
     def __init__(self, meter: metrics.Meter) -> None:
+        # Weak: reporting must not keep a Monitor alive that nobody uses any more.
         self._monitors: WeakValueDictionary[int, Monitored] = WeakValueDictionary()
         self.alarms: WeakSet[Alarming] = WeakSet()
         gauge, counter, read = meter.create_observable_gauge, meter.create_observable_counter, self._reading
@@ -104,6 +105,7 @@ class _Gauges:
                     found = None if (monitor := alive()) is None else list(read(monitor.stats()))
                 except Exception:  # noqa: BLE001 - collecting the host's own metrics must go on
                     continue
+                # Added up over Monitors, since two observations of equal labels would replace each other.
                 for one in found or ():
                     sums[tuple((one.attributes or {}).items())] += one.value  # type: ignore[assignment]
             return [Observation(total, dict(labels)) for labels, total in sums.items()]
@@ -111,6 +113,7 @@ class _Gauges:
         return callback
 
 
+# Weak keys: a test makes many providers, and each takes its instruments along.
 _known: WeakKeyDictionary[metrics.MeterProvider, _Gauges] = WeakKeyDictionary()
 
 

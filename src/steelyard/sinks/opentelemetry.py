@@ -26,7 +26,7 @@ from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import _attributes as names
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
-from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes
+from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes, written_time
 from steelyard.sinks._instruments import Instruments
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.monitoring import observe_monitor
@@ -34,6 +34,7 @@ from steelyard.sinks.monitoring import observe_monitor
 __all__ = ["OpenTelemetrySink", "context_of"]
 
 _log = SafeLogger("steelyard.sinks")
+# What is delivered twice comes again within seconds, after a write that timed out.
 _REMEMBERED = 20_000
 
 
@@ -90,12 +91,14 @@ class OpenTelemetrySink:
         self._meter_provider = meter_provider
         self._explanations = explanations
         self._new_trace = new_trace
+        # In one thread: the SDK's exporters may block, and events of a turn keep their order.
         self._lane = WorkerThread("steelyard-opentelemetry", around=unrecorded)
         self._emitted: OrderedDict[tuple[str, ...], None] = OrderedDict()
         self._undelivered: Counter[str] = Counter()
         self._missed: set[tuple[str, str]] = set()
         self._ledger = ScoreLedger(self.name)
         self._instruments: tuple[object, Instruments] | None = None
+        # Weak, since a provider's end is the host's affair.
         self._alive: WeakSet[Any] = WeakSet()
         for provider in (tracer_provider, logger_provider, meter_provider):
             self._is_shut_down(provider)
@@ -131,6 +134,7 @@ class OpenTelemetrySink:
             key = (evaluation.record_id, *(score.id or score.metric for score in evaluation.scores))
             if key in self._emitted:
                 continue
+            # Before emitting: a processor that raises halfway must not make the rest come twice.
             self._emitted[key] = None
             if len(self._emitted) > _REMEMBERED:
                 self._emitted.popitem(last=False)
@@ -153,6 +157,7 @@ class OpenTelemetrySink:
         elif reasons == {"no_provider"}:
             self._ledger.settle_all(keys, "left_out", "no_provider")
         else:
+            # The name that sorts first, so that the same failures always give the same reason.
             self._ledger.settle_all(keys, "lost", min(reasons - {"no_provider"}))
         self._ledger.warn_if_nothing_arrives()
 
@@ -164,7 +169,8 @@ class OpenTelemetrySink:
             self._miss("span", provider, "scored_span_unsampled")
             return scored
         links = [] if scored is None else [trace.Link(trace.get_current_span(scored).get_span_context())]
-        end = round(evaluation.evaluated_at * 1e9)
+        # The times of judging itself: the span is made afterwards.
+        end = round(written_time(evaluation.evaluated_at) * 1e9)
         span = provider.get_tracer(names.SCOPE, VERSION).start_span(
             "evaluation",
             context=_nowhere() if scored is None or self._new_trace else scored,
@@ -198,7 +204,7 @@ class OpenTelemetrySink:
             if self._is_shut_down(provider):
                 self._miss("event", provider, "provider_shut_down")
             logger.emit(
-                timestamp=round(evaluation.evaluated_at * 1e9),
+                timestamp=round(written_time(evaluation.evaluated_at) * 1e9),
                 context=context,
                 severity_number=SeverityNumber.INFO,
                 event_name=names.EVENT,
@@ -213,6 +219,7 @@ class OpenTelemetrySink:
         if self._is_shut_down(provider):
             self._miss("metrics", provider, "provider_shut_down")
             return
+        # A global provider may be set after the first result; its instruments are other ones.
         if self._instruments is None or self._instruments[0] is not provider:
             self._instruments = (provider, Instruments(provider.get_meter(names.SCOPE, VERSION)))
         self._instruments[1].record(evaluation, context)

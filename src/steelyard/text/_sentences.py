@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence and where it stands: `source[start:end] == text`."""
 
-    text: str
+    text: str = field(repr=False)
     start: int
     end: int
 

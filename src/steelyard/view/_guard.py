@@ -45,6 +45,7 @@ class Guard:
         Raises:
             ConfigurationError: If the token is shorter than 16 characters.
         """
+        # A short token is found by trying.
         if token is not None and len(token) < _SHORTEST_TOKEN:
             raise ConfigurationError(f"the token must have at least {_SHORTEST_TOKEN} characters")
         self._inner, self._csrf = inner, csrf
@@ -64,6 +65,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
+                    # A page's own headers come first: static files may be kept by the browser.
                     headers.setdefault(name, value)
             await send(message)
 
@@ -81,6 +83,7 @@ class Guard:
         path = request.url.path.removeprefix(root)
         if path == "/login":
             return await self._log_in(request) if request.method == "POST" else None
+        # Styles and scripts hold nothing of anybody's, and the login page needs them.
         if path.startswith("/static/"):
             return None
         if not self._is_known_user(request):
@@ -115,6 +118,7 @@ class Guard:
         if self._token is None or self._session is None or not _same(given, self._token):
             return PlainTextResponse("this is not the token", status_code=401)
         answer = RedirectResponse(f"{request.scope.get('root_path', '')}/", status_code=303)
+        # Over plain HTTP a browser would not send a secure cookie back.
         secure = request.url.scheme == "https"
         answer.set_cookie(_COOKIE, self._session, httponly=True, samesite="lax", secure=secure, path="/")
         return answer
@@ -125,6 +129,7 @@ async def read_body(request: Request, longest: int) -> bytes | None:
     body = b""
     async for chunk in request.stream():
         body += chunk
+        # While it is read, for a length that was announced may be a lie.
         if len(body) > longest:
             return None
     return body

@@ -79,6 +79,7 @@ class LiveLook:
     def now(self, results: ResultsReader) -> LiveState:
         """The state at this moment."""
         at = time.time()
+        # Monitors that ended long ago are of no interest here; the report has them.
         rows = [_row(run, at) for run in results.runs(limit=_RUNS) if at - run.updated_at < _DAY]
         spool, problem = self._counts()
         if self._monitor is not None:
@@ -90,12 +91,14 @@ class LiveLook:
     def _counts(self) -> tuple[QueueCounts | None, str]:
         if self._path is None:
             return None, ""
+        # A spool's connection is used by one thread at a time, and pages come side by side.
         with self._lock:
             try:
                 if not self._path.is_file():
                     self._spool = None
                     return None, f"the spool {str(self._path)!r} is gone"
                 if self._spool is None:
+                    # It takes no leases; the time only must not lengthen what other processes wait for.
                     self._spool = Spool(self._path, lease_seconds=0.0)
                 return self._spool.counts(), ""
             except sqlite3.Error as error:

@@ -63,6 +63,7 @@ class Pages:
 
     def __init__(self, address: str, *, name: str, read_only: bool, asks_token: bool, live: LiveLook) -> None:
         """Name the database, and what is looked at beside it."""
+        # New with each start: pages of an earlier one say that they are out of date.
         self.csrf = secrets.token_urlsafe(32)
         self._address, self._name = address, name
         self._read_only, self._asks_token = read_only, asks_token
@@ -107,6 +108,7 @@ class Pages:
             scope = _scope(asked)
         except ConfigurationError as error:
             return self.say(request, str(error), 400)
+        # Looked at by whoever opens the overview, so that no thread runs while nobody looks.
         self._upkeep.look()
         with self._open() as results:
             figures = build_figures(results, scope, brief=True)
@@ -144,6 +146,7 @@ class Pages:
         wanted = _filter(request)
         key = _key(request, "before")
         with self._open() as results:
+            # One more than is shown tells whether there is an older page.
             rows = results.turns(wanted, before=key, limit=_PAGE + 1)
         asked = {name: value for name, value in asdict(wanted).items() if value}
         shown = rows[:_PAGE]
@@ -184,6 +187,7 @@ class Pages:
     @_told
     def trace(self, request: Request) -> Response:
         """The turn of a trace, or the list where it has several."""
+        # Ids are at most 32 characters; what is longer is looked for in vain, and quickly.
         wanted = TurnFilter(trace=request.path_params["trace_id"][:_LONGEST_FILTER])
         with self._open() as results:
             rows = results.turns(wanted, limit=2)
@@ -211,6 +215,7 @@ class Pages:
             taken_back = data.get("value") == "none"
             value: Any = data.get("value")
             if taken_back:
+                # Any valid value: what is taken back is told by record, claim and person alone.
                 value = "good" if what["claim"] is None else "supported"
             label = Label(**what, value=value, note=data.get("note", ""), labelled_at=time.time())
             found = self._evaluation(label.record_id)
@@ -266,6 +271,7 @@ def _filter(request: Request) -> TurnFilter:
     given = request.query_params
     values = {field.name: given.get(field.name, "")[:_LONGEST_FILTER] for field in fields(TurnFilter)}
     status = values.pop("status")
+    # Taken from the fixed list, since conditions are chosen by it.
     return TurnFilter(**values, status=next((one for one in STATUSES if one == status), ""))
 
 

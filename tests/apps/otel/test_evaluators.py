@@ -29,6 +29,7 @@ def engine(asked: str, said: str, *, told: str = "", retriever: str = "SummaryIn
     [
         (ANSWER, "YES", _SUPPORTED),
         (f"Question: {QUESTION}\nResponse: {ANSWER}", "NO", _IN_LINE),
+        (f"{QUESTION}\nResponse: {ANSWER}", "The response follows from the context.", _IN_LINE),
         (QUESTION, "It fits well.\n\n[RESULT] 3.5", _RELEVANT),
         (_MAKES, "1. How often is a chain oiled?\n2. What follows a ride in the rain?", ""),
     ],

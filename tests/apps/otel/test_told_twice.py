@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
-from apps.otel.attributes import oi, oi_model, oi_retriever
+from apps.otel.attributes import oi, oi_model, oi_retriever, oi_tool
+from apps.otel.feeding import as_otlp, through_processor
 from apps.otel.general.conventions import chat, retrieval, said
-from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Trace, compact, prompt
+from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Trace, compact, joined, prompt
 from steelyard_opentelemetry import Extraction, Span, read_spans
+from steelyard_opentelemetry.received import ReceivedSpans
 
 
 def by_openinference() -> list[Span]:
@@ -80,3 +83,94 @@ def test_a_step_in_a_trace_of_its_own_is_told_with_the_run_it_belongs_to() -> No
 def test_a_step_that_went_on_after_a_run_belongs_to_another_one() -> None:
     reading = read(by_runs_without_parents(graph=1, step=2))
     assert (len(reading.records), reading.duplicates) == (2, 0)
+
+
+LATER = 3600 * 10**9
+_TASK = f"Current Task: Find the answer to this: {QUESTION}"
+
+
+def by_events_and_client(*, shift: int = 0, answer: str = ANSWER) -> list[Span]:
+    """A crew told by events, whose spans are never current, and its client's calls as roots of their own.
+
+    Args:
+        shift: Nanoseconds by which it all is later.
+        answer: What the crew came to.
+    """
+    asked, found = ("user", _TASK), ("tool", joined())
+    crew, client = (
+        "openinference.instrumentation.crewai._event_listener",
+        "openinference.instrumentation.openai",
+    )
+    trace = Trace(crew)
+    came = {"raw": answer, "agent": "Mechanic"}
+    told = {"crew_tasks": json.dumps([{"description": "Find the answer to this: {question}"}])}
+    with trace.span("crew.kickoff", {**oi("CHAIN", {"question": QUESTION}, came), **told}):
+        trace.leaf("llm_call", oi_model([asked], ""))
+        trace.leaf("search_manual.run", oi_tool("search_manual", joined()))
+        trace.leaf("llm_call", oi_model([asked, found], answer))
+    seen: list[Span] = []
+    for number, span in enumerate(one for one in trace.spans if one.name == "llm_call"):
+        inner = Trace(client)
+        inner.leaf("ChatCompletion", oi_model([asked, found][: number + 1], answer if number else ""))
+        seen += [replace(one, start=span.start + 1, end=span.end - 1) for one in inner.spans]
+    # The client's spans end before those around them, and the crew's root last of all.
+    spans = sorted([*trace.spans, *seen], key=lambda span: span.end)
+    return [replace(span, start=span.start + shift, end=span.end + shift) for span in spans]
+
+
+def test_a_call_in_a_trace_of_its_own_is_told_with_the_framework_that_reports_by_events() -> None:
+    reading = read(by_events_and_client())
+    assert [(record.question, record.metadata["span"]) for record in reading.records] == [
+        (QUESTION, "crew.kickoff")
+    ]
+
+
+def test_the_same_call_an_hour_later_is_another_turn() -> None:
+    crew = by_events_and_client()
+    alone = [span for span in by_events_and_client(shift=LATER) if span.name == "ChatCompletion"]
+    assert [record.metadata["span"] for record in read(crew, alone).records] == [
+        "crew.kickoff",
+        "ChatCompletion",
+    ]
+
+
+def test_another_reply_at_the_same_time_is_another_turn() -> None:
+    other = [span for span in by_events_and_client(answer="Once a year.") if span.name == "ChatCompletion"]
+    assert len(read(by_events_and_client(), other).records) == 2
+
+
+def test_two_crews_at_the_same_time_with_the_same_words_are_two_turns() -> None:
+    reading = read(by_events_and_client(), by_events_and_client())
+    assert [record.metadata["span"] for record in reading.records] == ["crew.kickoff", "crew.kickoff"]
+
+
+def test_a_call_waits_for_the_turn_that_is_still_open() -> None:
+    told = through_processor(by_events_and_client())
+    assert [record.metadata["span"] for record in told.records] == ["crew.kickoff"]
+
+
+def test_a_call_that_was_received_waits_for_the_turn_whose_root_is_not_there_yet() -> None:
+    spans = by_events_and_client()
+    received = ReceivedSpans(quiet=1, ttl=60)
+
+    def take(spans: list[Span], now: float) -> None:
+        export = received.read(json.dumps(as_otlp(spans)).encode(), is_json=True)
+        for piece in export.pieces.values():
+            received.take(piece, now)
+
+    take(spans[:-1], 0.0)
+    assert received.ready(5.0) == []
+    take(spans[-1:], 6.0)
+    assert [record.metadata["span"] for record in received.ready(10.0)] == ["crew.kickoff"]
+    assert received.ready(1000.0) == []
+
+
+def test_users_who_ask_a_client_the_same_at_once_under_two_instrumentors_are_all_recorded() -> None:
+    turns: list[list[Span]] = []
+    for _ in range(3):
+        trace = Trace("opentelemetry.util.genai.handler")
+        with trace.span("chat", chat(prompt(), ANSWER)):
+            inner = oi_model([("user", prompt())], ANSWER)
+            trace.leaf("ChatCompletion", inner, scope="openinference.instrumentation.openai")
+        turns.append(trace.spans)
+    assert len(read(*turns).records) == 3

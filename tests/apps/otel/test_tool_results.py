@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from apps.otel.attributes import oi, oi_model, oi_tool
-from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Trace
+from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Trace, compact, joined
 from steelyard_opentelemetry import Extraction, read_spans
 
 
@@ -81,3 +82,94 @@ def test_languages_without_spaces_have_passages_too() -> None:
     ]
     (record,) = agent("search_manual", texts).records
     assert [context.text for context in record.contexts] == texts
+
+
+_FAILURES = (
+    "Error: the index could not be reached (connection refused)",
+    'Traceback (most recent call last):\n  File "search.py", line 3, in search\nTimeoutError: timed out',
+    "An error occurred while running the tool. Please try again. Error: timed out",
+    "httpx.ConnectError: all attempts to connect failed",
+)
+
+
+@pytest.mark.parametrize("result", _FAILURES)
+def test_the_error_of_a_search_is_not_a_passage(result: str) -> None:
+    assert agent("search_manual", result).records == []
+
+
+@pytest.mark.parametrize(
+    "result", ["Errors of shifting come from a bent hanger.", f"Error codes\n{joined()}"]
+)
+def test_passages_on_errors_are_passages(result: str) -> None:
+    assert len(agent("search_manual", result).records) == 1
+
+
+def by_openinference(tool: str, result: str) -> Trace:
+    """A call that was shown what a tool returned, with no span of the tool."""
+    trace = Trace("openinference.instrumentation.openai")
+    sent = oi_model([("user", QUESTION), ("assistant", ""), ("tool", result)], ANSWER)
+    called = "llm.input_messages.1.message.tool_calls.0.tool_call."
+    names = {f"{called}id": "c1", f"{called}function.name": tool}
+    trace.leaf("ChatCompletion", {**sent, **names, "llm.input_messages.2.message.tool_call_id": "c1"})
+    return trace
+
+
+def by_openllmetry(tool: str, result: str) -> Trace:
+    """The same, with a flat attribute for each part of a message."""
+    told = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model"}
+    for number, (role, text) in enumerate((("user", QUESTION), ("assistant", ""), ("tool", result))):
+        told |= {f"gen_ai.prompt.{number}.role": role, f"gen_ai.prompt.{number}.content": text}
+    told |= {"gen_ai.prompt.1.tool_calls.0.id": "c1", "gen_ai.prompt.1.tool_calls.0.name": tool}
+    told |= {"gen_ai.prompt.2.tool_call_id": "c1", "gen_ai.completion.0.content": ANSWER}
+    trace = Trace("opentelemetry.instrumentation.openai.v1")
+    trace.leaf("openai.chat", told)
+    return trace
+
+
+def by_conventions(tool: str, result: str) -> Trace:
+    """The same, with typed parts."""
+    call = {"type": "tool_call", "id": "c1", "name": tool, "arguments": {}}
+    came = {"type": "tool_call_response", "id": "c1", "response": result}
+    sent = [
+        {"role": "user", "parts": [{"type": "text", "content": QUESTION}]},
+        {"role": "assistant", "parts": [call]},
+        {"role": "tool", "parts": [came]},
+    ]
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}]
+    told = {"gen_ai.input.messages": compact(sent), "gen_ai.output.messages": compact(said)}
+    trace = Trace("opentelemetry.util.genai.handler")
+    trace.leaf("chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-model", **told})
+    return trace
+
+
+WAYS = (by_openinference, by_openllmetry, by_conventions)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("tool", "result"),
+    [
+        ("send_email", "The email was sent to the workshop at noon."),
+        ("create_document", "The document was written and stored."),
+        ("search_manual", _FAILURES[0]),
+    ],
+)
+def test_messages_of_a_tool_that_acts_or_failed_are_not_passages(
+    way: Callable[[str, str], Trace], tool: str, result: str
+) -> None:
+    assert read_spans(way(tool, result).spans).records == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_messages_of_a_tool_that_searches_are_passages(way: Callable[[str, str], Trace]) -> None:
+    (record,) = read_spans(way("search_manual", joined()).spans).records
+    assert tuple(context.text for context in record.contexts) == PASSAGES
+    assert "whether they search" not in " ".join(record.notes)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_note_names_the_tool_of_which_it_is_not_known_whether_it_searches(
+    way: Callable[[str, str], Trace],
+) -> None:
+    (record,) = read_spans(way("get_weather", "It rains in Bern today, with 12 degrees.").spans).records
+    assert "whether they search is not known of 'get_weather'" in " ".join(record.notes)

@@ -284,6 +284,17 @@ def test_it_lets_the_loop_run_while_it_works() -> None:
     assert asyncio.run(run()) > 20
 
 
+def test_a_turn_takes_no_more_than_its_share_of_a_core() -> None:
+    ask(Supported(claim=EINSTEIN), contexts=(FRANCE,))  # whatever is loaded at first
+    judge = LocalJudge(max_share=0.2)
+    view = View(contexts=tuple(Context(text=f"{number}. " + FRANCE * 10) for number in range(4)))
+    questions = {f"q{number}": Supported(claim=f"{EINSTEIN} {number}") for number in range(4)}
+    work, clock = time.process_time(), time.perf_counter()
+    asyncio.run(judge.answer(Request(view=view, questions=questions)))
+    share = (time.process_time() - work) / (time.perf_counter() - clock)
+    assert share < 0.3
+
+
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.1, float("nan")])
 def test_a_share_out_of_range_is_refused(share: float) -> None:
     with pytest.raises(ConfigurationError, match="max_share"):

@@ -32,6 +32,7 @@ STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
 _Cause = Literal["expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event"]
 _log = SafeLogger("steelyard.langchain")
+# So many broken streams may straggle at once.
 _REMEMBERED = 256
 _STRAGGLING = 60.0  # callbacks of streams and of other threads come after the end of their turn
 _CARRIED = 1_000  # graphs that wait for a person may wait for ever
@@ -52,6 +53,7 @@ class OpenTurns:
         self._ttl = options.ttl
         self._max_open = options.max_open
         self._open: OrderedDict[int, Turn] = OrderedDict()
+        # With a bound of its own: it is looked through for each run whose parent is unknown.
         self._closed: deque[tuple[float, Mapping[int, int]]] = deque(maxlen=_REMEMBERED)
         self._warn_once = WarnOnce(_log)
         self._loose = LooseRuns(target)
@@ -96,11 +98,13 @@ class OpenTurns:
             run_id,
             current_span(),
             name=about.get("name"),
+            # A copy: chains write into the mapping that they were given.
             inputs=dict(inputs) if type(inputs) is dict else inputs,
             tags=about.get("tags"),
             metadata=metadata,
         )
         self._loose.begin(turn)
+        # A graph that is resumed is given a Command, or nothing, in place of an input.
         if metadata and not isinstance(inputs, (str, dict, list)) and self._interrupted:
             turn.before = self._interrupted.pop(str(metadata.get("thread_id")), None)
         self.runs[turn.key] = turn
@@ -140,6 +144,7 @@ class OpenTurns:
         self.runs[key] = turn
         if not turn.located:
             turn.locate()  # below the root every tracer has seen the root begin
+        # Closed by another thread since it was looked up: what was entered has to go again.
         if turn.closed:
             self.runs.pop(key, None)
             return None
@@ -161,6 +166,7 @@ class OpenTurns:
     def end_loose(self, turn: Turn, outputs: Any = None) -> None:
         """A model, retriever or tool ends that no chain is around.
 
+        # Whether it is a turn is found out in the background: comparing texts takes too long here.
         A retriever's or a tool's result waits for what uses it. A model's reply is a turn if it used such a
         result, which is decided when the Record is built.
         """
@@ -181,6 +187,7 @@ class OpenTurns:
 
     def end(self, turn: Turn, outputs: Any, error: BaseException | None, inputs: Any) -> None:
         """A root ends: close its turn, and hand it over if there is anything in it."""
+        # In case nobody uses what it found.
         turn.outputs = outputs
         if inputs is not None:
             turn.inputs = inputs
@@ -195,6 +202,7 @@ class OpenTurns:
                 turn.earlier.ready = True  # a chain that only searches: what it found may be used next
             else:
                 turn.earlier.forget()
+        # A chain without any of these formats texts; there is nothing to judge in it.
         if turn.models or turn.retrievals or turn.tools or turn.results or turn.before:
             self._hand_over(turn)
         else:
@@ -227,6 +235,7 @@ class OpenTurns:
         turn.error = error
         turn.status = _status(turn, error)
         self._drop(turn)
+        # Of a turn that ended well nothing straggles.
         if turn.status != "ok":
             self._closed.append((turn.ended, turn.parents))
 
@@ -245,6 +254,7 @@ class OpenTurns:
     def _drop(self, turn: Turn) -> None:
         """Let go of a turn. Marked first: a run that starts meanwhile sees the mark and lets go of itself."""
         turn.closed = True
+        # A copy, for other threads may add runs meanwhile; those see the mark.
         for key in list(turn.parents):
             self.runs.pop(key, None)
         self.runs.pop(turn.key, None)
@@ -256,11 +266,13 @@ class OpenTurns:
         # `suppress` costs a host more than the whole look.
         try:
             while self._open:
+                # Turns stand in the order in which they began, so that the first is the oldest.
                 turn = next(iter(self._open.values()))
                 full = len(self._open) + room > self._max_open
                 if not full and now - turn.started <= self._ttl:
                     break
                 self._drop(turn)
+                # What is still open may be a stream that nobody reads any more.
                 self.count("too_many_open" if full else "expired")
             while self._closed and now - self._closed[0][0] > min(self._ttl, _STRAGGLING):
                 self._closed.popleft()

@@ -16,6 +16,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import OnRecord, TurnTarget
 from steelyard_langchain._block import Block
@@ -99,6 +100,7 @@ class CallbackHandler(BaseCallbackHandler):
         self._target = target_or_default(monitor)
         self._turns = OpenTurns(self._target, self._options)
         self._warn_once = WarnOnce(_log)
+        # The very dictionary: one attribute less to go through for each event.
         self._runs = self._turns.runs
         remember(self)
 
@@ -126,6 +128,7 @@ class CallbackHandler(BaseCallbackHandler):
         """Close a turn that a `record` block opened, and hand it over."""
         self._turns.close_block(block, error)
 
+    # A copy of the handler would share its turns but not what it counts.
     def __copy__(self) -> CallbackHandler:
         return self
 
@@ -143,6 +146,7 @@ class CallbackHandler(BaseCallbackHandler):
             if parent_run_id is None:
                 self._turns.begin(run_id, inputs, kwargs)
                 return
+            # The commonest event of all, which is why this is not a call of a method.
             turn = self._runs.get(parent_run_id.int)
             if turn is None:
                 self._turns.begin_below(run_id, parent_run_id, inputs, kwargs)
@@ -154,8 +158,8 @@ class CallbackHandler(BaseCallbackHandler):
                 self._runs.pop(key, None)
             elif turn.chains is not None:
                 turn.chains[key] = Chain(key, kwargs.get("name"), inputs)
-        except Exception:  # noqa: BLE001 - the host never sees our errors
-            self._unreadable("on_chain_start")
+        except Exception as problem:  # noqa: BLE001 - the host never sees our errors
+            self._unreadable("on_chain_start", problem)
 
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
@@ -169,6 +173,7 @@ class CallbackHandler(BaseCallbackHandler):
             if turn.key == key:
                 self._turns.end(turn, outputs, None, kwargs.get("inputs"))
                 return
+            # A run without a parent that is not the root stands in a `record` block.
             if parent_run_id is None:
                 turn.outputs = outputs
             kind = type(outputs)
@@ -179,8 +184,8 @@ class CallbackHandler(BaseCallbackHandler):
                     turn.results.append(outputs.update)
             if turn.chains is not None:
                 _end_chain(turn, key, outputs, None, kwargs.get("inputs"))
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_chain_end")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_chain_end", problem)
 
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
@@ -193,12 +198,13 @@ class CallbackHandler(BaseCallbackHandler):
             if turn.key == run_id.int:
                 self._turns.end(turn, None, error, kwargs.get("inputs"))
                 return
+            # The root's own error tells the rest; an interrupt below it may be caught above.
             if type(error).__name__ in INTERRUPTS:
                 turn.interrupted = True
             if turn.chains is not None:
                 _end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_chain_error")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_chain_error", problem)
 
     # -- retrievers
 
@@ -210,8 +216,8 @@ class CallbackHandler(BaseCallbackHandler):
             turn = self._turns.join(run_id, parent_run_id)
             if turn is not None:
                 turn.retrievals[run_id.int] = Retrieval(run_id.int, kwargs.get("name"), query)
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_retriever_start")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_retriever_start", problem)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep the documents, in their order, whatever the chain does to the list."""
@@ -220,11 +226,12 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None:
                 retrieval = turn.retrievals[run_id.int]
                 retrieval.ended = time.perf_counter()
+                # A tuple: the chain goes on with the list, and may sort or shorten it.
                 retrieval.documents = tuple(documents)
                 if turn.loose and turn.key == run_id.int:
                     self._turns.end_loose(turn, documents)
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_retriever_end")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_retriever_end", problem)
 
     # -- models
 
@@ -242,8 +249,8 @@ class CallbackHandler(BaseCallbackHandler):
             turn = self._turns.join(run_id, parent_run_id, finds=False)
             if turn is not None:
                 turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages)
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_chat_model_start")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_chat_model_start", problem)
 
     def on_llm_start(
         self,
@@ -269,8 +276,8 @@ class CallbackHandler(BaseCallbackHandler):
                 model.reply = response
                 if turn.loose and turn.key == run_id.int:
                     self._turns.end_loose(turn, answer_message(response))
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_llm_end")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_llm_end", problem)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """The run is over, without a reply."""
@@ -278,11 +285,12 @@ class CallbackHandler(BaseCallbackHandler):
             turn = self._runs.get(run_id.int)
             if turn is not None and (model := turn.models.get(run_id.int)) is not None:
                 model.ended = time.perf_counter()
+                # A stream that was left is not a failure of the model.
                 model.failed = not isinstance(error, STOPS)
                 if turn.loose and turn.key == run_id.int:
                     self._turns.end_loose(turn)
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_llm_error")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_llm_error", problem)
 
     # -- tools
 
@@ -302,8 +310,8 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None:
                 name = kwargs.get("name") or (serialized or {}).get("name")
                 turn.tools[run_id.int] = Tool(run_id.int, name, inputs if inputs is not None else input_str)
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_tool_start")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_tool_start", problem)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep what the tool returned."""
@@ -314,8 +322,8 @@ class CallbackHandler(BaseCallbackHandler):
                 if turn.loose and turn.key == run_id.int:
                     turn.inputs = tool.inputs
                     self._turns.end_loose(turn, output)
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_tool_end")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_tool_end", problem)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Notice an interrupt that was raised inside a tool."""
@@ -325,8 +333,8 @@ class CallbackHandler(BaseCallbackHandler):
                 turn.interrupted = True
             if turn is not None and turn.loose and turn.key == run_id.int:
                 self._turns.drop_loose(turn)
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_tool_error")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_tool_error", problem)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Forget a retrieval outside of any chain; a chain's own error tells of any other."""
@@ -334,16 +342,16 @@ class CallbackHandler(BaseCallbackHandler):
             turn = self._runs.get(run_id.int)
             if turn is not None and turn.loose and turn.key == run_id.int:
                 self._turns.drop_loose(turn)
-        except Exception:  # noqa: BLE001
-            self._unreadable("on_retriever_error")
+        except Exception as problem:  # noqa: BLE001
+            self._unreadable("on_retriever_error", problem)
 
-    def _unreadable(self, event: str) -> None:
+    def _unreadable(self, event: str, problem: Exception) -> None:
         self._turns.count("unreadable_event")
         self._warn_once(
             "unreadable_event",
-            "an event could not be read and was left out (%s); further ones are counted in stats() only",
+            "an event could not be read and was left out (%s, %s); further ones are counted in stats() only",
             event,
-            exc_info=True,
+            error_place(problem),  # never its message, which may quote the turn
         )
 
 

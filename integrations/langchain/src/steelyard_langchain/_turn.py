@@ -162,8 +162,7 @@ class Turn:
         self.outputs: Any = None
         self.error: BaseException | None = None
         self.status: Status = "ok"
-        self.interrupted = False
-        self.closed = False
+        self.interrupted = self.closed = False
         self.before: Turn | None = None
         """The interrupted turn that this one resumes."""
         self.feedback: Any = None

@@ -6,7 +6,6 @@ Record is built later, from the steps, by `building._build`. Whatever never ends
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
@@ -33,13 +33,17 @@ from steelyard_llamaindex._turn import (
 
 _logger = SafeLogger("steelyard.llamaindex")
 
+# What the user calls; everything else is below one of these, or a call by itself.
 _ROOTS = frozenset({"query", "chat", "agent", "workflow"})
 _PARTS = frozenset({"agent", "workflow", "synthesis"})
 _AFTER_RETRIEVAL = frozenset({"synthesis", "llm"})
 _OPENING = _ROOTS | {"retrieve", "llm"}
+# An agent in a loop would otherwise keep every step that it ever made.
 _MOST_STEPS = 1000
 _MOST_CALLS = 1000
+# A task that searches again and again and never asks a model keeps only the last ones.
 _MOST_LOOSE = 8
+# As deep as LlamaIndex's own evaluators call an engine, with room to spare.
 _MOST_FRAMES = 60
 _EVALUATORS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset.generator")
 
@@ -73,6 +77,7 @@ class OpenTurns:
         """Where each open span belongs; a span of no interest has the place of its parent."""
         self._open: dict[str, Turn] = {}
         self._lock = threading.Lock()
+        # Tells this object's retrievals from those of another one in the same context.
         self._mark = object()
         self._warn_once = WarnOnce(_logger)
 
@@ -87,6 +92,7 @@ class OpenTurns:
             return
         place = self.places.get(parent_id) if parent_id is not None else None
         if place is None:
+            # A span without a parent may run in a task that the user's code started.
             place = current_place.get()
         if place is None or place[0].done:
             self._begin(id_, kind, asked, name, tags)
@@ -154,6 +160,7 @@ class OpenTurns:
         elif step.kind == "llm":
             turn.generation += 0.0 if turn.streaming else step.seconds
             if isinstance(result, (Generator, AsyncGenerator)):
+                # The reply is not here but in the generator, so that the step stays open for the event.
                 # What it replies is told by an event of this span, at the end of the stream.
                 self.places[step.id] = (turn, step)
                 turn.open.add(step.id)
@@ -213,11 +220,13 @@ class OpenTurns:
         if place is None:
             return
         turn, step = place
+        # The step of a stream: its span ended long ago, and this event was what it was kept for.
         if step.kind == "llm" and step.seconds is not None and step is not turn.root:
             self.places.pop(step.id, None)
             turn.open.discard(step.id)
         if turn.root.kind == "manual":
             turn.said = response
+        # The latest call first: the same prompt may have been sent twice.
         for call in reversed(turn.calls):
             if call.reply is None and _is_same(call.asked, prompt):
                 call.reply = response
@@ -276,6 +285,7 @@ class OpenTurns:
 
     def finish(self, turn: Turn) -> None:
         """End a turn, once, and hand it over."""
+        # A stream's reader and the span's end may get here at once, from two threads.
         with self._lock:
             if turn.done:
                 return
@@ -308,11 +318,10 @@ class OpenTurns:
         """Log that recording failed, once for each kind: the dispatcher swallows what handlers raise."""
         self._warn_once(
             (doing, type(error)),
-            "recording a LlamaIndex turn failed at %s with %s; the application is not affected, but the turn "
+            "recording a LlamaIndex turn failed at %s (%s); the application is not affected, but the turn "
             "may be missing or incomplete; more failures of this kind are not logged",
             doing,
-            type(error).__name__,
-            exc_info=error if _logger.isEnabledFor(logging.DEBUG) else None,
+            error_place(error),
         )
 
 
@@ -339,6 +348,7 @@ def _is_asked_by_evaluator() -> bool:
 
 def _is_same(asked: Any, prompt: Any) -> bool:
     """Whether two prompts are one: events copy the list of messages, not the messages."""
+    # Messages are compared as objects: comparing their texts takes too long on this thread.
     if asked is prompt or isinstance(asked, str):
         return bool(asked == prompt)
     return len(asked) == len(prompt) and all(one is other for one, other in zip(asked, prompt, strict=True))

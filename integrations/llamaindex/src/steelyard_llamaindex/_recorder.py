@@ -42,6 +42,7 @@ class Spans(BaseSpanHandler[BaseSpan]):
     ) -> None:
         """A span began."""
         try:
+            # By the class, since looking at the object could run code of the application's.
             cls: Any = type(instance)
             kind = kind_of(id_, cls)
             if kind is None:
@@ -97,6 +98,7 @@ def _asked(kind: str, instance: Any, arguments: dict[str, Any]) -> Any:
     if kind in ("agent", "workflow"):
         return arguments.get("start_event")
     if kind == "writer":
+        # A writer is the response itself, so that its passages are all that is asked of it.
         return instance.source_nodes
     if kind in ("llm", "tool"):
         return None

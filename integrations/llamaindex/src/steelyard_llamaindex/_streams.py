@@ -34,10 +34,12 @@ def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
     if stream is None:
         return False
     turn.streaming = True
+    # The nodes are here already; only the text is still to come.
     turn.root.result = response.source_nodes
     if stream == "chat":
         return _defer_chat(turns, turn, response)
     source = response.response_gen
+    # A response whose text was read before it was returned has no stream any more.
     if source is None or response.response_txt is not None:
         turn.said = response.response_txt
         turn.streaming = False
@@ -94,8 +96,10 @@ def _follow(
         turn.pieces.append(text(piece))
         try:
             yield piece
+        # Whatever ends the reader, its `close` and a cancelled task included.
         except BaseException:
             _leave(turns, turn)
+            # The source is closed as it would have been without us in between.
             if isinstance(pieces, Generator):
                 pieces.close()
             raise

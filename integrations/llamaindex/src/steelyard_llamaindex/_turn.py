@@ -17,7 +17,7 @@ _MOST_PROMPT = 50_000
 """Characters of a prompt that is kept for as long as its thread or task lives."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Step:
     """One part of a turn that matters for its record."""
 
@@ -41,7 +41,7 @@ class Step:
     """Of a model call, whether its prompt was told."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Call:
     """One call of a language model."""
 
@@ -55,7 +55,7 @@ class Call:
     """What it replied, as an event told it; None while it runs, and for a stream that was left."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Predecessor:
     """A run that began before a turn in the same task or thread, whose reply the turn may be built upon.
 
@@ -70,7 +70,7 @@ class Predecessor:
     """When it ended, by the performance counter."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Turn:
     """One RAG turn under way, or over and waiting to become a Record."""
 

@@ -18,7 +18,7 @@ from steelyard_opentelemetry.spans._span import Event, Span
 
 if TYPE_CHECKING:
     from steelyard_opentelemetry._recorder import EvaluationSpanProcessor, SpanCounts
-    from steelyard_opentelemetry.delayed._processor import HoldingCounts, HoldingSpanProcessor
+    from steelyard_opentelemetry.delayed import HoldingCounts, HoldingSpanProcessor
     from steelyard_opentelemetry.logs._processor import ContentLogRecordProcessor
 
 __all__ = [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.recording import (
     OnRecord,
@@ -40,8 +41,11 @@ if TYPE_CHECKING:
 
 _log = SafeLogger("steelyard.opentelemetry")
 
+# For `diagnoses`, which people read; counts hold the rest.
 _KEPT_DIAGNOSES = 100
+# A quarter of `quiet`, within bounds: often enough to be in time, seldom enough to cost nothing.
 _LONGEST_TICK, _SHORTEST_TICK = 0.5, 0.02
+# Of the program's end, for a Monitor that only begins with the last turn.
 _EXIT_SECONDS = 5.0
 _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
 
@@ -118,6 +122,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._max_spans = max_spans
         self._tick = min(_LONGEST_TICK, max(_SHORTEST_TICK, quiet / 4))
         self._closed = False
+        # Weak: the registration must not keep a processor that was thrown away.
         self._at_exit = _WeakCall(weakref.WeakMethod(self._exit))
         self._begin()
         if hasattr(os, "register_at_fork"):
@@ -130,6 +135,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         self._wake = threading.Event()
         self._idle = False
         self._lock = threading.Lock()
+        # Starting is locked for itself, since it happens on the application's thread.
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._extractor = TurnExtractor(patience=2 * float(self._limits["ttl"]))
@@ -146,12 +152,14 @@ class EvaluationSpanProcessor(SpanProcessor):
     def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
         """Note that a span has begun."""
         if is_unrecorded():
+            # Remembered by id: at the end of the span the context that said so is gone.
             self._ignored.add(_id_of(span))
             return
         self._put(span, True)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Note that a span has ended."""
+        # The set is empty but for our own judges' spans, so that asking it first costs nothing.
         if self._ignored and (number := _id_of(span)) in self._ignored:
             self._ignored.discard(number)
             return
@@ -160,12 +168,14 @@ class EvaluationSpanProcessor(SpanProcessor):
     def _put(self, span: ReadableSpan, begun: bool) -> None:
         if self._closed:
             return
+        # Counted and dropped: what is held for spans that nobody looks at must not grow.
         if len(self._inbox) >= self._max_spans:
             self._dropped += 1
             return
         self._inbox.append((span, begun))
         if self._thread is None:
             self._start()
+        # Only a thread that sleeps has to be woken; setting an event takes a lock.
         elif self._idle:
             self._wake.set()
 
@@ -211,6 +221,7 @@ class EvaluationSpanProcessor(SpanProcessor):
 
     def _run(self) -> None:
         wake, lock = self._wake, self._lock
+        # In a forked child the lock is another one, and this thread is not there any more.
         while not self._closed and lock is self._lock:
             self._idle = not (len(self._turns) or self._extractor.waiting or self._inbox)
             wake.wait(None if self._idle and not self._inbox else self._tick)
@@ -231,16 +242,16 @@ class EvaluationSpanProcessor(SpanProcessor):
                 self._hand_over(self._extractor.overdue(time.time_ns()))
             if everything:
                 self._hand_over(self._extractor.close())
-        except Exception:  # noqa: BLE001 - nothing of ours may end the thread or reach the application
-            self._failed()
+        except Exception as error:  # noqa: BLE001 - nothing of ours may end the thread or reach the application
+            self._failed(error)
 
     def _sort(self, now: float) -> None:
         for _ in range(len(self._inbox)):
             span, begun = self._inbox.popleft()
             try:
                 self._take(span, begun, now)
-            except Exception:  # noqa: BLE001 - one odd span must not cost the others
-                self._failed()
+            except Exception as error:  # noqa: BLE001 - one odd span must not cost the others
+                self._failed(error)
 
     def _take(self, span: ReadableSpan, begun: bool, now: float) -> None:
         context, scope = span.context, span.instrumentation_scope
@@ -275,12 +286,14 @@ class EvaluationSpanProcessor(SpanProcessor):
                 if self._tally["records"] == 1:
                     # The Monitor has begun with this one, and registered after us.
                     self._go_first_at_exit()
-            except Exception:  # noqa: BLE001 - a Monitor never raises, but a stand-in for one might
-                self._failed()
+            except Exception as error:  # noqa: BLE001 - a Monitor never raises, but a stand-in for one might
+                self._failed(error)
 
-    def _failed(self) -> None:
+    def _failed(self, error: Exception) -> None:
         self._errors += 1
-        self._warn_once("failed", "reading spans failed; more failures are only counted", exc_info=True)
+        # Its message may quote the turn.
+        message = "reading spans failed: %s; more failures are only counted"
+        self._warn_once("failed", message, error_place(error))
 
     # What the application may call.
 

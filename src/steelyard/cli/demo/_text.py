@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 
 QUESTIONS = (
@@ -42,7 +42,7 @@ class Passage:
     """Its number, as `weighing-07`."""
     title: str
     """Its heading."""
-    text: str
+    text: str = field(repr=False)
     """A few sentences."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steelyard.golden._results import CaseResult, Run
 from steelyard.scores import Direction
@@ -41,7 +41,7 @@ class Side:
 
     case: str
     """The case's id."""
-    question: str
+    question: str = field(repr=False)
     """What was asked."""
     metric: str
     """The metric."""

@@ -87,6 +87,7 @@ def plan(
 ) -> Plan:
     """What it would take to make a set; see `make`."""
     wanted = quotas(n, shares)
+    # The first round as it will be made: its size is what the plan is about.
     maker = Jobs(usable(passages), wanted, seed=seed)
     jobs = maker.next_jobs(dict(wanted))
     characters = sum(_size(*writing(batch)) for batch in _batches(jobs))
@@ -168,10 +169,13 @@ class _Making:
             while jobs := self.maker.next_jobs(self._missing()):
                 batches = list(_batches(jobs))
                 found = await asyncio.gather(*(self._batch(batch, slots) for batch in batches))
+                # One failed request is counted as rejected cases; only if nothing at all works does it end
+                # here.
                 if not any(replied for replied, _ in found) and not self.accepted and self.last_error:
                     raise self.last_error
                 for _, candidates in found:
                     await self._accept(candidates)
+                # After a round only: places are given away where a kind has nothing more to ask about.
                 await self._fill_up()
                 if self.on_progress is not None:
                     self.on_progress(len(self.accepted), self.wanted)
@@ -210,6 +214,7 @@ class _Making:
                 candidates.append(made)
         if not candidates:
             return True, []
+        # For all candidates at once: embedding them one by one takes many times as long.
         nearest = await self.maker.nearest([candidate.question for candidate in candidates])
         shown = [
             one.sentences if KINDS[one.job.kind].answerable else near
@@ -227,6 +232,7 @@ class _Making:
             if problem:
                 self.rejected[problem] += 1
             else:
+                # Kept in the order of the jobs, so that the same seed and replies make the same set.
                 good.append(candidate)
         return True, good
 
@@ -236,6 +242,7 @@ class _Making:
         """The reply; None where the request failed, which rejects so many cases."""
         async with slots:
             try:
+                # Or a recorder that is attached would take the writer's calls for turns.
                 with unrecorded():
                     written = await self.journal.write(self.writer, *request)
             except JudgeError as error:
@@ -271,9 +278,11 @@ class _Making:
         vectors = unit(await embedded([candidate.question for candidate in candidates]))
         for candidate, vector in zip(candidates, vectors, strict=True):
             full = len(self.accepted) >= self.wanted
+            # A full kind goes on to be written to: what is left over may fill the places of another.
             if full or there[candidate.job.kind] >= quotas[candidate.job.kind]:
                 self.surplus.append(candidate)
                 continue
+            # Follow-ups are compared within their conversation, for "And when?" may be asked in each of them.
             same = [one.question for one in self.accepted if one.history == candidate.history]
             near = any(
                 float(vector @ other) > _COPY
@@ -305,6 +314,7 @@ class _Making:
 def _objection(candidate: Candidate, verdict: object, known: object) -> str | None:
     """Why a case is not accepted."""
     said = _mapping(verdict)
+    # A critic that left a field out has not looked, and silence is no consent.
     if not all(isinstance(said.get(name), bool) for name in ("answerable", "right", "alone")):
         return "not criticised"
     if not said["alone"]:
@@ -317,6 +327,7 @@ def _objection(candidate: Candidate, verdict: object, known: object) -> str | No
         return "reference does not follow"
     unaided = _mapping(known)
     answer = unaided.get("answer") if unaided.get("known") is True else None
+    # That the model says it knows is not enough; its answer must be the reference.
     if isinstance(answer, str) and gives_itself_away(candidate, answer):
         return "answerable without the documents"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from steelyard.errors import ConfigurationError
@@ -26,7 +26,7 @@ class Passage:
 
     id: str
     """Where it is from: the file's name and its number in it."""
-    text: str
+    text: str = field(repr=False)
     """What it says."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.golden._case import Message
@@ -81,13 +81,13 @@ class Candidate:
 
     job: Job
     """What it was written for."""
-    question: str
+    question: str = field(repr=False)
     """The question."""
-    reference: str
+    reference: str = field(repr=False)
     """The answer."""
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...] = field(repr=False)
     """What it rests on, as it stands in the passages."""
-    history: tuple[Message, ...]
+    history: tuple[Message, ...] = field(repr=False)
     """What was said before."""
 
 

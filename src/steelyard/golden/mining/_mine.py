@@ -133,9 +133,11 @@ def _case(db: str | Path, drawn: Drawn, mask: Mask | None) -> Case | str:
         answer=record.answer,
         tags=record.tags,
         source="production",
+        # Products of probabilities may come out above 1 in the last place.
         inclusion_probability=min(drawn.probability, 1.0),
         metadata={
             "stratum": turn.stratum,
+            # The name of a cluster is made of words of the questions, which a mask may have taken out.
             "cluster": drawn.cluster if mask is None else "",
             "scores": {name: round(value, 6) for name, value in turn.scores.items()},
             **_why(evaluation, turn),

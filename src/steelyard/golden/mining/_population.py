@@ -98,12 +98,14 @@ class Population:
             raise ConfigurationError(f"shares must not be negative, and not all 0: {dict(wanted)!r}")
         rng = np.random.default_rng(seed)
         probabilities = inclusion_probabilities(self._sizes(wanted), n)
+        # So that a systematic sample goes through all strata and clusters evenly.
         # In order of strata and clusters, at random within them.
         order = np.lexsort((rng.random(len(self.groups)), self.labels, self._kinds))
         positions = order[systematic_sample(probabilities[order], rng=rng)]
         drawn = []
         for position in positions:
             turn, chance = _one_of(self.groups[position], rng)
+            # All three draws: being judged at all, being among the 20,000, and being taken here.
             probability = chance * float(probabilities[position]) * self.kept
             drawn.append(Drawn(turn=turn, probability=probability, cluster=self.names[position]))
         return drawn
@@ -147,6 +149,7 @@ def _some(groups: list[list[StoredTurn]], rng: np.random.Generator) -> tuple[lis
     """Not more questions than can be clustered in a few seconds, and the probability of each to be there."""
     if len(groups) <= _MOST_EMBEDDED:
         return groups, 1.0
+    # In their own order, as they are where nothing is left out.
     picked = np.sort(rng.choice(len(groups), _MOST_EMBEDDED, replace=False))
     return [groups[index] for index in picked], _MOST_EMBEDDED / len(groups)
 
@@ -164,6 +167,7 @@ def _clusters(groups: Sequence[Sequence[StoredTurn]]) -> tuple[npt.NDArray[np.in
         members = np.flatnonzero(kinds == kind)
         own = cluster(rows[members], largest=_LARGEST)
         words = name_clusters([questions[index] for index in members], own.tolist())
+        # Clusters of different strata are numbered apart.
         labels[members] = own + first
         first += int(own.max()) + 1
         for index, label in zip(members, own, strict=True):
@@ -179,6 +183,7 @@ def _one_of(group: Sequence[StoredTurn], rng: np.random.Generator) -> tuple[Stor
     """One turn of a question, by its weight, and the probability of the whole: picked, and taken here."""
     if len(group) == 1:
         return group[0], group[0].inclusion
+    # A turn that was picked with a low probability stands for many others like it.
     weights = np.array([1 / turn.inclusion for turn in group])
     chances = weights / weights.sum()
     index = int(rng.choice(len(group), p=chances))

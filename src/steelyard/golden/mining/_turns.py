@@ -28,7 +28,7 @@ class StoredTurn:
 
     record_id: str
     """The record's id."""
-    question: str
+    question: str = field(repr=False)
     """What was asked."""
     inclusion: float = 0.0
     """The probability with which it was picked for judging."""

@@ -19,6 +19,7 @@ from steelyard.golden.running._reply import join_async_pieces, join_pieces
 _CONTEXT_NAMES = ("history", "chat_history", "case")
 _QUESTION_KEYS = ("question", "input", "query", "user_input")
 _HISTORY_KEYS = ("chat_history", "history")
+# In this order: a LangChain runnable has `invoke` and may have a `query` as well.
 _METHODS: tuple[Literal["invoke", "query", "chat", "run"], ...] = ("invoke", "query", "chat", "run")
 
 
@@ -70,6 +71,7 @@ def _load(spec: str) -> object:
     if not (module and name):
         raise ConfigurationError(f"app {spec!r} is not of the form module:name, nor an address")
     here = str(Path.cwd())
+    # As `python -m` does: the application is in the working directory.
     if here not in sys.path:
         sys.path.insert(0, here)
     if module.endswith(".py"):
@@ -86,6 +88,7 @@ def _load(spec: str) -> object:
 
 
 def _adapted(target: object, name: str, input_key: str | None) -> App:
+    # A factory: a function that takes no question cannot be the application itself.
     if inspect.isfunction(target) and not _parameters(target):
         made = target()
         if inspect.iscoroutine(made):
@@ -105,6 +108,7 @@ def _adapted(target: object, name: str, input_key: str | None) -> App:
 def _parameters(target: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(target).parameters.values())
+    # Builtins and C functions tell no signature; they are called with the question alone.
     except (ValueError, TypeError):
         return [inspect.Parameter("question", inspect.Parameter.POSITIONAL_ONLY)]
 
@@ -113,6 +117,7 @@ def _function(target: Callable[..., Any], name: str) -> App:
     parameters = _parameters(target)
     named = [parameter.name for parameter in parameters]
     wanted = [parameter for parameter in named if parameter in _CONTEXT_NAMES]
+    # A first parameter of that name is where the question goes, whatever it is called.
     if named and named[0] in _CONTEXT_NAMES and named[0] != "case":
         wanted = []
     bare = getattr(target, "__call__", target)  # noqa: B004 - an object's own async __call__
@@ -172,6 +177,7 @@ def _chain(target: Any, name: str, input_key: str | None) -> App:
             return target.invoke(case.question)
         given: dict[str, Any] = {question: case.question}
         if history is not None:
+            # LangChain's placeholders take pairs of role and text.
             given[history] = [(message.role, message.text) for message in case.history]
         return target.invoke(given)
 
@@ -198,10 +204,12 @@ def _chat(target: Any, name: str, _: str | None) -> App:
     """A chat engine: it keeps the conversation in itself, so each case starts a new one."""
 
     def call(case: Case) -> Any:
+        # Or the cases before would be part of this one's conversation.
         if callable(reset := getattr(target, "reset", None)):
             reset()
         if not case.history:
             return target.chat(case.question)
+        # Only here: importing LlamaIndex takes seconds, and most applications are something else.
         from llama_index.core.llms import ChatMessage
 
         told = [ChatMessage(role=message.role, content=message.text) for message in case.history]

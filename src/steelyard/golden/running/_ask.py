@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steelyard._internal.redact import redacted
 from steelyard._internal.threads import DaemonExecutor, LoopThread, ThreadHangs
@@ -32,7 +32,7 @@ class Turn:
     """The turn; its answer is empty where there was none."""
     asked: Asked
     """How it ended."""
-    problem: str = ""
+    problem: str = field(default="", repr=False)
     """What went wrong, by name."""
     seconds: float = 0.0
     """How long the application took."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.errors import SteelyardError
@@ -25,7 +25,7 @@ class OddReply(SteelyardError):
 class AppReply:
     """An application's answer."""
 
-    answer: str
+    answer: str = field(repr=False)
     """What the user would be shown."""
     contexts: tuple[Context, ...] = ()
     """What the application says it retrieved; empty where it says nothing of that."""

@@ -20,7 +20,7 @@ from steelyard.golden.running._ask import AppRunner, Turn
 from steelyard.golden.running._declined import Declined
 from steelyard.golden.running._scores import measured, merged
 from steelyard.judge import LocalJudge, StaticEmbedder, judge_from
-from steelyard.judge.middleware import Wrapper, layers
+from steelyard.judge.middleware import layers, uncached
 from steelyard.metrics import Metric, default_metrics, metrics_named
 from steelyard.questions import Embedder, Judge
 from steelyard.recording import unrecorded
@@ -112,6 +112,7 @@ async def arun_golden(
         seed=seed,
         on_case=on_case,
     )
+    # The local judge says the same each time, so that judging again would tell nothing.
     exact = repeat == "judge" and isinstance(list(layers(chosen))[-1], LocalJudge)
     checks = [_check(gate, plan, exact=exact, baseline=baseline) for gate in wanted]
     try:
@@ -192,10 +193,12 @@ class _Runner:
         plan, started = self.plan, time.time()
         clock = time.monotonic()
         async with AppRunner.open(plan.app, concurrency=plan.concurrency, seconds=plan.app_timeout) as runner:
+            # All cases at once; the runner lets so many through as it has places.
             turns = {case.id: asyncio.create_task(self._first(runner, case)) for case in plan.golden}
             try:
                 asked = {name: await task for name, task in turns.items()}
             finally:
+                # An interrupt would otherwise leave calls to the application running.
                 for task in turns.values():
                     task.cancel()
             await self._repeat(
@@ -251,6 +254,7 @@ class _Runner:
                 open_checks = [check for check in self.checks if check.is_open and number < check.gate.passes]
                 if not open_checks:
                     break
+                # A few at a time, for each batch may decide a gate and spare the rest.
                 batch, order = order[: self.plan.concurrency], order[self.plan.concurrency :]
                 names = {check.gate.metric for check in open_checks}
                 await asyncio.gather(*(self._again(runner, turns[name], names) for name in batch))
@@ -261,6 +265,7 @@ class _Runner:
             return
         if self.plan.repeat == "app":
             turn = await runner.ask(turn.case)
+            # Not counted: the first answer says whether the case was answered.
             if turn.asked != "answered":
                 return
         found = measured(await self._judged(turn, metrics, again=True), self.plan.thresholds)
@@ -271,7 +276,9 @@ class _Runner:
     async def _judged(self, turn: Turn, metrics: list[Metric], *, again: bool = False) -> Evaluation:
         plan = self.plan
         limit = None if plan.deadline is None else time.monotonic() + plan.deadline
-        judge = _uncached(plan.judge) if again else plan.judge
+        # A repeat that is answered from a cache tells nothing.
+        judge = uncached(plan.judge) if again else plan.judge
+        # What the judge itself asks must not be taken for the application's turns.
         with unrecorded():
             evaluation = await evaluate_one(
                 turn.record, metrics, judge=judge, embedder=plan.embedder, deadline=limit
@@ -284,19 +291,6 @@ class _Runner:
             result = found.get(check.gate.metric)
             for value in result.values if result else ():
                 check.add(case, value)
-
-
-def _uncached(judge: Judge) -> Judge:
-    """The judge without a cache around it: a repeat that is answered from a cache tells nothing."""
-    from steelyard.judge.middleware import Cache
-
-    inside = judge
-    for layer in layers(judge):
-        if isinstance(layer, Cache):
-            inside = layer.judge
-        elif not isinstance(layer, Wrapper):
-            break
-    return inside
 
 
 def _warnings(golden: GoldenSet) -> list[str]:

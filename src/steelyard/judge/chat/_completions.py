@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from steelyard.errors import JudgeRejected, MalformedReply
@@ -26,6 +26,7 @@ _REFUSABLE: Mapping[str, Mapping[str, Any]] = {
     "max_tokens": {"limit": "max_completion_tokens"},
 }
 """What to change where a server refuses an option that was sent; the first one that it names."""
+# A schema is dropped before JSON mode is: each step keeps as much as the server takes.
 _LOWER: dict[Form, Form] = {"schema": "json", "json": "plain"}
 
 
@@ -54,11 +55,13 @@ class ServerFeatures:
             sent: The options that were sent.
         """
         words = message.lower()
+        # Too long is too long in any form, and further tries would be paid for.
         if any(said in words for said in ("context length", "context_length", "maximum context")):
             return None
         refused = next((name for name in _REFUSABLE if name in words and name in sent), None)
         if refused is not None:
             return replace(self, **_REFUSABLE[refused])
+        # Some servers know schemas, but not how long their lists may be.
         if self.form == "schema" and self.counts and ("minitems" in words or "maxitems" in words):
             return replace(self, counts=False)
         lower = _LOWER.get(self.form)
@@ -74,11 +77,11 @@ class ServerFeatures:
 class Completion:
     """What a model replied."""
 
-    content: object
+    content: object = field(repr=False)
     """Its text, if the server sent one."""
     refused: bool
     """Whether the model, or a filter before it, would not answer."""
-    logprobs: Mapping[str, Any] | None
+    logprobs: Mapping[str, Any] | None = field(repr=False)
     """Log probabilities of the text's tokens, where they were asked for and sent."""
     usage: Usage
     """What it cost, requests that the server refused included."""
@@ -142,6 +145,7 @@ class Completions:
                 if change is None:
                     raise
                 features = change
+        # Only after a reply: a refusal that nothing helped says nothing about the server's features.
         self._features = features
         message = choice.get("message")
         message = message if isinstance(message, dict) else {}
@@ -188,6 +192,7 @@ class Completions:
         elif features.form == "json":
             options["response_format"] = {"type": "json_object"}
         if self._temperature is not None and features.temperature:
+            # A repeat at temperature 0 would be a copy of the first answer.
             options["temperature"] = max(self._temperature, lowest)
         if self._logprobs and features.logprobs:
             options |= {"logprobs": True, "top_logprobs": 5}

@@ -59,7 +59,7 @@ Wording = tuple[str, str]
 """The instruction, which many questions share and which may be empty, and the question's own line."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Given:
     """What stands under a question's key in a reply."""
 

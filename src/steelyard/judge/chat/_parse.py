@@ -45,7 +45,7 @@ class _Ambiguous:
 _AMBIGUOUS = _Ambiguous()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ParsedReply:
     """The keyed values of a reply."""
 
@@ -98,9 +98,11 @@ def find(text: str, request: Request) -> ParsedReply | None:
     found = _whole(blank, request.questions)
     if found is None or _is_quoted(found, blank, request):
         return None
+    # Blanks in place of thoughts, so that places in the reply stay right for log probabilities.
     values: dict[str, Any] = {}
     places: dict[str, tuple[int, int]] = {}
     for key, value, place in found.pairs:
+        # Equal values are one answer, however often they are given.
         values[key] = value if key not in values or _equal(values[key], value) else _AMBIGUOUS
         places[key] = place
     return ParsedReply(values, places)
@@ -116,6 +118,7 @@ def _whole(text: str, questions: Mapping[str, Question]) -> _Object | None:
     rest = text[found.end :] if found.complete else ""
     if rest.strip(_SPACE).removeprefix("```" if fence else "").strip(_SPACE):
         return None
+    # Behind the last complete value only pieces of JSON may stand; words there mean that it was quoted.
     if not found.complete and not _REST.fullmatch(text, found.end):
         return None
     if found.keys & questions.keys():
@@ -169,7 +172,7 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Object:
     """One JSON object, as far as it is complete."""
 

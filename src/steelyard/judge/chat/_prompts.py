@@ -30,7 +30,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard, get_args
 
 from steelyard.errors import ConfigurationError
@@ -94,9 +94,9 @@ def version_of(reasoning: Reasoning) -> str:
 class Prompt:
     """The two messages of a request."""
 
-    system: str
+    system: str = field(repr=False)
     """Who the model is here and how it tells data from questions."""
-    user: str
+    user: str = field(repr=False)
     """The material and the questions."""
 
     def spelled(self, shape: Mapping[str, Any]) -> str:
@@ -104,7 +104,7 @@ class Prompt:
         return f"{self.user}{_SPELLED}{json.dumps(shape, ensure_ascii=False, separators=(',', ':'))}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class _Asked:
     """A question in words."""
 
@@ -176,7 +176,7 @@ class Material:
 
     fence: str
     """The delimiter."""
-    text: str
+    text: str = field(repr=False)
     """Every piece between delimiters, under a heading."""
 
     def enclose(self, text: str) -> str:

@@ -41,7 +41,7 @@ THRESHOLD = 0.5
 """Score from which something counts as found.
 
 The middle of the range, 0.45 to 0.6, in which the verdicts on the worked examples of the tests
-(`tests/local_worked.py`) are right most often. It was not fitted to any labelled data set.
+(`tests/parts/local_worked.py`) are right most often. It was not fitted to any labelled data set.
 """
 
 RELEVANT = 0.3

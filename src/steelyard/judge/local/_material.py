@@ -105,7 +105,7 @@ class Line:
         return self._mean
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Text:
     """A text, read."""
 

@@ -45,6 +45,7 @@ class AdaptiveConcurrency(Wrapper):
 
     async def answer(self, request: Request) -> Reply:
         """Wait for a place, ask, and learn from how it went."""
+        # The places belong to the server and are counted for all loops; who waits belongs to a loop.
         gate = self._gates.here()
         await gate.enter(self)
         seen = self._decreases
@@ -55,6 +56,7 @@ class AdaptiveConcurrency(Wrapper):
                 self._decrease(seen)
             raise
         else:
+            # One more place for each full round: every reply adds its share of one.
             self._places = min(self._most, self._places + 1 / self._places)
             return reply
         finally:
@@ -74,6 +76,7 @@ class _Gate:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def enter(self, limit: AdaptiveConcurrency) -> None:
+        # Not past those who wait, although there may be room.
         if self._inside < limit.concurrency and not self._waiting:
             self._inside += 1
             return
@@ -91,6 +94,7 @@ class _Gate:
 
     def leave(self, limit: AdaptiveConcurrency) -> None:
         self._inside -= 1
+        # Several may enter where the limit has risen meanwhile.
         while self._waiting and self._inside < limit.concurrency:
             turn = self._waiting.popleft()
             if not turn.done():

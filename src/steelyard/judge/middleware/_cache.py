@@ -45,6 +45,7 @@ class Cache(Wrapper):
         if entries < 1:
             raise ConfigurationError(f"entries must be at least 1, not {entries!r}")
         self._store: _Store = _Memory(entries) if path is None else _File(Path(path), entries)
+        # Weak, so that a lock goes with the last request that waits for it.
         self._locks: WeakValueDictionary[tuple[int, bytes], asyncio.Lock] = WeakValueDictionary()
         self.hits = 0
         self.misses = 0
@@ -52,13 +53,16 @@ class Cache(Wrapper):
     async def answer(self, request: Request) -> Reply:
         """The kept reply, or a new one."""
         key = key_of(self.judge, request)
+        # By loop as well: a lock of asyncio may not be waited for in another one.
         lock = self._locks.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
         async with lock:
             if (kept := self._kept(key, request)) is not None:
+                # Looked for within the lock: whoever waited finds what the first one stored.
                 self.hits += 1
                 return kept
             self.misses += 1
             reply = await self.judge.answer(request)
+            # A reply with gaps would keep them for ever.
             if whole(request, reply.answers):
                 self._store.put(key, dump({name: reply.answers[name] for name in request.questions}))
             return reply
@@ -162,6 +166,7 @@ class _File:
                     "INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (key, text, time.time())
                 )
                 self._puts += 1
+                # Now and then: deleting looks through the index of all replies.
                 if self._puts % 64 == 0:
                     self._prune(connection)
             except (sqlite3.Error, OSError) as error:
@@ -176,6 +181,7 @@ class _File:
         if self._connection is None or self._owner != os.getpid():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch(mode=0o600)
+            # A second at most: a cache that is waited for longer than that is slower than the judge.
             connection = sqlite3.connect(
                 self._path, isolation_level=None, check_same_thread=False, timeout=1.0
             )

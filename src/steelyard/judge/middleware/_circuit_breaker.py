@@ -15,6 +15,7 @@ CircuitState = Literal["closed", "open", "half_open", "rejected"]
 """`closed` lets requests through, `open` none, `half_open` one to see; `rejected` none until `reset`."""
 
 _log = SafeLogger("steelyard.judge")
+# What no waiting mends; a bad request concerns only itself.
 _PERMANENT = frozenset({"unauthorized", "unknown_model", "quota_exceeded"})
 
 
@@ -73,6 +74,7 @@ class CircuitBreaker(Wrapper):
         state = self.state
         if state in ("open", "rejected"):
             raise self._turned_away()
+        # Marked before asking, so that one request tries and not all that wait.
         probe = self._probing = state == "half_open"
         try:
             reply = await self.judge.answer(request)
@@ -90,6 +92,7 @@ class CircuitBreaker(Wrapper):
             self._close()
             return reply
         finally:
+            # Also where it was cancelled: nobody would ever try again.
             if probe:
                 self._probing = False
 
@@ -101,6 +104,7 @@ class CircuitBreaker(Wrapper):
 
     def _fail(self, error: JudgeUnavailable, *, probe: bool) -> None:
         self._in_a_row += 1
+        # Failures of requests that were sent before it opened say nothing new.
         if not probe and (self._in_a_row < self._failures or self._open_until is not None):
             return
         wait = max(self._reset_after, error.retry_after or 0.0)
@@ -128,5 +132,6 @@ class CircuitBreaker(Wrapper):
             unavailable = JudgeUnavailable(f"not asked for another {left:.0f} s", cause="breaker_open")
             unavailable.retry_after = left
             error = unavailable
+        # Nothing was sent, so that nothing is counted as a request.
         error.requests = 0
         return error

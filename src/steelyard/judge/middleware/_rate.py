@@ -47,6 +47,7 @@ class RateLimit(Wrapper):
     async def answer(self, request: Request) -> Reply:
         """Wait until there is room, then ask."""
         estimate = _estimate(request)
+        # Taken at once, or two requests would be charged for the same underestimate.
         charge, self._owed = max(0.0, estimate + self._owed), 0.0
         await self._requests.take(1)
         await self._tokens.take(charge)
@@ -78,4 +79,5 @@ class _Bucket:
         """Wait for so much room; more than a whole period's worth counts as that."""
         if self._rate is None:
             return
+        # A request of more than a minute's worth could otherwise never go.
         await self._limiters.here().acquire(min(amount, self._rate))

@@ -60,6 +60,7 @@ class RetryPolicy:
                 try:
                     return await send(), failed
                 except JudgeError as error:
+                    # Counted upwards, so that whoever sees the last error knows what all attempts cost.
                     failed = error.requests = failed + error.requests
                     raise
         raise AssertionError("tenacity ends with a result or an exception")
@@ -67,6 +68,8 @@ class RetryPolicy:
     def _may_pass(self, error: BaseException) -> bool:
         if not isinstance(error, JudgeError) or not error.transient:
             return False
+        # The error goes up with its wait: a queue can postpone the turn, and a request cannot wait for
+        # minutes.
         return (error.retry_after or 0) <= self.longest_wait
 
     def _wait(self, state: tenacity.RetryCallState) -> float:

@@ -34,6 +34,7 @@ def key_of(judge: Judge, request: Request) -> bytes:
         judge.prompt_version,
         _view(request.view),
         [[key, question.kind, _fields(question)] for key, question in request.questions.items()],
+        # A second try is asked for because the first came to nothing; it must not be given the first again.
         *([request.attempt] if request.attempt > 1 else []),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).digest()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from steelyard.metrics._two_ratings import TwoRatings
-from steelyard.questions import Part, Rating
+from steelyard.questions import Part
 
 __all__ = ["AnswerAccuracy"]
-
-_NEEDS: frozenset[Part] = frozenset({"question", "answer", "reference"})
-_HIDES: frozenset[Part] = frozenset({"contexts", "reference_contexts"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +20,7 @@ class AnswerAccuracy(TwoRatings):
     """
 
     key = "answer_accuracy"
+    needs: ClassVar[tuple[Part, ...]] = ("question", "answer", "reference")
 
     levels = (
         (0.0, "they disagree, or the one says nothing of what the other says"),
@@ -33,21 +32,5 @@ class AnswerAccuracy(TwoRatings):
         "Take the answer as the truth: how far does the reference agree with it on the question?",
     )
 
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "answer", "reference")
-
-    def ratings(self) -> tuple[Rating, Rating]:
-        """The contexts stay hidden: only the two texts are compared."""
-        first, second = (
-            Rating(
-                instruction=wording,
-                levels=self.levels,
-                needs=_NEEDS,
-                hides=_HIDES,
-                sample=sample,
-                swapped=sample == 2,
-            )
-            for sample, wording in enumerate(self.wordings, start=1)
-        )
-        return first, second
+    # Only the two texts are compared.
+    hides = frozenset[Part]({"contexts", "reference_contexts"})

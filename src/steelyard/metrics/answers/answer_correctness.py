@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._formulas import cosine, f_beta
@@ -27,6 +27,7 @@ class AnswerCorrectness(Metric):
     """
 
     key = "answer_correctness"
+    needs: ClassVar[tuple[Part, ...]] = ("question", "answer", "reference")
     version = "2"
 
     weights: tuple[float, float] = (0.75, 0.25)
@@ -42,10 +43,6 @@ class AnswerCorrectness(Metric):
                 f"weights={self.weights!r} must be two numbers >= 0, not both 0; "
                 f"beta={self.beta!r} must be above 0"
             )
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "answer", "reference")
 
     def questions(self, record: Record) -> MetricRun:
         """Both lists of claims first, then a verdict for each claim, with the embeddings alongside."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._formulas import cosine, share, share_error
@@ -41,6 +41,7 @@ class AnswerRelevancy(Metric):
     """
 
     key = "answer_relevancy"
+    needs: ClassVar[tuple[Part, ...]] = ("question", "answer")
 
     variant: Literal["questions", "statements"] = "questions"
     """Compare regenerated questions, or judge statement by statement."""
@@ -57,10 +58,6 @@ class AnswerRelevancy(Metric):
         super().__post_init__()
         if self.count < 1 or self.repeats < 1:
             raise ConfigurationError(f"count={self.count!r} and repeats={self.repeats!r} must be at least 1")
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "answer")
 
     @property
     def options_text(self) -> str:

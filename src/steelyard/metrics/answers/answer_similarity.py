@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from steelyard.metrics._formulas import cosine
 from steelyard.metrics._metric import Metric
@@ -37,15 +37,12 @@ class AnswerSimilarity(Metric):
     """
 
     key = "answer_similarity"
+    needs: ClassVar[tuple[Part, ...]] = ("answer", "reference")
 
     threshold: float | None = None
     """Cosines have no natural bar: yours, or none."""
     cross_encoder: CrossEncoder | None = None
     """Compares instead of the embedder."""
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("answer", "reference")
 
     @property
     def options(self) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._formulas import f_score, share
@@ -25,6 +25,7 @@ class FactualCorrectness(Metric):
     """
 
     key = "factual_correctness"
+    needs: ClassVar[tuple[Part, ...]] = ("answer", "reference")
 
     mode: Literal["f", "precision", "recall"] = "f"
     """Which of the three is the value."""
@@ -38,10 +39,6 @@ class FactualCorrectness(Metric):
         super().__post_init__()
         if self.beta <= 0:
             raise ConfigurationError(f"beta must be above 0, not {self.beta!r}")
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("answer", "reference")
 
     def questions(self, record: Record) -> MetricRun:
         """Both lists of claims first, then a verdict for each claim."""

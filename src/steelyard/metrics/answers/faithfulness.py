@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.metrics._formulas import share, share_error
 from steelyard.metrics._metric import Metric
@@ -26,16 +26,13 @@ class Faithfulness(Metric):
     """
 
     key = "faithfulness"
+    needs: ClassVar[tuple[Part, ...]] = ("answer", "contexts")
 
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, each sentence of the answer is one, or the whole answer is: then
     the value is 0 or 1. A model that reasons at length agrees with people best over the whole at once."""
     variant: Literal["entailment", "non_contradiction"] = "entailment"
     """Whether a claim must be supported, or only must not be contradicted."""
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("answer", "contexts")
 
     def questions(self, record: Record) -> MetricRun:
         """Claims first, then one verdict each."""

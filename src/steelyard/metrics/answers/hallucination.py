@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.metrics._formulas import share, share_error
 from steelyard.metrics._metric import Metric, has
@@ -26,20 +26,14 @@ class Hallucination(Metric):
     """
 
     key = "hallucination"
+    direction: ClassVar[Direction] = "lower"
+    needs: ClassVar[tuple[Part, ...]] = ("answer",)
 
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, or each sentence of the answer is one."""
 
     over: Literal["claims", "contexts"] = "claims"
     """What is counted: contradicted claims of the answer, or contexts that the answer contradicts."""
-
-    @property
-    def direction(self) -> Direction:
-        return "lower"
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("answer",)
 
     def questions(self, record: Record) -> MetricRun:
         """Claims first, then one verdict each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.judge import locate_all
 from steelyard.metrics._formulas import share
@@ -27,17 +27,11 @@ class NoiseSensitivity(Metric):
     """
 
     key = "noise_sensitivity"
+    direction: ClassVar[Direction] = "lower"
+    needs: ClassVar[tuple[Part, ...]] = ("question", "answer", "contexts", "reference")
 
     mode: Literal["relevant", "irrelevant"] = "relevant"
     """Which contexts are looked at."""
-
-    @property
-    def direction(self) -> Direction:
-        return "lower"
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "answer", "contexts", "reference")
 
     def questions(self, record: Record) -> MetricRun:
         """Both lists of claims first, then each claim against each context."""

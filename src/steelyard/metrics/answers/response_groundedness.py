@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part, Rating
@@ -15,6 +16,7 @@ class ResponseGroundedness(TwoRatings):
     """Mean of two independent ratings of 0, 1 or 2 for the whole answer, each / 2, in 0..1."""
 
     key = "response_groundedness"
+    needs: ClassVar[tuple[Part, ...]] = ("answer", "contexts")
 
     levels = (
         (0.0, "none of it"),
@@ -26,31 +28,16 @@ class ResponseGroundedness(TwoRatings):
         "Knowing nothing but the contexts, how much of the answer could somebody write?",
     )
 
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("answer", "contexts")
+    # Only the contexts may back the answer.
+    hides = frozenset[Part]({"reference", "reference_contexts"})
 
     def ratings(self) -> tuple[Rating, Rating]:
-        """The reference stays hidden: only the contexts may back the answer.
+        """The first sees the question too, which says what a short answer means.
 
-        The first sees the question too, which says what a short answer means; the second asks what somebody
-        could write who knows the contexts alone, and sees them last.
+        The second asks what somebody could write who knows the contexts alone, and sees them last.
         """
-        hides: frozenset[Part] = frozenset({"reference", "reference_contexts"})
-        first = Rating(
-            instruction=self.wordings[0],
-            levels=self.levels,
-            needs=frozenset({"question", "answer", "contexts"}),
-            hides=hides,
-            sample=1,
+        first, second = super().ratings()
+        return (
+            replace(first, needs=first.needs | {"question"}),
+            replace(second, admits=frozenset[Part]({"question"})),
         )
-        second = Rating(
-            instruction=self.wordings[1],
-            levels=self.levels,
-            needs=frozenset({"answer", "contexts"}),
-            admits=frozenset({"question"}),
-            hides=hides,
-            sample=2,
-            swapped=True,
-        )
-        return first, second

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.metrics._formulas import share
 from steelyard.metrics._metric import Metric
@@ -27,13 +27,10 @@ class ContextEntityRecall(Metric):
     """
 
     key = "context_entity_recall"
+    needs: ClassVar[tuple[Part, ...]] = ("contexts", "reference")
 
     aliases: Literal["exact", "judged"] = "exact"
     """Whether other names of an entity count."""
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("contexts", "reference")
 
     def questions(self, record: Record) -> MetricRun:
         """Both extractions in one round; with `aliases="judged"` one question per entity not found."""

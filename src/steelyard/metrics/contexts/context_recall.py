@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from steelyard.metrics._formulas import share, share_error
 from steelyard.metrics._metric import Metric
@@ -22,13 +23,10 @@ class ContextRecall(Metric):
     """
 
     key = "context_recall"
+    needs: ClassVar[tuple[Part, ...]] = ("contexts", "reference")
 
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, or each sentence of the reference is one."""
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("contexts", "reference")
 
     def questions(self, record: Record) -> MetricRun:
         """Claims first, then one verdict each."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from steelyard.metrics._two_ratings import TwoRatings
-from steelyard.questions import Part, Rating
+from steelyard.questions import Part
 
 __all__ = ["ContextRelevance"]
 
@@ -15,6 +16,7 @@ class ContextRelevance(TwoRatings):
     """Mean of two independent ratings of 0, 1 or 2 for all contexts together, each / 2, in 0..1."""
 
     key = "context_relevance"
+    needs: ClassVar[tuple[Part, ...]] = ("question", "contexts")
 
     levels = (
         (0.0, "none of it"),
@@ -26,21 +28,5 @@ class ContextRelevance(TwoRatings):
         "With nothing but these contexts, how much of the question could somebody answer?",
     )
 
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "contexts")
-
-    def ratings(self) -> tuple[Rating, Rating]:
-        """The answer and the reference stay hidden: they would give away what is relevant."""
-        first, second = (
-            Rating(
-                instruction=wording,
-                levels=self.levels,
-                needs=frozenset({"question", "contexts"}),
-                hides=frozenset({"answer", "reference", "reference_contexts"}),
-                sample=sample,
-                swapped=sample == 2,
-            )
-            for sample, wording in enumerate(self.wordings, start=1)
-        )
-        return first, second
+    # The answer and the reference would give away what is relevant.
+    hides = frozenset[Part]({"answer", "reference", "reference_contexts"})

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._formulas import cosine, jaccard, share_error
@@ -50,6 +50,7 @@ class ContextRelevancy(Metric):
     """
 
     key = "context_relevancy"
+    needs: ClassVar[tuple[Part, ...]] = ("question", "contexts")
     version = "2"
 
     variant: Literal["sentences", "statements"] = "sentences"
@@ -63,10 +64,6 @@ class ContextRelevancy(Metric):
         super().__post_init__()
         if self.repeats < 1:
             raise ConfigurationError(f"repeats must be at least 1, not {self.repeats!r}")
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "contexts")
 
     def questions(self, record: Record) -> MetricRun:
         """One verdict per sentence (or statement) and repeat."""

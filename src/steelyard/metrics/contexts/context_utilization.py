@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._ranking import rank_useful
@@ -21,10 +22,7 @@ class ContextUtilization(Metric):
     """
 
     key = "context_utilization"
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("question", "contexts", "answer")
+    needs: ClassVar[tuple[Part, ...]] = ("question", "contexts", "answer")
 
     def questions(self, record: Record) -> MetricRun:
         """One verdict per context."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._formulas import average_precision, share
@@ -20,6 +20,8 @@ __all__ = ["RetrievalPrecision", "RetrievalRecall"]
 class _Retrieval(Metric):
     """What the two have in common: when a retrieved context is an expected one."""
 
+    needs: ClassVar[tuple[Part, ...]] = ("contexts", "reference_contexts")
+
     by: Literal["id", "text"] = "text"
     """Whether contexts are the same by id or by text."""
     similar: float = 1.0
@@ -29,10 +31,6 @@ class _Retrieval(Metric):
         super().__post_init__()
         if not 0 < self.similar <= 1:
             raise ConfigurationError(f"similar must be in (0, 1], not {self.similar!r}")
-
-    @property
-    def needs(self) -> tuple[Part, ...]:
-        return ("contexts", "reference_contexts")
 
     def questions(self, record: Record) -> MetricRun:
         """Nothing to ask."""

@@ -13,7 +13,9 @@ from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.delivery._sink_writer import SinkWriter
 from steelyard.scores import Evaluation, Usage
 
+# How much later than its timeout a hanging sink is noticed.
 _LOOK = 0.1
+# Sinks make room in threads of their own, and tell nobody of it.
 _ROOM = 0.02
 
 
@@ -69,6 +71,7 @@ class Delivery:
         self._tell(evaluation)
         loop = asyncio.get_running_loop()
         left = len(self._writers)
+        # Without sinks nobody else would settle it.
         if not left:
             settled()
 
@@ -108,6 +111,7 @@ class Delivery:
     def close(self, timeout: float) -> None:
         """Close the sinks side by side, within this time; blocks."""
         deadline = time.monotonic() + timeout
+        # All are asked before the first is waited for, so that they close side by side.
         self.stop()
         for writer in self._writers:
             writer.close(max(0.0, deadline - time.monotonic()))

@@ -29,8 +29,10 @@ _PLACES = 1000  # what waits for a slow sink is kept in memory, so it has a boun
 _BYTES = 16 * 1024 * 1024  # large records fill the memory before the places are taken
 _BATCH = 256  # one transaction or request for as many as came while the last one was written
 _TRIES = 3  # what fails three times in a row is not a hiccup
+# Doubled before the last try, which makes 1.2 s in all: longer outages are for the rest below.
 _PAUSE = 0.2
 _REST = 30.0  # a sink that is down is not asked for every turn; what comes meanwhile is lost and counted
+# After its timeout a write gets so long to let itself be cancelled.
 _GRACE = 1.0
 _SPARES = 8  # each write that hangs costs a thread until it returns; a broken sink must not take them all
 
@@ -110,6 +112,7 @@ class SinkWriter:
         turn = self._turn
         size = size_of(evaluation.record) if evaluation.record is not None else 0
         handed = Handed(evaluation, size, settled)
+        # Without a thread nobody would ever settle it, and the queue would keep it for ever.
         if turn is None:
             return self._keep_back("closed" if self._closed else "hangs", [handed])
         if time.monotonic() < turn.resting_until:
@@ -124,6 +127,7 @@ class SinkWriter:
     def look(self) -> None:
         """Replace the thread where it has not come back from a write; called now and then."""
         turn = self._turn
+        # The write has its own timeout within the loop; later than that the loop itself is blocked.
         if turn is None or turn.began is None or time.monotonic() - turn.began < self._timeout + _GRACE:
             return
         self._turn = None
@@ -136,6 +140,7 @@ class SinkWriter:
             self._spares -= 1
             with contextlib.suppress(RuntimeError, OSError):
                 self.start()
+        # No thread could be started: what waits is given up rather than kept in memory.
         if self._turn is None:
             self._keep_back("hangs", self._drained())
 
@@ -186,6 +191,7 @@ class _Turn:
         self._roused = False
         self.began: float | None = None
         self.resting_until = 0.0
+        # One helper, for host names: what else a sink does in threads it does in its own.
         self.thread = LoopThread(self._run, name=f"steelyard-sink-{sink.name}", helpers=1)
         self._sink = sink
         self._waiting = waiting
@@ -217,10 +223,12 @@ class _Turn:
         with unrecorded():
             try:
                 while not self._left:
+                    # Cleared first: what is put while the queue is drained rouses again.
                     self._news.clear()
                     await self._drain()
                     await self._news.wait()
             finally:
+                # A sink that hangs is not closed: its connection is in the hands of the thread that hangs.
                 if not self._left and self.thread.stopped:
                     await self._call(self._sink.aclose)
 
@@ -231,6 +239,7 @@ class _Turn:
             try:
                 cause = await self._write([handed.evaluation for handed in batch])
             except BaseException as error:
+                # Settled whatever it was, SystemExit included, or the turns would never be confirmed.
                 self._settle("closed" if self.thread.stopped else type(error).__name__)
                 raise
             self._settle(cause)
@@ -244,6 +253,7 @@ class _Turn:
         for handed in batch:
             handed.settled()
 
+    # `pop` is atomic: exactly one of the two threads gets the batch.
     def _claimed(self) -> list[Handed]:
         try:
             return self._batches.pop()
@@ -272,6 +282,7 @@ class _Turn:
             await method()
 
         self.began = time.monotonic()
+        # In a task of its own, so that what a sink cancels is its own task and not the writer.
         task = asyncio.create_task(inside())
         try:
             await asyncio.wait([task], timeout=self._timeout)

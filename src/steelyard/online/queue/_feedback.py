@@ -14,6 +14,7 @@ FEEDBACK = "feedback"
 """The metadata entry that holds what the user said about a turn."""
 
 _REMEMBERED = 10_000
+# Turns are kept with their texts, so their bytes are bounded as well.
 _KEPT = 1_000
 _KEPT_BYTES = 16 * 1024 * 1024
 

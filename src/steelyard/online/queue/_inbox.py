@@ -39,6 +39,7 @@ _FEW = 8
 """So many turns wait at most where those who submit them get to enter them."""
 _AT_ONCE = 2
 """So many does a submitting thread enter: more than the one it adds, and few enough to take no time."""
+# Short at first for scripts that flush after one turn, then longer to leave the worker the processor.
 _SHORTEST = 0.0005
 _LONGEST = 0.01
 
@@ -79,12 +80,14 @@ class Inbox:
     def put(self, turn: Queued) -> None:
         """Take in a turn. Never waits."""
         waiting = len(self._entries) + 1
+        # Twice: weights of what lies on the list are guesses until they are weighed.
         near = 2 * (self._bytes + waiting * self._large) > self._max_bytes
         if near and waiting > _FEW and self._is_too_large(turn, waiting):
             self._refused.append(turn.turn)
             self._entries.append("queue_full")
         else:
             self._entries.append(turn)
+        # Near a bound exact counts are worth the time; elsewhere an append is all that happens.
         if near or self._asleep or waiting > _LEFT or self.full:
             self._catch_up(rouse=False, most=_AT_ONCE)
 
@@ -116,6 +119,7 @@ class Inbox:
             rouse = self._enter()
             taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
             self._bytes -= sum(item.size for item in taken)
+            # Until some are taken, so that a full queue costs the application a comparison and no weighing.
             self._full = self._full and not taken
         self._catch_up(rouse=rouse)
         return taken
@@ -134,6 +138,7 @@ class Inbox:
         """Ask to be woken for the next turn; False where one has come in the meantime."""
         with self._lock:
             rouse = self._enter()
+            # Decided under the lock: a turn that comes next finds the worker asleep and wakes it.
             asleep = self._asleep = not self._items
         self._catch_up(rouse=rouse)
         return asleep
@@ -178,6 +183,7 @@ class Inbox:
             self._enter()
             left = self._ledger.pending
             self._ledger.settle("abandoned", count=left)
+            # Counted as given up above; whoever still holds one of them settles nothing any more.
             self._items.clear()
             self._bytes, self._full = 0, False
         return left
@@ -223,6 +229,7 @@ class Inbox:
             while self._unreadable:
                 self.complain(*self._unreadable.popleft())
         except IndexError:
+            # Both may have seen the last entry; only one can take it.
             pass  # another thread was quicker
         if rouse:
             self._wake()
@@ -254,6 +261,7 @@ class Inbox:
 
     def _accept(self, item: Queued) -> None:
         # What a turn may weigh that nobody has looked at: as much as a large one of late.
+        # Decays by itself, so that one huge turn does not make the queue look full for long.
         self._large = max(item.size, self._large - self._large // 64)
         if self.full or self._bytes + item.size > self._max_bytes:
             self._full = bool(self._items) and 2 * self._bytes > self._max_bytes

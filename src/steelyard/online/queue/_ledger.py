@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 FinalState = Literal["skipped", "evaluated", "dead", "abandoned", "spooled"]
@@ -109,7 +108,7 @@ class Ledger:
         return Counts(
             seen=self.seen,
             pending=self.pending,
-            skipped=MappingProxyType({reason: n for reason, n in self._skipped.items() if n}),
-            dead=MappingProxyType(dict(self._dead)),
+            skipped={reason: n for reason, n in self._skipped.items() if n},
+            dead=dict(self._dead),
             **self._plain,
         )

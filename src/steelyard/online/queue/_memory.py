@@ -54,6 +54,7 @@ class MemoryQueue:
 
     async def room(self, most: int) -> int:
         """Wait until turns fit, and hold places for them; returns how many."""
+        # Small on purpose: turns wait in the inbox, where selection has not been paid for yet.
         while (room := self._capacity - self._places - self._in_work()) < 1:
             await self._change()
         places = min(room, most)
@@ -67,6 +68,7 @@ class MemoryQueue:
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Put turns in."""
+        # An id that is being judged would be judged twice; one that is through may come again.
         pending = {leased.turn.record.id for leased in (*self._waiting, *self._held.values())}
         stored: list[Stored] = []
         for turn in turns:
@@ -154,5 +156,6 @@ class MemoryQueue:
         return len(self._waiting) + len(self._held)
 
     async def _change(self) -> None:
+        # In one loop nothing runs between these two lines, so that no change is missed.
         self._changed.clear()
         await self._changed.wait()

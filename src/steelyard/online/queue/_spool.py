@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
 from steelyard.online.queue._protocol import QueueCounts, Stored
 from steelyard.online.queue._spool_schema import Durability, connect
@@ -37,8 +38,10 @@ from steelyard.scores import Evaluation, evaluation_from_json
 _log = SafeLogger("steelyard.online")
 _MAX_WAIT = 3600.0  # the clock begins anew with the machine, which must not put turns off for days
 _KEPT = 100_000  # finished turns, so that one that comes again is known
+# Deleting costs a scan of the finished turns, which a put should not pay each time.
 _PRUNED_EVERY = 1000
 _LONGEST_LEASE = "longest_lease_ms"
+# Ids are the application's own and may have any length; the index holds them.
 _ID = 1000
 # The conversion between text and UTF-8 is SQLite's while no other thread waits for it, or it is the module's
 # while all do.
@@ -96,6 +99,7 @@ class Spool:
 
     def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Put turns in, in one transaction; says for each what became of it."""
+        # Before the transaction: the write lock is held for the database's work alone.
         lines = [turn_to_json(turn) for turn in turns]
         stored: list[Stored] = []
         with self._transaction() as db:
@@ -112,6 +116,7 @@ class Spool:
                     (text_of(turn.record.id)[:_ID], line, len(line)),
                 ).rowcount
                 stored.append("new" if added else "known")
+                # A turn that is there already takes no room, hence the factor.
                 room -= len(line) * added
             self._add(db, "accepted", count=stored.count("new"))
             self._set(db, "bytes", self._max_bytes - room)
@@ -129,6 +134,7 @@ class Spool:
         """Lease the oldest turns that are due."""
         now, lease = self._clock(), uuid.uuid4().hex
         with self._transaction() as db:
+            # Expired leases first, so that what a dead process held is among what is leased now.
             self._expire(db, now)
             rows = db.execute(
                 "UPDATE turns SET state = 'leased', lease = ?, lease_until = ?, attempts = attempts + 1"
@@ -137,12 +143,14 @@ class Spool:
                 f" RETURNING seq, {_BYTES}, attempts, postponed",
                 (lease, now + self.lease_seconds, now, now + _MAX_WAIT, most),
             ).fetchall()
+            # Counted before the work begins: a turn that ends its process cannot count itself.
             fit = [row for row in rows if row[2] <= self._max_attempts]
             for row in rows:
                 if row not in fit:
                     self._end(db, row[0], "dead", "poison")
             return [
                 Leased(seq, lease, turn, postponed)
+                # RETURNING gives rows in no order, and the oldest turn is to be judged first.
                 for seq, body, _, postponed in sorted(fit)
                 if (turn := self._read(db, seq, body)) is not None
             ]
@@ -184,6 +192,7 @@ class Spool:
         with self._transaction() as db:
             changed = db.execute(
                 "UPDATE turns SET state = 'waiting', lease = NULL, not_before = ?,"
+                # The attempt is taken back, since a judge that is away is not the turn's fault.
                 " attempts = attempts - 1, postponed = postponed + 1"
                 " WHERE seq = ? AND state = 'leased' AND lease = ?",
                 (due, leased.seq, leased.lease),
@@ -238,6 +247,7 @@ class Spool:
         """
         with self._reading:
             db = self._reader
+            # One transaction for both, or a turn that moves in between would be counted twice or not at all.
             db.execute("BEGIN")
             try:
                 totals = db.execute("SELECT state, reason, count FROM totals").fetchall()
@@ -279,20 +289,14 @@ class Spool:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._lock, transaction(self._db) as db:
+            yield db
 
     def _prune(self, db: sqlite3.Connection) -> None:
         self._unpruned = 0
         db.execute(
             "DELETE FROM turns WHERE state IN ('evaluated', 'dead')"
+            # By number rather than by time: the clock may be set, numbers only grow.
             " AND seq <= (SELECT COALESCE(MAX(seq), 0) FROM turns) - ?",
             (self._keep,),
         )
@@ -324,6 +328,7 @@ class Spool:
 
     def _end(self, db: sqlite3.Connection, seq: int, state: str, reason: str = "") -> None:
         (size,) = db.execute("SELECT size FROM turns WHERE seq = ?", (seq,)).fetchone()
+        # The text goes with the end of a turn; its id stays, to recognise a duplicate.
         db.execute("UPDATE turns SET state = ?, body = NULL, lease = NULL WHERE seq = ?", (state, seq))
         self._add(db, state, reason)
         self._add(db, "bytes", count=-size)

@@ -27,7 +27,9 @@ from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.online")
+# Another process cannot wake this one; a quarter of a second is what its turns may wait.
 _LOOK = 0.25
+# A backup or a vacuum holds the lock for seconds; a process that died with it holds none.
 _LOCKED_FOR = 30.0
 
 _Args = ParamSpec("_Args")
@@ -46,6 +48,7 @@ class SQLiteQueue:
     def __init__(self, settings: SpoolSettings) -> None:
         self._settings = settings
         self._spool: Spool | None = None
+        # One thread: SQLite would make the threads of one process wait for each other anyway.
         self._executor = DaemonExecutor(1, name="steelyard-spool")
         self._news = asyncio.Event()
         self._failed = asyncio.Event()
@@ -89,6 +92,7 @@ class SQLiteQueue:
             self._spool = await asyncio.wrap_future(opening)
             self._failed.clear()
             self.left_behind = 0
+            # Kept, to notice a file that was removed or replaced: writing would go on into nothing.
             self._file = identity_of(Path(settings.path))
         except (sqlite3.Error, OSError, ConfigurationError) as error:
             self._set_aside(error)
@@ -118,6 +122,7 @@ class SQLiteQueue:
 
         Waits a moment where there is nothing, since other processes store turns too.
         """
+        # Cleared before asking, so that turns which are put in between end the wait below.
         self._news.clear()
         leased = await self._call(Spool.lease, most)
         if not leased:
@@ -172,6 +177,7 @@ class SQLiteQueue:
 
     async def close(self) -> None:
         """Forget old ids and close the file."""
+        # At the end, where nobody waits for it; each start would otherwise find more to read.
         with contextlib.suppress(QueueFailed):
             await self._call(Spool.prune)
         spool, self._spool = self._spool, None
@@ -205,6 +211,7 @@ class SQLiteQueue:
         """Use the file no more. A damaged one is renamed, so that the next start makes a new one."""
         spool = self._spool
         if spool is not None:
+            # What is in it is counted while it can still be read: `flush` tells of it.
             if (counts := self.counts()) is not None:
                 self.left_behind = counts.pending + counts.undelivered
             self._executor.submit(spool.close)
@@ -214,6 +221,7 @@ class SQLiteQueue:
         where = str(path)
         if type(error) is sqlite3.DatabaseError and _is_damaged(error) and self._is_ours(path):
             where = f"{path}.damaged-{os.getpid()}-{int(time.time())}"
+            # The log and the index belong to the file; left behind, the next one would be taken for damaged.
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     os.replace(f"{path}{suffix}", f"{where}{suffix}")

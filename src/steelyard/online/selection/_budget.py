@@ -81,6 +81,7 @@ class RateWindow:
         self._used = 0.0
         self._reserved = 0.0
         self._elsewhere = 0.0
+        # A quarter of the window: long enough to be steady, short enough to follow a rush.
         self._arrivals = Arrivals(seconds / 4)
 
     def arrived(self, now: float) -> None:
@@ -91,6 +92,7 @@ class RateWindow:
     def roll(self, now: float) -> None:
         """Begin a new window if the last one is over."""
         if self._started is None or now - self._started >= self.seconds:
+            # Reservations stay: their turns are judged in the new window, and are paid there.
             self._started, self._used, self._elsewhere = now, 0.0, 0.0
 
     def adopt(self, standing: Standing, now: float) -> None:
@@ -137,6 +139,7 @@ class Arrivals:
         """One has come."""
         if self._first is None:
             self._first = self._last = now
+        # Aged when the next one comes, so that nothing has to tick while none come.
         self._count = 1 + self._count * math.exp((self._last - now) / self._memory)
         self._last = now
 
@@ -144,6 +147,7 @@ class Arrivals:
         """The rate now; at first, before there is enough to go by, rather too low than too high."""
         if self._first is None:
             return 0.0
+        # At least a quarter, for one turn alone would look like an endless stream.
         seen = 1 - math.exp(-max(0.25, (now - self._first) / self._memory))
         return self._count * math.exp((self._last - now) / self._memory) / (self._memory * seen)
 
@@ -185,6 +189,7 @@ class BudgetControl:
         """A turn has arrived that selection wants: the share of such turns that the limits can carry."""
         if not self._windows:
             return 1.0
+        # One clock for all windows, or the shares would be of different moments.
         now = self._clock()
         for window in self._windows:
             window.arrived(now)
@@ -195,6 +200,7 @@ class BudgetControl:
         now = self._clock()
         for window in self._windows:
             window.roll(now)
+            # As long as it is not known what a turn uses, any room at all is enough for one.
             if not forced and window.left < self._typical.get(window.kind, 1e-12):
                 return window.reason
         amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in self._windows}
@@ -229,6 +235,7 @@ class BudgetControl:
         for window in windows:
             window.roll(now)
             if window.left < self._typical.get(window.kind, 1e-12):
+                # Never 0: the caller would ask again at once, in a loop that judges nothing.
                 return max(1.0, window.remaining(now))
         amounts = {window.kind: self._typical.get(window.kind, 0.0) for window in windows}
         for window in windows:
@@ -242,6 +249,7 @@ class BudgetControl:
             for window in windows
         ]
         while True:
+            # Taken out before the call, since another turn may owe something while it waits.
             owed, self._owed = self._owed, {}
             try:
                 granted = await queue.claim(leased, claims, owed)
@@ -264,6 +272,7 @@ class BudgetControl:
         if turn_id not in self._reserved and self._lasting() and isinstance(queue, SharesBudget):
             with contextlib.suppress(QueueFailed):
                 return await queue.bill(leased, self._budget.used(usage))
+            # Remembered as reserved, so that what was used is entered below and owed to the queue.
             self._reserved[turn_id] = {}
         if self._shared and turn_id in self._reserved:
             for kind, amount in self._budget.used(usage).items():
@@ -279,8 +288,10 @@ class BudgetControl:
         if "turns" in amounts:
             used["turns"] = 1.0
         for kind, amount in used.items():
+            # A turn out of a cache says nothing about what the next one uses.
             if kind != "turns" and usage.requests:
                 before = self._typical.get(kind, amount)
+                # A tenth of each turn: a single huge record does not close the budget for an hour.
                 self._typical[kind] = before + (amount - before) / 10
         self._hand_back(amounts, used)
 

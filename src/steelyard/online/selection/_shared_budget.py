@@ -92,6 +92,7 @@ def claim(
     now: float,
 ) -> Granted:
     """Answer a claim, inside a transaction that holds the file's write lock."""
+    # IGNORE: the first process to ask begins the window for all of them.
     db.executemany(
         "INSERT OR IGNORE INTO budget (kind, seconds, started) VALUES (?, ?, ?)",
         [(one.kind, one.seconds, now) for one in claims],
@@ -105,6 +106,7 @@ def claim(
     known = {(window.kind, window.seconds): window for window in windows}
     amounts: dict[str, float] = {}
     wait = 0.0
+    # All windows or none: a turn that one of them refuses must not take room in the others.
     for one in claims:
         window = known[one.kind, one.seconds]
         typical = one.typical if window.typical is None else window.typical
@@ -129,6 +131,7 @@ def _wait(db: sqlite3.Connection, one: Claim, window: Standing, typical: float |
 def bill(db: sqlite3.Connection, leased: Leased, used: Mapping[str, float] | None, *, now: float) -> None:
     """Enter what a turn has used, and learn from it what turns use."""
     mine = (leased.seq, leased.lease)
+    # The lease too: a turn that was taken over is billed by its new holder.
     held = db.execute("DELETE FROM reserved WHERE seq = ? AND lease = ? RETURNING kind", mine).fetchall()
     if not held or used is None:
         return
@@ -158,6 +161,7 @@ def standings(db: sqlite3.Connection, now: float) -> list[Standing]:
 
 def _roll(db: sqlite3.Connection, now: float) -> None:
     db.execute("UPDATE budget SET started = :now, used = 0 WHERE :now - started >= seconds", {"now": now})
+    # A clock that was set back would keep the window open until it has caught up.
     db.execute("UPDATE budget SET started = :now WHERE started > :now", {"now": now})
 
 

@@ -53,7 +53,7 @@ from steelyard.recording.provenance._question import (
     question_in_prompt,
     user_question,
 )
-from steelyard.recording.provenance._tools import is_search, names_passages
+from steelyard.recording.provenance._tools import is_action, is_search, names_passages
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 
@@ -75,6 +75,7 @@ __all__ = [
     "cut_from_prompt",
     "find_passages",
     "has_history",
+    "is_action",
     "is_helper_reply",
     "is_search",
     "judge_turn",

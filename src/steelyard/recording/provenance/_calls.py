@@ -12,7 +12,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from steelyard.recording.provenance._lines import plain_line
@@ -53,13 +53,13 @@ _RANKING = re.compile(
 class ModelCall:
     """One call of a language model within a turn, as far as it was seen."""
 
-    prompts: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = field(default=(), repr=False)
     """The texts that the model was sent, one a message."""
-    reply: str = ""
+    reply: str = field(default="", repr=False)
     """What it said as text; the parts of a stream joined."""
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = field(default=(), repr=False)
     """The arguments of the tools that it called, each as JSON."""
-    structured: str = ""
+    structured: str = field(default="", repr=False)
     """Its structured output, as JSON."""
     started: float = 0.0
     """When it started, on any clock; only the order counts."""

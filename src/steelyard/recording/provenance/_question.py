@@ -6,7 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.record import text_of
@@ -83,9 +83,9 @@ _FIRST_LINES = 8  # a question above its passages stands at the top, after at mo
 class Asked:
     """What a turn was asked."""
 
-    question: str
+    question: str = field(repr=False)
     """The user's own words; empty where they were not found."""
-    standalone: str | None = None
+    standalone: str | None = field(default=None, repr=False)
     """The form that stands without the conversation, where one was made."""
     notes: tuple[Note, ...] = ()
     """`question_unknown` or `question_rewritten_only`."""

@@ -14,6 +14,11 @@ _WRITES = re.compile(
     r"(?![a-z])",
     re.IGNORECASE,
 )
+_ACTS = re.compile(
+    r"(?:create|write|save|delete|remove|send|upload|update|add|insert|edit|book|cancel|pay|schedule|reply|notify"
+    r"|submit|transfer|escalate)(?![a-z])",
+    re.IGNORECASE,
+)
 
 _PASSAGES = re.compile(
     r"(?:\w{1,40}_)?(?:contexts?|documents?|docs?|passages|chunks|snippets|excerpts|sources|facts|evidence|knowledge"
@@ -38,3 +43,12 @@ def is_search(tool: str) -> bool:
     [True, True, False, False]
     """
     return _SEARCHES.search(tool) is not None and _WRITES.search(tool) is None
+
+
+def is_action(tool: str) -> bool:
+    """Whether a tool's name begins with what it does to something, so that it brings no passages.
+
+    >>> [is_action(name) for name in ("send_email", "create_document", "book_search", "get_weather")]
+    [True, True, False, False]
+    """
+    return _ACTS.match(tool) is not None and not is_search(tool)

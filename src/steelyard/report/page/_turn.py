@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steelyard._internal.text import shorten, visible
 from steelyard.record import Context
@@ -21,7 +21,7 @@ _LEAD = 300
 class Piece:
     """A stretch of text that the same claims rest on."""
 
-    text: str
+    text: str = field(repr=False)
     """The text, made harmless."""
     claims: tuple[str, ...] = ()
     """Keys of the claims."""
@@ -43,15 +43,15 @@ class Passage:
 class Claim:
     """One verdict in words."""
 
-    about: str
+    about: str = field(repr=False)
     """What was judged."""
     verdict: str
     """What the judge said of it."""
     good: bool | None
     """Whether that speaks for the answer; None where it cannot be told."""
-    reason: str
+    reason: str = field(repr=False)
     """Why."""
-    sources: tuple[str, ...]
+    sources: tuple[str, ...] = field(repr=False)
     """The passages with its evidence, e.g. `context 2`, and whether its place there was found by words."""
 
 
@@ -69,9 +69,9 @@ class TurnView:
     """The record's id."""
     trace_id: str
     """The trace's id, or empty."""
-    question: str
+    question: str = field(repr=False)
     """The question; empty where it was not stored."""
-    reference: str
+    reference: str = field(repr=False)
     """The expected answer, or empty."""
     answer: Passage | None
     """The answer; None where it was not stored."""

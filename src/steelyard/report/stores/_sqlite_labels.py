@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
 from steelyard.report.labels import COLUMNS, Label
 from steelyard.sinks import connect_readonly
@@ -87,14 +88,13 @@ class SQLiteLabels:
         connect_readonly(self._path).close()  # refuses what is not a results database
         try:
             uri = f"{Path(self._path).absolute().as_uri()}?mode=rw"
-            with closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)) as connection:
-                connection.execute("BEGIN IMMEDIATE")
+            connected = closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None))
+            with connected as connection, transaction(connection):
                 if not _check_schema(connection, self._path):
                     for statement in _TABLES:
                         connection.execute(statement)
                     connection.execute("INSERT INTO labels_schema VALUES (?)", (_SCHEMA,))
                 yield connection
-                connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise ConfigurationError(f"{self._path!r} cannot be written: {error_words(error)}") from None
 

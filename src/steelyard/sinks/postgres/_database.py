@@ -20,7 +20,9 @@ from steelyard.sinks.postgres._schema import prepare
 
 SCHEMA: Final = "steelyard"
 """The schema our tables are in, beside whatever else is in the database."""
+# Seconds; a database that is away must not hold up the sink for libpq's minutes.
 _CONNECT: Final = 5
+# Seconds; a lock that somebody has left would otherwise hold a statement for ever.
 _STATEMENT: Final = 60
 _inherited: list[object] = []
 """Pools of a parent process: their sockets are the parent's, and must not be closed here."""
@@ -83,6 +85,7 @@ class Database:
     def close(self) -> None:
         """Close the connections; a later use opens others."""
         pool, self._pool = self._pool, None
+        # In a forked child the sockets are the parent's.
         if pool is not None and self._pid == os.getpid():
             with contextlib.suppress(psycopg.Error):
                 pool.close(timeout=1)

@@ -14,6 +14,7 @@ from typing import Final
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_dict
 from steelyard.sinks.sqlite._schema import (
@@ -50,8 +51,10 @@ def claim_file(path: str) -> None:
         return
     file = Path(path)
     try:
+        # Following such a link would make a file somewhere else.
         if file.is_symlink() and not file.exists():
             raise ConfigurationError(f"{path!r} is a link to a file that does not exist; give another path")
+        # Refuses what is there, in one step: a check before it could be overtaken by another process.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         check_ours(path)
@@ -71,6 +74,7 @@ def check_ours(path: str) -> None:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise ConfigurationError(f"results cannot be written to {path!r}: it is not a file")
+        # An empty file is what a process leaves that ended between making it and its first table.
         if not os.stat(path).st_size:
             return
         # Through SQLite only: to open and close the file besides it would drop this process's locks on it.
@@ -101,25 +105,21 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: str, version: int) -> None:
     """Make or migrate the tables."""
+    # Before the first table, or SQLite ignores it until the next full vacuum.
     if version == 0:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         version = _pragma(connection, "user_version")  # another process may have been first
         if version == 1:
             _migrate(connection, path)
         elif version == 0:
             _create(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     if version == 1:
         with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the space is free all the same
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("VACUUM")
+        # Files of schema 1 were made with the permissions of the process.
         if path != MEMORY:
             os.chmod(path, 0o600)
 
@@ -175,12 +175,14 @@ def _create(connection: sqlite3.Connection) -> None:
 
 def _migrate(connection: sqlite3.Connection, path: str) -> None:
     """From schema 1, whose rows hold themselves as JSON, one Evaluation at a time."""
+    # Indexes keep their names when a table is renamed, and the new tables need these.
     for (name,) in connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
     ).fetchall():
         connection.execute(f'DROP INDEX "{name}"')
     for table in ("evaluations", "scores"):
         connection.execute(f"ALTER TABLE {table} RENAME TO {table}_1")
+    # Without it each Evaluation's scores would be looked for in all of them.
     connection.execute("CREATE INDEX scores_1_by_record ON scores_1 (record_id, position)")
     _create(connection)
     count = bad = 0

@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 from typing import Final
 
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
 from steelyard.sinks._retention import Pruned, Retention
 from steelyard.sinks.sqlite._file import absolute, check_ours, prepare
@@ -53,16 +54,10 @@ def delete_oldest(connection: sqlite3.Connection, keep: Retention, *, now: float
     Returns:
         How many were deleted; 0 where nothing exceeds a limit.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         ids = _oldest(connection, keep, time.time() if now is None else now)
         for table in ("scores", "bodies", "evaluations"):
             connection.executemany(f"DELETE FROM {table} WHERE record_id = ?", ids)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     if ids:
         connection.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page
     return len(ids)

@@ -45,7 +45,9 @@ _WORDS: Final = (
 )
 """Words to begin the compression with: without them, each body would spell out the names of its fields once.
 They are a part of schema 2; a change makes all bodies unreadable."""
+# Larger whole numbers than SQLite's raise OverflowError, and would cost the whole Evaluation.
 _LARGEST_INTEGER: Final = 2**63 - 1
+# A body that was damaged, or made to, must not fill the memory when it is unpacked.
 _LARGEST_BODY: Final = 64 * 1024 * 1024
 
 TABLES: Final = (
@@ -108,6 +110,7 @@ def write_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> 
     connection.execute(_upsert("evaluations", "record_id", first), {**first, "body": body})
     for row in rows:
         connection.execute(_upsert("scores", "id", row), {**row, "body": body})
+    # The body that was replaced, unless a score of another metric still rests on it.
     connection.execute(
         "DELETE FROM bodies WHERE record_id = :record_id AND id <> :body "
         "AND id NOT IN (SELECT body FROM scores WHERE record_id = :record_id)",
@@ -144,6 +147,7 @@ def read_evaluation(
         "ORDER BY position, rowid",
         {"id": record_id, "metric": metric},
     ).fetchall()
+    # Scores that were written at other times, by backfill say, are in bodies of their own.
     wanted = {row["body"], *(score["body"] for score in found)}
     stored = {
         body: one[0]
@@ -211,7 +215,7 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
     trace, usage = evaluation.trace, evaluation.usage
     return {
         "record_id": text_of(evaluation.record_id),
-        "evaluated_at": _real(evaluation.evaluated_at) or 0.0,
+        "evaluated_at": _time(evaluation.evaluated_at),
         "duration": _real(evaluation.duration) or 0.0,
         "trace_id": trace and _text(trace.trace_id),
         "span_id": trace and _text(trace.span_id),
@@ -240,6 +244,7 @@ def _content(record: object) -> dict[str, str | None]:
     return {
         "question": text_of(texts.pop("question", "")),
         "answer": text_of(texts.pop("answer", "")),
+        # Each tag once, as each of them gives an entry in the index.
         "tags": _json(list(dict.fromkeys(texts.get("tags", [])))),
         "metadata": _json(metadata) if metadata else None,
     }
@@ -252,7 +257,7 @@ def score_row(score: Score, evaluation: Evaluation, position: int) -> dict[str, 
         "id": stored_id({"id": score.id, "metric": score.metric}, evaluation.record_id),
         "record_id": text_of(evaluation.record_id),
         "position": position,
-        "evaluated_at": _real(evaluation.evaluated_at) or 0.0,
+        "evaluated_at": _time(evaluation.evaluated_at),
         "metric": text_of(score.metric),
         "status": text_of(score.status),
         "value": _real(score.value),
@@ -283,6 +288,7 @@ def stored_id(score: Mapping[str, Any], record_id: str) -> str:
 def pack(data: object) -> bytes:
     """JSON, compressed. Odd values become what JSON has: numbers of numpy numbers, everything else text."""
     pieces = json_pieces(data, allow_nan=False, default=plain_value)
+    # Bodies are written once and read seldom; a smaller file is also read faster.
     deflate = zlib.compressobj(level=9, zdict=_WORDS)
     return deflate.compress(b"".join(text_of(piece).encode() for piece in pieces)) + deflate.flush()
 
@@ -346,6 +352,11 @@ def _real(value: Any) -> float | None:
     if number is not None and not math.isfinite(number):
         raise ValueError("not a finite number")
     return number
+
+
+def _time(value: float) -> float:
+    """A clock that says infinity costs the time, not the result."""
+    return float(value) if math.isfinite(value) else 0.0
 
 
 def _integer(value: Any) -> int:

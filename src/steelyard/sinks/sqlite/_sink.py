@@ -11,6 +11,7 @@ from typing import Final
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger
@@ -138,9 +139,9 @@ class SQLiteSink:
         """Returns those that cannot be stored."""
         connection = self._connected()
         unstorable = []
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             for evaluation in evaluations:
+                # Of its own, so that one that cannot be stored takes nothing of the others along.
                 connection.execute("SAVEPOINT one")
                 try:
                     write_evaluation(connection, evaluation)
@@ -149,11 +150,6 @@ class SQLiteSink:
                     unstorable.append(evaluation)
                     problem = error
                 connection.execute("RELEASE one")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         if unstorable and not self.counts.refused:
             _log.warning(
                 "%s: an evaluation cannot be stored (%s); further ones are only counted", self.name, problem

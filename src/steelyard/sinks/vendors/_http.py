@@ -14,7 +14,7 @@ from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks._counts import Key, ScoreCounts, ScoreLedger, State, key_of
-from steelyard.sinks._described import made_how
+from steelyard.sinks._described import made_how, written_time
 from steelyard.sinks.vendors._client import HTTPClient
 from steelyard.sinks.vendors._late import patiently
 
@@ -32,6 +32,12 @@ class Item:
     """The Score in the vendor's format."""
     trace: str = ""
     """The vendor's id of the trace, where requests name it."""
+
+    @classmethod
+    def of(cls, score: Score, evaluation: Evaluation, body: Mapping[str, Any], *, trace: str = "") -> Item:
+        """A Score with its body; fields without anything in them are left out."""
+        told = {name: value for name, value in body.items() if value is not None}
+        return cls(key_of(score, evaluation), told, trace)
 
 
 class HTTPSink(ABC):
@@ -99,7 +105,11 @@ class HTTPSink(ABC):
             key = key_of(score, evaluation)
             if self._ledger.is_settled(key):
                 continue
-            found = self._item(score, evaluation)
+            try:
+                found = self._item(score, evaluation)
+            except Exception:  # noqa: BLE001 - odd values may raise anything, out of their own methods too
+                self._ledger.settle(key, "refused", "unstorable")
+                continue
             if isinstance(found, str):
                 self._ledger.settle(key, "left_out", found)
             else:
@@ -193,7 +203,11 @@ def given_or_env(value: str | None, *variables: str, what: str, default: str | N
 
 def timestamp(seconds: float) -> str:
     """Unix time as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(written_time(seconds), UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def details(score: Score, evaluation: Evaluation) -> dict[str, Any]:

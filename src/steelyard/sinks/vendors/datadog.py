@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._counts import key_of
+from steelyard.sinks._described import written_time
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
 __all__ = ["DatadogSink"]
@@ -91,7 +91,7 @@ class DatadogSink(HTTPSink):
             "eval_scope": "span",
             "join_on": {"span": {"trace_id": _id(trace.trace_id), "span_id": _id(trace.span_id)}},
             "ml_app": self._ml_app,
-            "timestamp_ms": round(evaluation.evaluated_at * 1000),
+            "timestamp_ms": round(written_time(evaluation.evaluated_at) * 1000),
             "label": _label(score.metric),
             "metric_type": "score",
             "score_value": score.value,
@@ -100,9 +100,7 @@ class DatadogSink(HTTPSink):
             "metadata": details(score, evaluation),
             "tags": [*self._tags, f"ml_app:{self._ml_app}"],
         }
-        return Item(
-            key_of(score, evaluation), {name: item for name, item in given.items() if item is not None}
-        )
+        return Item.of(score, evaluation, given)
 
 
 def _id(hexadecimal: str) -> str:

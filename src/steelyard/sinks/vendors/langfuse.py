@@ -9,7 +9,6 @@ from typing import Literal
 
 from steelyard.errors import SinkError
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._counts import key_of
 from steelyard.sinks.vendors._client import basic
 from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
 
@@ -113,9 +112,7 @@ class LangfuseSink(HTTPSink):
             "timestamp": timestamp(evaluation.evaluated_at),
             "metadata": details(score, evaluation),
         }
-        return Item(
-            key_of(score, evaluation), {name: item for name, item in given.items() if item is not None}
-        )
+        return Item.of(score, evaluation, given)
 
 
 def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:

@@ -7,7 +7,6 @@ from uuid import UUID, uuid5
 
 from steelyard.errors import SinkError
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._counts import key_of
 from steelyard.sinks._described import annotator_kind
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, timestamp
 
@@ -99,9 +98,7 @@ class LangSmithSink(HTTPSink):
             "created_at": at,
             "modified_at": at,
         }
-        return Item(
-            key_of(score, evaluation), {name: item for name, item in given.items() if item is not None}
-        )
+        return Item.of(score, evaluation, given)
 
 
 def _uuid(text: str | None) -> UUID | None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from steelyard.errors import SinkError
 from steelyard.scores import Evaluation, Score
-from steelyard.sinks._counts import key_of
 from steelyard.sinks._described import annotator_kind
 from steelyard.sinks.vendors._client import basic
 from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
@@ -94,7 +93,7 @@ class MLflowSink(HTTPSink):
         if score.status == "not_applicable":
             return "no_value"
         trace_id = f"tr-{trace.trace_id}"
-        return Item(key_of(score, evaluation), self._assessment(score, evaluation, trace_id), trace_id)
+        return Item.of(score, evaluation, self._assessment(score, evaluation, trace_id), trace=trace_id)
 
     def _assessment(self, score: Score, evaluation: Evaluation, trace_id: str) -> dict[str, Any]:
         made = score.provenance
@@ -105,7 +104,7 @@ class MLflowSink(HTTPSink):
             feedback: dict[str, Any] = {"error": error}
         else:
             feedback = {"value": score.value}
-        given = {
+        return {
             "assessment_name": score.metric,
             "trace_id": trace_id,
             "span_id": evaluation.trace.span_id if evaluation.trace else None,
@@ -116,7 +115,6 @@ class MLflowSink(HTTPSink):
             "rationale": self._comment(score),
             "metadata": {name: str(item) for name, item in details(score, evaluation).items()},
         }
-        return {name: item for name, item in given.items() if item is not None}
 
 
 def _result_ids(reply: Any) -> set[str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, Verdict
-from steelyard.sinks._counts import key_of
 from steelyard.sinks._described import annotator_kind
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
@@ -101,7 +100,7 @@ class PhoenixSink(HTTPSink):
             "metadata": details(score, evaluation),
         }
         documents = list(self._document_annotations(score, evaluation))
-        return Item(key_of(score, evaluation), {"span": span, "documents": documents})
+        return Item.of(score, evaluation, {"span": span, "documents": documents})
 
     def _document_annotations(self, score: Score, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
         span_id = self._retrieval_span(evaluation)

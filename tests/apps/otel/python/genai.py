@@ -268,4 +268,27 @@ def litellm_without_waiting() -> Trace:
     return trace
 
 
+@shape(Gap(cause="no_retrieval", switch="instrument the retriever"))
+def google_client_whose_function_failed() -> Trace:
+    """Automatic function calling: the function raised, so that there is nothing which a switch could show."""
+    trace = Trace("opentelemetry.instrumentation.google_genai")
+    told = {"gen_ai.operation.name": "generate_content", "gen_ai.request.model": "small-model"}
+    sent = compact([{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}])
+    came = compact([{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}])
+    content = {"gen_ai.input.messages": sent, "gen_ai.output.messages": came}
+    with trace.span("generate_content small-model", {**told, **content}):
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_manual"}
+        trace.leaf("execute_tool search_manual", {**tool, "error.type": "TypeError"})
+    return trace
+
+
+@shape(Gap(cause="content_off", switch="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))
+def google_client_content_off() -> Trace:
+    """The official instrumentor of Google's client obeys the official switch, not Traceloop's."""
+    trace = Trace("opentelemetry.instrumentation.google_genai")
+    told = {"gen_ai.operation.name": "generate_content", "gen_ai.request.model": "small-model"}
+    trace.leaf("generate_content small-model", told)
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -327,4 +327,40 @@ def decorated_functions_of_one_kind() -> Trace:
     return trace
 
 
+def _headed(passage: str, number: int) -> str:
+    """A node's text as LlamaIndex shows it to a model: below its metadata."""
+    fields = (
+        f"page_label: {number}\nfile_path: /manuals/bicycles/touring_{number}.pdf\ntitle: Touring bicycles"
+    )
+    return f"{fields}\n\n{passage}"
+
+
+@shape(Turn())
+def llamaindex_nodes_below_their_metadata() -> Trace:
+    """The prompt shows each node's metadata above its text, and so do the synthesizer's chunks."""
+    shown = [_headed(passage, number) for number, passage in enumerate(PASSAGES)]
+    trace = Trace(_SCOPE + "llama_index")
+    with trace.span("RetrieverQueryEngine.query", oi("CHAIN", QUESTION, ANSWER)):
+        trace.leaf("VectorIndexRetriever.retrieve", oi_retriever(QUESTION))
+        with trace.span("CompactAndRefine.synthesize", oi("CHAIN", {"text_chunks": shown}, ANSWER)):
+            trace.leaf("OpenAI.chat", oi_model([("user", prompt(passages=shown))], ANSWER))
+    return trace
+
+
+@shape(Turn())
+def llamaindex_chat_engine_whose_sources_are_shown_as_objects() -> Trace:
+    """The engine's output holds what its retriever returned, shown as Python objects in a text."""
+    nodes = "".join(
+        f"NodeWithScore(node=TextNode(id_='n{number}', metadata={{'file_path': '/manuals/touring.pdf'}}, "
+        f"excluded_llm_metadata_keys=[], text_template='{{metadata_str}}', text={text!r}), score=0.5), "
+        for number, text in enumerate(PASSAGES)
+    )
+    came = {"response": ANSWER, "sources": [f"[{nodes}]"]}
+    trace = Trace(_SCOPE + "llama_index")
+    with trace.span("ContextChatEngine.chat", oi("CHAIN", QUESTION, came)):
+        trace.leaf("VectorIndexRetriever.retrieve", oi_retriever(QUESTION))
+        trace.leaf("OpenAI.chat", oi_model([("user", prompt())], ANSWER))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

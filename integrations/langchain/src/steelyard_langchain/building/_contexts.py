@@ -41,7 +41,7 @@ _LEAST_WORDS = 4
 """A shorter entry of a tool's list, or of a prompt, is a value and not a passage."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Found:
     """The candidates of a turn, before duplicates are removed and the prompt decides."""
 

@@ -17,7 +17,7 @@ _PASSAGE = 3
 """Words that a text in a tool's list must have to be taken for a passage."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Hop:
     """One retrieval of the turn, with what came of it."""
 

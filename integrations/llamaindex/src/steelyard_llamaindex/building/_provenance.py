@@ -49,6 +49,7 @@ def model_calls(turn: Turn) -> tuple[ModelCall, ...]:
                 name=call.step.name,
             )
         )
+    # What the reader saw of it is the reply of the call that was still open.
     if turn.streaming and turn.pieces:
         open_ = [at for at, call in enumerate(calls) if not call.replies]
         if open_:
@@ -78,6 +79,7 @@ class Evidence:
         contexts, self._notes = hops.passages(self.asked.question)
         self.sources = self._sources(contexts, answer)
         found = bool(hops.hops or hops.retrievals or contexts)
+        # A loose call is a turn by what was retrieved before it, and by nothing else.
         if not found and not turn.loose:
             self.sources = cut_from_prompt(self.sources, self.calls, question=self.asked.question)
             found = bool(self.sources.contexts and self.asked.question)
@@ -87,6 +89,7 @@ class Evidence:
         elif answer == NO_ANSWER and not self.calls and nodes_of(turn.root.result) == []:
             # Whatever was retrieved was left out on the way: too unlike the question, say.
             self.sources = replace(self.sources, contexts=(), retrieved=self.sources.contexts, notes=())
+        # Last, for deciding about a loose call changes what was retrieved.
         self.sources = replace(self.sources, retrieved=self._retrieved())
         if turn.given and "contexts" in turn.given:
             self.sources = with_contexts(
@@ -137,6 +140,7 @@ class Evidence:
         used = {one.text for one in sources.contexts if one.seen}
         said = [text for at in sources.calls.made for text in calls[at].replies]
         verdict = judge_turn(calls, answer=said[0] if len(said) == 1 else "")
+        # Shown to the model, and used by it: either alone may be chance.
         self.is_turn = sources.contexts_source == "in_prompt" and bool(used) and verdict.is_turn
         self._notes.append(LOOSE)
         if self._turn.root.kind != "synthesis":

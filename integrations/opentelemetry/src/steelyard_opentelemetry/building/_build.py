@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,9 @@ from steelyard_opentelemetry.spans._tree import Node
 _CANCELLED = re.compile(r"\b(?:CancelledError|GeneratorExit|KeyboardInterrupt)\b")
 _INTERRUPTED = re.compile(r"\b(?:GraphInterrupt|NodeInterrupt)\b")
 _STEP = re.compile(r"(?m)^\s{0,8}(?:Thought|Action|Action Input|Observation):|<code>|```")
+_HEADER = re.compile(r"[A-Za-z_][\w.\-]{0,60}: .{1,2000}|Source \d{1,4}:|-{2,80}")
+"""A line that frameworks put above a passage: a field of its metadata, a number, a rule."""
+_SHOWN_OBJECT = re.compile(r"[\[(]{0,2}<?[A-Z]\w{1,60}\(\w{1,60}=")
 _LAST_OF_SEVERAL = (
     "no span tells what the user was given: of several replies to these passages the last one is taken; set "
     "the output of the span around them, or steelyard.answer"
@@ -138,8 +141,22 @@ def _new(turn: Turn, found: Found, main: Sequence[Context]) -> tuple[Context, ..
 
 
 def _beside(turn: Turn, found: Found, main: Sequence[Context], written: Sequence[str]) -> tuple[Context, ...]:
-    fresh = _without_overlap(found.beside, turn.queries, least=_WHOLLY)
+    known = {line.strip() for context in main for line in context.text.split("\n")}
+    others = [context for context in found.beside if not _is_headed(context.text, known)]
+    fresh = _without_overlap(others, turn.queries, least=_WHOLLY)
     return _without_overlap(fresh, [*(context.text for context in main), *written])
+
+
+def _is_headed(text: str, known: Set[str]) -> bool:
+    """Whether a text is lines of known passages below their metadata, as prompts show them.
+
+    So are objects that hold passages, shown as text.
+    """
+    if known and _SHOWN_OBJECT.match(text):
+        return True
+    lines = [plain for line in text.split("\n") if (plain := line.strip())]
+    fresh = [line for line in lines if line not in known]
+    return len(fresh) < len(lines) and all(map(_HEADER.fullmatch, fresh))
 
 
 def _without_overlap(

@@ -29,6 +29,8 @@ _EVALUATING = re.compile(
     r"\b(?:is supported by|in line with|(?:are|is) relevant to)\b",
     re.IGNORECASE,
 )
+_ASKED_WITH_ANSWER = re.compile(r"\n\s{0,8}(?:Response|Answer): ?\S")
+"""What LlamaIndex asks an engine about an answer: the question, and the answer below it."""
 _SETTING = re.compile(r"\b(?:setup|set up|generate|write)\b[^\n.]{0,60}\bquestions\b", re.IGNORECASE)
 _HEAD = 2000
 _ROW = (
@@ -202,7 +204,8 @@ def is_asked_by_evaluator(turn: Turn) -> bool:
     retrievals = turn.outermost("retrieval")
     if not retrievals or not all(_GIVEN in node.span.name for node, _ in retrievals):
         return False
-    if is_helper_reply((turn.answer,)) or _RESULT.search(turn.answer):
+    is_verdict = is_helper_reply((turn.answer,)) or _RESULT.search(turn.answer)
+    if is_verdict or _ASKED_WITH_ANSWER.search(turn.question):
         return any(_EVALUATING.search(text[:_HEAD]) for text in turn.prompts)
     lines = [line.rstrip() for line in turn.answer.split("\n") if line.strip()]
     return _SETTING.search(turn.question) is not None and all(line.endswith("?") for line in lines)

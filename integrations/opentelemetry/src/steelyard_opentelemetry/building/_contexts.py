@@ -14,12 +14,20 @@ from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource, Stage
 from steelyard.recording import unique
-from steelyard.recording.provenance import context_block, find_passages, is_search, passages_of, sentence
+from steelyard.recording.provenance import (
+    context_block,
+    find_passages,
+    is_action,
+    is_search,
+    passages_of,
+    sentence,
+)
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
+from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in
-from steelyard_opentelemetry.spans._results import is_long, listed, telling
+from steelyard_opentelemetry.spans._results import is_failure, is_long, listed, telling
 from steelyard_opentelemetry.spans._rows import (
     lists_under_names,
     passages_in_text,
@@ -62,6 +70,7 @@ class Found:
 
 def find_contexts(turn: Turn) -> Found:
     """The documents of a turn, from the best place that has them."""
+    # Kept on the turn: several readers ask for it, and matching is what takes the time.
     if not isinstance(turn.found, Found):
         turn.found = _find(turn)
     return turn.found
@@ -76,6 +85,7 @@ def _find(turn: Turn) -> Found:
     if any(document.text for document in told):
         found = _retrieved(turn, tuple(document for document in told if document.text))
         return replace(found, beside=_beside(turn, found.contexts, told))
+    # In order of trust; the prompt comes last, for there everything else stands too.
     ways: tuple[Callable[[Turn, Sequence[Context]], Found], ...] = (
         _artifacts,
         _passing,
@@ -106,6 +116,7 @@ def _rows_of_steps(turn: Turn, known: Sequence[Context] = ()) -> list[Context]:
     rows = unique(row for payload in payloads for row in rows_under_names(payload))
     parts = [one.text for one in (*known, *rows)]
     texts = dict.fromkeys(text for payload in payloads for text in texts_under_names(payload))
+    # A text that is made of known passages would count each of them a second time.
     fresh = [text for text in texts if not any(one.found for one in find_passages(parts, [text]))]
     return [*rows, *(passage for text in fresh for passage in passages_in_text(text))]
 
@@ -123,12 +134,14 @@ def _hops(turn: Turn) -> Iterator[tuple[Context, ...]]:
         if known is None or not _same(node, parsed, *known):
             hop += 1
         last[parsed.query] = (node, parsed)
+        # The question itself is not noted as a query, since it says nothing more.
         query = parsed.query if parsed.query and parsed.query != turn.question else None
         yield _ranked(_best(node, parsed), hop=max(hop, 0), query=query)
 
 
 def _same(node: Node, parsed: ParsedSpan, other: Node, known: ParsedSpan) -> bool:
     overlap = node.span.start <= other.span.end and other.span.start <= node.span.end
+    # At the same time and by another instrumentor: one after the other they are two look-ups.
     return overlap and parsed.dialect != known.dialect
 
 
@@ -136,10 +149,12 @@ def _best(node: Node, parsed: ParsedSpan) -> tuple[Context, ...]:
     """A retrieval's own documents, else those of the retrieval inside it."""
     inner = [n.parsed for n in node.below() if n.parsed and n.parsed.kind == "retrieval"]
     having = [s.documents for s in (parsed, *inner) if any(document.text for document in s.documents)]
+    # Ids without texts are better than nothing: a tool's message may have the texts to them.
     return having[0] if having else next((s.documents for s in (parsed, *inner) if s.documents), ())
 
 
 def _retrieved(turn: Turn, documents: tuple[Context, ...]) -> Found:
+    # Merged only where something is missing, since payloads of all steps are gone through for it.
     if any(document.id is None or document.score is None for document in documents):
         documents = merged(documents, _known(turn))
     reranked = next(
@@ -164,6 +179,7 @@ def _stages(turn: Turn) -> tuple[Stage, ...]:
         for node, parsed in turn.seen("retrieval")
         if "retrieval" in turn.above[id(node)]
         and any(document.text for document in parsed.documents)
+        # A stage that returned the same as the whole retrieval would only repeat it.
         and {document.text for document in parsed.documents} != outer
     )
 
@@ -179,6 +195,7 @@ def _lists_of_steps(turn: Turn) -> Iterator[tuple[str, tuple[Context, ...]]]:
         ):
             yield "output", rows
             continue
+        # The last payload first: it is the step's output, those before it went in.
         for payload in reversed(parsed.passing):
             documents = tuple(document for document in documents_in(payload) if document.text)
             if documents:
@@ -220,7 +237,7 @@ def _results(turn: Turn, told: Sequence[Context], *, beside: bool = False) -> Fo
     contexts: list[Context] = []
     for hop, (node, parsed) in enumerate(turn.outermost("tool")):
         inside = [n.parsed for n in node.below() if n.parsed and n.parsed.kind == "retrieval"]
-        if beside and inside:
+        if (beside and inside) or node.span.failed:
             continue
         found = (not inside and listed(parsed.result)) or _in_text(parsed, inside)
         query = next((retrieval.query for retrieval in inside if retrieval.query), None)
@@ -235,7 +252,10 @@ def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, .
         return ()
     known = [document for retrieval in inside for document in retrieval.documents]
     text = result_in(tool.result)
+    if is_failure(text):
+        return ()
     found = _split(text, known, count=len(known)).contexts
+    # A table of figures is one passage, which its rows are not.
     if not known and len(found) > 1 and not any(is_long(one.text) for one in found):
         return (Context(text=text.strip()),)  # rows of a table rather than passages
     return found
@@ -243,26 +263,42 @@ def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, .
 
 def _without_replies(node: Node, documents: Sequence[Context]) -> Sequence[Context]:
     """The passages in a tool's result that are not what a model below the tool said."""
+    # A model below a tool (a sub-agent) answers; what it says is not a source.
     said = {n.parsed.answer.strip() for n in node.below() if n.parsed and n.parsed.kind == "llm"}
     return [one for one in documents if one.text.strip() not in said] if said else documents
 
 
 def _tool_messages(turn: Turn, told: Sequence[Context]) -> Found:
-    """What tools returned, out of the prompts of the answer, where no span of the tools was seen.
-
-    Only what was returned after the user's last words: what stands before belongs to earlier turns.
-    """
+    """What tools returned, out of the prompts of the answer, where no span of the tools was seen."""
     if any(parsed.result is not None for _, parsed in turn.seen("tool")):
         return Found()
     contexts: list[Context] = []
-    for _, parsed in turn.seen("llm"):
-        last = max((at for at, m in enumerate(parsed.messages) if m.role == "user"), default=-1)
-        for message in parsed.messages[last + 1 :]:
-            if message.role == "tool" and message.text:
-                contexts.extend(listed(message.result) or telling(passages_of(message.text)))
+    doubtful: dict[str, None] = {}
+    for message in _returned(turn):
+        brought = listed(message.result) or telling(passages_of(message.text))
+        contexts.extend(brought)
+        is_text = len(brought) == 1 and brought[0].text == message.text
+        if is_text and message.tool and not is_search(message.tool):
+            doubtful[message.tool] = None
     found = unique(contexts)
     note = "documents taken from messages of tools in the prompt"
+    if doubtful:
+        note += f"; whether they search is not known of {', '.join(map(repr, doubtful))}"
     return Found(contexts=_ranked(found), source="tool", note=note) if found else Found()
+
+
+def _returned(turn: Turn) -> Iterator[Message]:
+    """What tools returned after the user's last words: what stands before belongs to earlier turns.
+
+    Tools that act bring no passages, nor do those that failed.
+    """
+    for _, parsed in turn.seen("llm"):
+        # A thread's earlier tool messages were answered before the user spoke last.
+        last = max((at for at, m in enumerate(parsed.messages) if m.role == "user"), default=-1)
+        for message in parsed.messages[last + 1 :]:
+            is_told = message.role == "tool" and message.text
+            if is_told and not (is_action(message.tool) or is_failure(message.text)):
+                yield message
 
 
 def _rows(turn: Turn, told: Sequence[Context]) -> Found:

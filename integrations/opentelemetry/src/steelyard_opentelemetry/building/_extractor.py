@@ -16,6 +16,7 @@ from hashlib import blake2b
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
 from steelyard.recording.provenance import find_passages
@@ -40,7 +41,9 @@ from steelyard_opentelemetry.spans._tree import Node
 _log = SafeLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
 _FEWEST_WORDS = 2
+# So many late spans can still be told from new turns; a trace beyond them counts as new.
 _REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
+# Equal questions with equal answers, as of a health check, must not make each comparison longer.
 _MOST_TWINS = 64
 
 
@@ -60,6 +63,7 @@ def read(spans: Iterable[Span]) -> Extraction:
     """Every turn in some spans, all at once."""
     reader = TurnExtractor()
     first = reader.read(spans)
+    # At the end nothing more can come, so what waits is decided now.
     last = reader.close()
     records = sorted([*first.records, *last.records], key=_started)
     return Extraction(records, [*first.diagnoses, *last.diagnoses], first.duplicates)
@@ -104,9 +108,11 @@ class TurnExtractor:
         """One trace that cannot be read must not cost the others."""
         try:
             yield
-        except Exception:  # noqa: BLE001 - whatever an instrumentor wrote
+        except Exception as error:  # noqa: BLE001 - whatever an instrumentor wrote
             self.errors += 1
-            self._warn_once("unreadable", "a trace could not be read; more are only counted", exc_info=True)
+            # Its message may quote the turn.
+            message = "a trace could not be read (%s); more are only counted"
+            self._warn_once("unreadable", message, error_place(error))
 
     @property
     def waiting(self) -> int:
@@ -136,6 +142,7 @@ class TurnExtractor:
         found: list[Turn] = []
         lone: list[Turn] = []
         for each in candidates:
+            # Before anything is decided, since a turn may be built upon a call of the same batch.
             self._earlier.remember((*each.whole, *each.pieces, *each.aside))
             for turn in each.whole:
                 if _is_call(turn) and self.awaits(turn.root.span):
@@ -217,6 +224,7 @@ class TurnExtractor:
         span, others = turn.root.span, self._alike(turn)
         if others:
             own = (span.trace_id, span.start, span.end)
+            # By times as well: a trace may hold the same question twice.
             others[:] = [other for other in others if (other.trace_id, other.start, other.end) != own]
 
     def _leftover(self, turn: Turn, reading: Extraction) -> None:
@@ -243,6 +251,7 @@ class TurnExtractor:
         """Join retrievals with the model calls that used them; returns those turns and what is left over."""
         joined: list[Turn] = []
         left: list[Turn] = []
+        # Retrievals come before the calls that use them, whatever order their spans ended in.
         for piece in sorted(pieces, key=lambda piece: piece.root.span.start):
             if piece.retrieves:
                 self._retrieval_parts.add(piece)
@@ -266,6 +275,7 @@ class TurnExtractor:
         certain = [part for part in related if is_certain(part, piece)]
         if certain:
             return certain
+        # Without a link the texts must say it: two users may ask at the same time.
         timely = [part for part in related if _is_before(part, piece, self._patience)]
         found = {part.question: part for part in _used(timely, piece)}
         return list(found.values())
@@ -277,6 +287,7 @@ class TurnExtractor:
         """
         kept: list[Turn] = []
         doubtful: list[tuple[Turn, TurnFingerprint, list[TurnFingerprint]]] = []
+        # Who tells most comes first, and is the one that is kept.
         for turn in sorted(turns, key=_telling, reverse=True):
             fingerprint = TurnFingerprint.of(turn)
             others = self._alike(turn)
@@ -300,6 +311,7 @@ class TurnExtractor:
             return None
         # Instrumentors keep or strip the white space around what was said.
         words = f"{' '.join(turn.question.split())}\0{' '.join(turn.answer.split())}"
+        # Lone surrogates are legal in Python, and hashing is no place to fail.
         text = words.encode(errors="surrogatepass")
         key = blake2b(text, digest_size=16).digest()
         self._recent[key] = found = self._recent.get(key, [])
@@ -325,6 +337,7 @@ def _is_call(turn: Turn) -> bool:
 def _is_before(part: Turn, piece: Turn, patience: int) -> bool:
     """Whether a retrieval came before a model call of the same process, and not too long before."""
     span, after = part.root.span, piece.root.span
+    # Clocks of two machines differ by more than a turn takes.
     if span.service != after.service or not 0 <= after.end - span.start <= patience + after.end - after.start:
         return False
     return after.end >= span.end or span.trace_id == after.trace_id
@@ -343,6 +356,7 @@ def _used(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
     used: list[Turn] = []
     for part, each in zip(parts, texts, strict=True):
         query = " ".join(part.question.split())
+        # A single word stands in prompts by chance.
         asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
         if (seen.intersection(each)) or (not each and asked):
             used.append(part)

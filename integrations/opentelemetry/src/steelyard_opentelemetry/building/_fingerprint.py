@@ -13,7 +13,7 @@ _WITHOUT_PARENTS = "@traceloop/instrumentation-langchain"
 """An instrumentor that begins a trace for each run, so that a step of a turn looks like a turn."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TurnFingerprint:
     """What is remembered of a turn, without keeping its spans alive."""
 
@@ -25,6 +25,8 @@ class TurnFingerprint:
     trace_id: str = ""
     is_step: bool = False
     """Whether it was handed its documents, and its instrumentor does not say which run it belongs to."""
+    callers: frozenset[str] = frozenset()
+    """Who told it, where it is a model call by itself."""
     told_by: set[frozenset[str]] = field(default_factory=set)
     """Who has told the same turn again: another instrumentor tells each turn once."""
 
@@ -41,6 +43,7 @@ class TurnFingerprint:
             turn.question[:_REMEMBERED_TEXT],
             span.trace_id,
             _is_step(turn),
+            _callers(turn),
         )
 
     def is_told(self, others: Sequence[TurnFingerprint], *, is_piece: bool, in_trace: bool) -> bool:
@@ -63,7 +66,9 @@ class TurnFingerprint:
         if self.service != other.service:
             return False
         if is_piece:
-            return other.start <= self.start <= other.end
+            # Another call by itself, told by the same instrumentors, is another user's with the same words.
+            is_other_call = bool(self.callers) and self.callers <= other.callers
+            return other.start <= self.start <= other.end and not is_other_call
         if self._holds(other) or other._holds(self):
             return True
         overlap = self.start <= other.end and other.start <= self.end
@@ -80,3 +85,10 @@ def _is_step(turn: Turn) -> bool:
     if span.scope != _WITHOUT_PARENTS or span.parent_id is not None or parsed is None:
         return False
     return bool(parsed.passing) and bool(documents_in(parsed.passing[0]))
+
+
+def _callers(turn: Turn) -> frozenset[str]:
+    root = turn.root
+    if root.parsed is None or root.parsed.kind != "llm":
+        return frozenset()
+    return frozenset(node.span.scope for node, _ in turn.seen("llm"))

@@ -16,11 +16,12 @@ from steelyard.recording.provenance import is_helper_reply
 from steelyard_opentelemetry.building._turn import Turn
 
 _HISTORY = re.compile(r"(?:^|\n)\W{0,4}(?:assistant|ai|bot|chatbot|model)\W{0,4}:\W{0,4}\Z", re.IGNORECASE)
+# Groups are compared with each other, so that very large traces stay one turn.
 _MOST_PIECES = 2000
 _LEAD = 40
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class _Group:
     """The calls that were asked the same, with what was looked up for them."""
 
@@ -39,6 +40,7 @@ def told_apart(pieces: Sequence[Turn]) -> list[Turn]:
     Args:
         pieces: What stands side by side below one span: look-ups, tools and model calls.
     """
+    # Two turns need two look-ups and two answers at least.
     if not 4 <= len(pieces) <= _MOST_PIECES:
         return []
     ordered = sorted(pieces, key=lambda piece: piece.root.span.start)
@@ -59,6 +61,7 @@ def _grouped(ordered: Sequence[Turn], callers: Sequence[Turn]) -> list[_Group]:
         if not _helps(piece, queries):
             said = _plain(piece.said)
             groups.setdefault(said, _Group(said)).calls.append(piece)
+    # A call that nothing is known of could belong to any group.
     return [] if "" in groups else list(groups.values())
 
 
@@ -102,6 +105,7 @@ class _Owners:
             if id(piece) in self._of_call:
                 continue
             owner = self._named(piece)
+            # Of calls side by side, the one before or after says nothing.
             if owner is None and not self._is_serial:
                 return False
             owner = owner or self._beside(at, piece)
@@ -127,6 +131,7 @@ class _Owners:
 
 def _leans(group: _Group, other: _Group) -> bool:
     """Whether a group was shown what another one replied, other than as a turn before it, or was asked it."""
+    # An answer that repeats the question leans on it in every prompt.
     reply = _plain(other.answer)
     if not reply or reply == group.said:
         return True
@@ -135,6 +140,7 @@ def _leans(group: _Group, other: _Group) -> bool:
             for message in parsed.messages:
                 text = _plain(message.text)
                 at = text.find(reply) if message.role != "assistant" else -1
+                # As part of a history an earlier reply may stand in a later turn's prompt.
                 if at >= 0 and not _HISTORY.search(text[max(0, at - _LEAD) : at]):
                     return True
     return False

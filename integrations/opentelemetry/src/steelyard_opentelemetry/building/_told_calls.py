@@ -23,7 +23,7 @@ _FEWEST_WORDS = 4
 """Words that a reply must have to be told by them, where nothing shows what was asked."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Told:
     """A call, or a step that came to what a call replied, without its span."""
 
@@ -81,7 +81,7 @@ def _is_same(told: _Told, node: Node, said: str, reply: str) -> bool:
         return False
     if told.start > span.end or span.start > told.end:
         return False
-    if not told.asked:
+    if not (told.asked and said):
         return len(reply.split()) >= _FEWEST_WORDS
     return told.asked in said or said in told.asked
 

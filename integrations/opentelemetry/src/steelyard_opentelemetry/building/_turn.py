@@ -66,6 +66,7 @@ class Turn:
     def above(self) -> dict[int, frozenset[Kind]]:
         """For each span (by `id`), the kinds of the spans above it within the turn."""
         found: dict[int, frozenset[Kind]] = {}
+        # A walk with a list of its own: traces of agents nest deeper than Python's recursion may.
         waiting = [(node, frozenset[Kind]()) for node in self._tops]
         while waiting:
             node, kinds = waiting.pop()
@@ -78,6 +79,7 @@ class Turn:
     @cached_property
     def _tops(self) -> list[Node]:
         """The spans that stand below no other one of the turn."""
+        # A turn may be put together from several traces, so that it has several tops.
         below = {id(child) for node in self.nodes for child in node.children}
         return [node for node in self.nodes if id(node) not in below]
 
@@ -125,9 +127,11 @@ class Turn:
         answer, the answer is the last one's: some instrumentors do not write down what was streamed.
         """
         told = self._told_calls
+        # A call without prompts may have been anything, an embedding among them.
         silent = [at for at, call in enumerate(told) if not call.replies and call.prompts]
         if not silent or not self.answer or not _goes_on([told[at] for at in silent]):
             return told
+        # Where another call is known to have made the answer, nothing is assumed of this one.
         if len(told) == 1 or calls_behind(told, self.answer, queries=self.queries).known:
             return told
         told[silent[-1]] = replace(told[silent[-1]], reply=self.answer)
@@ -156,6 +160,7 @@ class Turn:
     @cached_property
     def llms(self) -> list[tuple[Node, ParsedSpan]]:
         """The spans of model calls, without the inner ones that tell no more than the outer one's reply."""
+        # Two instrumentors, or a wrapper and its client, tell one call as two spans, one in the other.
         echoes: set[int] = set()
         waiting = [(node, "") for node in self._tops]
         while waiting:
@@ -176,6 +181,7 @@ class Turn:
     @cached_property
     def messages(self) -> list[Message]:
         """What the models that made the answer were sent; what all were sent, where these are not known."""
+        # Better the prompts of all than none: passages are then told by where they stand.
         chosen = [self.llms[at] for at in self.behind.all] or self.llms
         return [message for _, parsed in chosen for message in parsed.messages]
 
@@ -204,6 +210,7 @@ class Turn:
         if own.endswith(_CUT):
             # Shown objects are cut; a model's reply may hold the whole.
             stem = own.removesuffix(_CUT)
+            # Only a model's reply that goes on as the cut one begins is the same text.
             whole = (parsed.answer for _, parsed in self.seen("llm") if parsed.answer.startswith(stem))
             return next(whole, own)
         return own or self._last_reply()
@@ -229,6 +236,7 @@ class Turn:
             and not is_helper_reply((parsed.answer,))
             and " ".join(parsed.answer.split()) not in asked
         ]
+        # What a model says within a tool is a tool's result, and not what the user read.
         outside = [(node, parsed) for node, parsed in models if "tool" not in self.above[id(node)]]
         return without_afterthoughts(outside or models)
 
@@ -237,6 +245,7 @@ class Turn:
         last = max(self.answering, key=lambda found: found[0].span.end, default=None)
         form = self._form(last[0].span.end if last else 0)
         if form or last is None:
+            # An agent that reasons in text ends with its answer; the thoughts before it are not part of it.
             return form
         reasoned = _REASONED.match(last[1].answer)
         return reasoned[1].strip() if reasoned else last[1].answer
@@ -245,6 +254,7 @@ class Turn:
         """The answer in a form that a model filled in last, after which no tool ran."""
         tools = [node.span.start for node, _ in self.seen("tool")]
         filled = [
+            # A tool that ran after the form was filled in had it as its arguments.
             parsed.arguments[-1]
             for node, parsed in self.seen("llm")
             if parsed.arguments and node.span.end > since and node.span.end >= max(tools, default=0)
@@ -265,15 +275,18 @@ class Turn:
     def asked(self) -> Asked:
         """What the user asked, and the form of it that stands without the conversation."""
         marked = next((parsed.question for _, parsed in self.seen("turn") if parsed.question), "")
+        # A mark by hand is the application's own word, and nothing is weighed against it.
         if marked:
             return Asked(question=marked)
         queries = [parsed.query for _, parsed in self.outermost("retrieval") if parsed.query]
         replies = [text for call in self.calls for text in call.replies]
         told = self._told_questions()
+        # Several different queries are sub-questions, of which none is the whole question.
         is_condensed = self.in_conversation and len(set(queries)) == 1 and not self.agentic
         asked = user_question(told, queries=queries, replies=replies, in_conversation=is_condensed)
         said = question_in(self.said)
         found = asked if asked.question or not said else user_question([said], replies=replies)
+        # Of a question whose end was cut the longest text that begins like it is taken.
         if not self.cut.ends(found.question):
             return found
         # What was cut in a prompt may stand in full where a retriever was asked it.
@@ -299,6 +312,7 @@ class Turn:
         _, answering = self.llms[self.behind.made[0]]
         said = [message.text for message in answering.messages if message.role == "user" and message.text]
         last = question_in_prompt(said[-1]) if said else ""
+        # Compared without line breaks, which templates put in at their own width.
         plain = " ".join(last.split())
         written = any(plain in " ".join(text.split()) for call in self.calls for text in call.replies)
         return first if not last or written or (first and first in last) else last
@@ -310,6 +324,7 @@ class Turn:
             return True
         for _, parsed in self.seen("llm"):
             roles = [message.role for message in parsed.messages]
+            # An assistant's message before the user's last one is a turn that was.
             last = max((at for at, role in enumerate(roles) if role == "user"), default=0)
             if "assistant" in roles[:last]:
                 return True
@@ -321,6 +336,7 @@ class Turn:
     def said(self) -> str:
         """The user's last words in the first prompt, outside of tools where there are any."""
         llms = [(node, parsed) for node, parsed in self.seen("llm") if parsed.messages]
+        # The first model call outside of tools was sent what the user said, before anything was made of it.
         outside = [found for found in llms if "tool" not in self.above[id(found[0])]]
         for _, parsed in outside or llms:
             said = [message.text for message in parsed.messages if message.role == "user" and message.text]

@@ -1,14 +1,14 @@
 """Which roots are open, which are held and for how long: the bookkeeping of `HoldingSpanProcessor`.
 
-Nothing here is safe for threads or passes a span on; the processor does both. A span leaves the shelf exactly
+Nothing here is safe for threads or passes a span on; the processor does both. A span is taken exactly
 once, and whoever takes it must pass it on.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -20,6 +20,22 @@ from steelyard.scores import Score
 _REMEMBERED = 10_000
 _OBJECTS = 2500
 """Bytes that a held root takes besides its texts, as measured."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HoldingCounts:
+    """What has become of the roots and the scores so far."""
+
+    holding: int = 0
+    """Roots held back at this moment."""
+    bytes: int = 0
+    """Roughly how many bytes of attributes they keep alive."""
+    released: Mapping[str, int] = field(default_factory=dict)
+    """Roots that went out, by reason: `scored`, `not_judged`, `timeout`, `full`, `flush`, `shutdown`."""
+    late: int = 0
+    """Evaluations whose span was not here, or not any more; the event on the trace still has their scores."""
+    errors: int = 0
+    """Spans that could not be read, or on which the wrapped processor raised."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from opentelemetry.attributes import BoundedAttributes
@@ -27,12 +26,14 @@ from steelyard.recording import check_positive
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import span_attributes
 from steelyard_opentelemetry.delayed._exclusive import ExclusiveSection
-from steelyard_opentelemetry.delayed._pending import PendingSpans
+from steelyard_opentelemetry.delayed._pending import HoldingCounts, PendingSpans
 from steelyard_opentelemetry.dialects import retrieves
 from steelyard_opentelemetry.spans._span import is_own
 
 _log = SafeLogger("steelyard.opentelemetry")
+# A clock that jumps, or a signal that is lost, delays a root by so much at most.
 _LOOK = 0.5
+# Decisions that come faster than the watcher takes them; a root then leaves when its time is up.
 _MOST_NOTED = 10_000
 
 
@@ -51,22 +52,6 @@ class ReportsDecisions(Protocol):
     def on_decision(self, callback: Callable[[TraceRef | None, str], object], /) -> object:
         """Have the trace of every turn that will not be judged passed to a function, with the reason."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HoldingCounts:
-    """What has become of the roots and the scores so far."""
-
-    holding: int = 0
-    """Roots held back at this moment."""
-    bytes: int = 0
-    """Roughly how many bytes of attributes they keep alive."""
-    released: Mapping[str, int] = field(default_factory=dict)
-    """Roots that went out, by reason: `scored`, `not_judged`, `timeout`, `full`, `flush`, `shutdown`."""
-    late: int = 0
-    """Evaluations whose span was not here, or not any more; the event on the trace still has their scores."""
-    errors: int = 0
-    """Spans that could not be read, or on which the wrapped processor raised."""
 
 
 class HoldingSpanProcessor(SpanProcessor):
@@ -142,7 +127,9 @@ class HoldingSpanProcessor(SpanProcessor):
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Remember open roots, so that scores may come before the end."""
+        # First of all: a lock that a thread of the parent held would never be free here.
         self._check_process()
+        # The wrapped processor goes first: what is ours may fail, its spans may not.
         self._guarded(lambda: self._wrapped.on_start(span, parent_context))
         self._guarded(lambda: self._remember(span))
 
@@ -175,6 +162,7 @@ class HoldingSpanProcessor(SpanProcessor):
             self._note(span, context.trace_id)
             return [span]
         hinted = self._pending.is_retrieving(context.trace_id)
+        # `retrieves` reads the attributes, and is asked only where the trace has not said so already.
         wanted = self._select(span) if self._select else hinted or retrieves(span)
         with self._section.enter() as entered:
             if not entered:
@@ -182,6 +170,7 @@ class HoldingSpanProcessor(SpanProcessor):
                 self._unseen.append(span)
                 return [span]
             self._catch_up()
+            # Scores may come before the end of the root, where its answer was read from inner spans.
             early = self._pending.end(span)
             if early is not None:
                 return [_with_scores(span, early, explanations=self._explanations)]
@@ -232,6 +221,7 @@ class HoldingSpanProcessor(SpanProcessor):
             if isinstance(span, bool):
                 self._late += 0 if span else 1
                 return span
+            # Counted before it is let go of, so that a flush at this moment waits for it.
             self._leaving += 1
         try:
             scored = self._guarded(
@@ -312,6 +302,7 @@ class HoldingSpanProcessor(SpanProcessor):
 
     def _watch(self) -> None:
         section = self._section
+        # In a forked child the section is a new one, and this thread belongs to the parent.
         while not self._closed and section is self._section:
             with section.enter():
                 now = time.monotonic()
@@ -390,11 +381,13 @@ def _with_scores(span: ReadableSpan, scores: Sequence[Score], *, explanations: b
     """The same span with more attributes, and the counts of what the SDK dropped from it."""
     old = dict(span.attributes or {})
     numbers = [key.split(".")[1] for key in old if key.startswith("evaluations.")]
+    # Scores of another evaluator on the span keep their numbers; ours go on behind them.
     first = max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
     merged = BoundedAttributes(
         attributes={**old, **span_attributes(scores, explanations=explanations, first=first)}
     )
     merged.dropped = span.dropped_attributes
+    # A copy, for others may hold the span; an ended span has no way to set an attribute.
     scored = copy.copy(span)
     scored._attributes = merged
     return scored

@@ -31,6 +31,7 @@ from steelyard_opentelemetry.received._wire import (
 from steelyard_opentelemetry.spans._span import Span
 
 _log = SafeLogger("steelyard.opentelemetry")
+# Who receives bounds what it takes in by bytes; a second bound here would lose spans that are stored.
 _UNBOUNDED: Final = 1 << 40
 _MOST_WAITING: Final = 4096
 _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
@@ -57,6 +58,7 @@ class ReceivedSpans:
             read=self._extractor.candidates,
             patient=True,
         )
+        self._extractor.awaits = self._turns.awaits
         self._lag = 0
         self._counts: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
@@ -103,6 +105,7 @@ class ReceivedSpans:
             self._turns.tell(told, now)
         if spans:
             # A Collector may have kept them for hours: what waits for what is measured on the spans' clock.
+            # Otherwise a backlog would look like parts whose rest has been waited for long enough.
             self._lag = time.time_ns() - max(span.end for span in spans)
 
     def ready(self, now: float) -> list[Record]:
@@ -137,6 +140,7 @@ class ReceivedSpans:
     def _expect_parent(self, span: Span, now: float) -> None:
         """Count a parent that is not there yet as open; its scope is likely to be that of its child."""
         parent = span.parent_id
+        # A parent of another process may never come; the exporter says so in the span's flags.
         if parent is not None and not span.remote_parent and not self._turns.knows(span.trace_id, parent):
             self._turns.start(Started(span.trace_id, parent, None, span.scope, span.start), now)
 

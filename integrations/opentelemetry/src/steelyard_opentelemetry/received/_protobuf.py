@@ -47,11 +47,13 @@ def _span(message: Message, trace_id: str, *, scope: str, service: str) -> Span:
     return Span(
         trace_id=trace_id,
         span_id=message.span_id.hex(),
+        # Eight zero bytes stand for no parent, as an empty field does.
         parent_id=parent.hex() if any(parent) else None,
         name=message.name,
         scope=scope,
         service=service,
         start=start,
+        # A clock that was set back during the span would give it a negative length.
         end=max(message.end_time_unix_nano, start),
         failed=message.status.code == _FAILED,
         error=message.status.message,

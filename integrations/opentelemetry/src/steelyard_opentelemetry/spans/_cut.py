@@ -23,7 +23,7 @@ _TAIL = 200
 _LAST, _LEAST = 24, 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Cut:
     """The texts that were cut, and where."""
 

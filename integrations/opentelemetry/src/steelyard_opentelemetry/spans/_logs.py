@@ -22,7 +22,7 @@ _CONTENT = frozenset((_DETAILS, "gen_ai.choice", *_ROLES))
 _WHOLE = (("gen_ai.content.prompt", "user", _INPUT), ("gen_ai.content.completion", "assistant", _OUTPUT))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Told:
     """What a log event says of its span."""
 

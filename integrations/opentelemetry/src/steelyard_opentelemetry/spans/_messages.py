@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -38,10 +38,12 @@ class Message:
 
     role: Role
     """Who said it."""
-    text: str
+    text: str = field(repr=False)
     """What was said, without tool calls and media."""
-    result: Any = field(default=None, compare=False)
+    result: Any = field(default=None, compare=False, repr=False)
     """What a tool returned, as it stands in its message."""
+    tool: str = field(default="", compare=False)
+    """Name of the tool that returned it, where the conversation tells it."""
 
 
 def messages_in(value: object) -> tuple[Message, ...]:
@@ -61,7 +63,46 @@ def messages_in(value: object) -> tuple[Message, ...]:
     # Frameworks have roles of their own, such as smolagents' `tool-response`.
     found = [message or _of_own_role(item) for message, item in zip(known, value, strict=True)]
     messages = tuple(filter(None, found))
-    return messages if len(messages) == len(found) else ()
+    return _with_tools(messages, value) if len(messages) == len(found) else ()
+
+
+def _with_tools(messages: tuple[Message, ...], value: Sequence[Any]) -> tuple[Message, ...]:
+    """The messages, those of tools with the names under which they were called."""
+    if not any(message.role == "tool" for message in messages):
+        return messages
+    names = {key: name for item in value for key, name in _calls_in(item)}
+    return tuple(
+        replace(message, tool=_tool_of(item, names)) if message.role == "tool" else message
+        for message, item in zip(messages, value, strict=True)
+    )
+
+
+def _calls_in(message: object) -> Iterator[tuple[str, str]]:
+    """Id and tool of each call in a message, be they a field of it or parts of its content."""
+    if not isinstance(message, Mapping):
+        return
+    for place in ("tool_calls", "parts", "content"):
+        calls = message.get(place)
+        for call in calls if isinstance(calls, (list, tuple)) else ():
+            if not isinstance(call, Mapping) or _is_result(call):
+                continue
+            function = call.get("function")
+            name = call.get("name") or (function.get("name") if isinstance(function, Mapping) else None)
+            key = call.get("id") or call.get("call_id") or call.get("tool_call_id")
+            if isinstance(name, str) and isinstance(key, str):
+                yield key, name
+
+
+def _tool_of(message: object, names: Mapping[str, str]) -> str:
+    """The tool whose result a message is: as it says itself, else by the id of the call."""
+    if not isinstance(message, Mapping):
+        return ""
+    inner = next((p for key in ("parts", "content") if isinstance(p := message.get(key), list)), [])
+    places = [message, *(part for part in inner if isinstance(part, Mapping))]
+    told = (place.get(key) for place in places for key in ("name", "tool_name"))
+    ids = (place.get(key) for place in places for key in ("tool_call_id", "tool_use_id", "call_id", "id"))
+    called = (names[key] for key in ids if isinstance(key, str) and key in names)
+    return next((name for name in (*told, *called) if isinstance(name, str) and name), "")
 
 
 def arguments_in(value: object, depth: int = 4) -> tuple[str, ...]:

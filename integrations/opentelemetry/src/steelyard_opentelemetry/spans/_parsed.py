@@ -20,11 +20,11 @@ class ParsedSpan:
     """Name of the dialect that read it."""
     kind: Kind
     """What the span stands for; `turn` only where the user marked it by hand."""
-    question: str = ""
+    question: str = field(default="", repr=False)
     """The question that was put to this step."""
-    answer: str = ""
+    answer: str = field(default="", repr=False)
     """The text this step came to."""
-    query: str = ""
+    query: str = field(default="", repr=False)
     """What a retrieval was asked."""
     documents: tuple[Context, ...] = ()
     """What a retrieval or a reranker returned; an empty text where only ids and scores are told."""
@@ -32,9 +32,9 @@ class ParsedSpan:
     """The text around them, where they carry it: a later step may have shown it instead."""
     messages: tuple[Message, ...] = ()
     """What a model was sent."""
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = field(default=(), repr=False)
     """Arguments of the tools that a model called, each as JSON."""
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables of a prompt template, by name."""
     doubt: str = ""
     """What is not certain about a variable named `question`, where it had to be cut out of a prompt."""
@@ -42,13 +42,13 @@ class ParsedSpan:
     """Whether what this step was given holds an earlier exchange."""
     empty: bool = False
     """Whether a retrieval told that it returned nothing."""
-    result: object = None
+    result: object = field(default=None, repr=False)
     """What a tool returned, as it stands on the span."""
     tool: str = ""
     """Name of a tool."""
-    passing: tuple[object, ...] = ()
+    passing: tuple[object, ...] = field(default=(), repr=False)
     """Payloads of a step, looked into for documents where nothing else has them."""
-    reference: str = ""
+    reference: str = field(default="", repr=False)
     """The expected answer, marked by hand."""
     run: bool = False
     """Whether the instrumentor knows this as a run of its own, whatever span it stands below."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,14 @@ from steelyard_opentelemetry.spans._payload import Broken, decode
 _SCORES = ("score", "relevance_score", "similarity", "similarity_score", "distance", "_score")
 _AROUND = ("output", "tool_output", "raw_output", "messages", "kwargs")
 _PARTS = frozenset(("content", "isError", "meta", "blocks"))
+_FAILURE = re.compile(
+    r"\s{0,8}(?:(?:[\w.]{1,80}\.)?\w{0,60}(?:Error|Exception)\s?[:(]"
+    r"|(?:An |Encountered |There was an )?error\b[^\n]{0,60}(?:\btool\b|:)"
+    r"|Failed to (?:call|execute|invoke|run)\b)",
+    re.IGNORECASE,
+)
+_TRACEBACK = "Traceback (most recent call last):"
+_LONGEST_FAILURE = 600
 _MOST_WRAPPERS = 6
 _FEWEST_WORDS = 3
 _FEWEST_CHARACTERS = 12
@@ -35,6 +44,13 @@ def listed(result: object) -> tuple[Context, ...]:
 def telling(found: tuple[Context, ...]) -> tuple[Context, ...]:
     """The passages, where each is long enough to be one."""
     return found if all(is_long(one.text) for one in found) else ()
+
+
+def is_failure(text: str) -> bool:
+    """Whether a tool's whole result is an error's message, as frameworks hand it to the model."""
+    return _TRACEBACK in text[:_LONGEST_FAILURE] or (
+        len(text) <= _LONGEST_FAILURE and _FAILURE.match(text) is not None
+    )
 
 
 def is_long(text: str) -> bool:

@@ -20,7 +20,7 @@ class Event:
 
     name: str
     """Its name, such as `exception` or `RetrievalEndEvent`."""
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What was noted with it."""
 
 
@@ -46,9 +46,9 @@ class Span:
     """Unix time in nanoseconds."""
     failed: bool = False
     """Whether its status is an error."""
-    error: str = ""
+    error: str = field(default="", repr=False)
     """The status description."""
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What the instrumentor wrote on it."""
     events: tuple[Event, ...] = ()
     """What happened within it, in order."""

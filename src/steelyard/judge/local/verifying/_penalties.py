@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local.verifying._finding import Penalties
@@ -130,7 +130,8 @@ def _cut(clause: Sequence[Word]) -> list[Sequence[Word]]:
     return [clause[at : at + 2], [*clause[:at], *clause[at + 2 :]]]
 
 
-class _Part(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class _Part:
     """A clause: its telling words without negations, those before the negation, and whether there is one."""
 
     words: set[str]

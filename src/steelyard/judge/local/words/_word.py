@@ -23,6 +23,10 @@ class Word(NamedTuple):
     opens: bool = False
     """Whether a quantity, a fraction or a date may begin with it."""
 
+    def __repr__(self) -> str:
+        """Not what it says: words in a row are content."""
+        return f"<{self.kind} of {len(self.surface)} characters>"
+
 
 Located = tuple[Word, int, int]
 """A word, its first character in the text and one past its last."""

@@ -18,7 +18,7 @@ class Refused(SteelyardError):
     """The broker refuses, and will refuse again: wrong credentials, or a queue that is set up otherwise."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Outgoing:
     """A turn to publish."""
 
@@ -28,7 +28,7 @@ class Outgoing:
     """The turn."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Message:
     """A turn that was leased from the broker."""
 

@@ -27,9 +27,12 @@ from steelyard.online.queue.broker._nats_streams import CONSUMER, Streams
 from steelyard.online.queue.broker._nats_totals import StreamCounts
 
 _log = SafeLogger("steelyard.online")
+# How long a pull waits for more; every worker asks again right after it.
 _LINGER = 0.5
+# A server that does not know of the delivery never answers.
 _HEARD = 1.0
 _API = "$JS.API"
+# Causes are names of exceptions, and NATS gives meaning to dots and stars in subjects.
 _TOKEN = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -90,6 +93,7 @@ class NatsBroker:
         async with self._connection.translated():
             found = await self._puller.pull(most, patience=_LINGER)
             if not found:
+                # No turn and a broken connection look the same to a pull.
                 self._connection.check()
             messages = []
             try:
@@ -98,6 +102,7 @@ class NatsBroker:
                         messages.append(message)
                     del found[0]
             except BaseException:
+                # What was met is put back too, for nobody else would hear of it until its lease ends.
                 self._puller.put_back([*(message.raw for message in messages), *found])
                 raise
         self._held.update(message.seq for message in messages)
@@ -106,6 +111,7 @@ class NatsBroker:
     async def extend(self, messages: Sequence[Message]) -> None:
         """Tell the server that turns are in progress, those that have come ahead of time too."""
         client = self._connection.client
+        # What has come ahead of time is leased as well, though nobody works on it yet.
         leases = [message.lease for message in messages] + [raw.reply for raw in self._puller.ahead]
         async with self._connection.translated():
             for lease in leases:
@@ -115,6 +121,7 @@ class NatsBroker:
     async def keep_result(self, message: Message, body: Callable[[], bytes]) -> bool:
         """Store a result under its turn's number, unless there is one."""
         subject = f"{self._streams.name}.results.{message.seq}"
+        # The server stores it only if there is no result yet: of two workers one wins.
         headers = {"Nats-Expected-Last-Subject-Sequence": "0"}
         async with self._connection.translated():
             for content in (body(), b""):  # one that is too large leaves at least its mark
@@ -143,6 +150,8 @@ class NatsBroker:
             if doubtful:
                 await self._acknowledge_doubtful(doubtful)
             certain = [message for message in messages if message not in doubtful] if doubtful else messages
+            # Acknowledged before what was kept is deleted: a crash in between leaves rubbish, not a lost
+            # result.
             await self._connection.send_in_order([(message.lease, b"+ACK") for message in certain])
             await self._forget(certain)
 
@@ -159,8 +168,10 @@ class NatsBroker:
         return True
 
     async def dead_letter(self, message: Message, cause: str) -> bool:
+        # Copied before it is ended: a crash in between gives the letter twice, under one id, and not never.
         """Copy a turn to the dead letters, and then end it."""
         headers = {
+            # The server drops a second message of this id, so that a repeated copy counts once.
             Header.MSG_ID: f"{self._streams.turns}-{message.seq}",
             "Steelyard-Cause": _TOKEN.sub("_", cause),
             "Steelyard-Turn": str(message.seq),
@@ -220,8 +231,10 @@ class NatsBroker:
             seq=seq,
             lease=raw.reply,
             body=raw.data,
+            # What was handed back without an attempt is not counted as one.
             attempts=delivered - int(note.get("excused", 0)),
             postponed=int(note.get("postponed", 0)),
+            # A turn that comes for the first time cannot have a result, and is not asked for one.
             result=await self._result(seq) if delivered > 1 else None,
             raw=raw,
         )
@@ -240,6 +253,7 @@ class NatsBroker:
             written: list[tuple[str, bytes, dict[str, str]]] = [
                 (f"{self._streams.name}.notes.{message.seq}", note, {}) for message, note in notes
             ]
+            # Written before the turn is given back: the next holder may have it at once.
             await self._connection.publish_all(written, stream=self._streams.notes)
         word = b"-NAK " + json.dumps({"delay": int(seconds * 1e9)}).encode() if seconds > 0 else b"-NAK"
         async with self._connection.translated():
@@ -262,6 +276,7 @@ class NatsBroker:
         """Delete what was kept beside turns that are acknowledged."""
         jetstream, name = self._connection.jetstream, self._streams.name
         deleting: list[bytes] = []
+        # By its place where that is known: a purge by subject looks through the whole stream.
         for message in messages:
             if place := self._results.pop(message.seq, 0):
                 deleting.append(b'{"seq":%d,"no_erase":true}' % place)

@@ -26,6 +26,7 @@ from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.online")
 _PATIENCE = 10.0  # long enough for a server that restarts
+# Between two attempts to connect: a server that restarts refuses connections at once.
 _PAUSE = 0.2
 _COUNTED = 1.0  # counting asks the broker, which must not become its main work
 _MAX_ATTEMPTS = 5  # a turn that ends its worker each time must not end all of them one after the other
@@ -60,6 +61,7 @@ class BrokerQueue:
         self._connecting = asyncio.Lock()
         self._connection = 0
         self._failed = asyncio.Event()
+        # Told once for each outage, however many calls find the broker gone.
         self._works = self._said = False
 
     @property
@@ -109,6 +111,7 @@ class BrokerQueue:
 
     async def put(self, turns: Sequence[Selected]) -> list[Stored]:
         """Publish turns side by side; what is not confirmed is published again, with the same key."""
+        # By place: equal turns in one batch are told apart by nothing else.
         outcomes: dict[int, Stored] = {}
         waiting: dict[int, Outgoing] = {}
         keys: set[str] = set()
@@ -232,6 +235,7 @@ class BrokerQueue:
             self._pulling = asyncio.ensure_future(self._broker.pull(most))
         pulling = self._pulling
         try:
+            # Shielded, for a pull that is cancelled may have leased turns already.
             return await asyncio.shield(pulling)
         finally:
             if pulling.done() and self._pulling is pulling:
@@ -239,6 +243,7 @@ class BrokerQueue:
 
     async def _taken(self, message: Message) -> Leased | Undelivered | None:
         """What a message is for the worker; None for a turn that was tried too often, and is dead now."""
+        # A result is there although the turn came again: only delivering it is left.
         if message.result:
             result = Undelivered(message.seq, message.lease, evaluation_of(message.result, message.body))
             self._finished[message.seq] = message
@@ -280,6 +285,7 @@ class BrokerQueue:
         """
         deadline = time.monotonic() + self._patience
         while self._works:
+            # Remembered from before the call: another caller may make the connection anew meanwhile.
             connection = self._connection
             try:
                 return await do()
@@ -294,6 +300,7 @@ class BrokerQueue:
 
     async def _connect_again(self, connection: int, deadline: float) -> None:
         """Make the connection anew unless somebody has done so meanwhile."""
+        # One at a time: ten calls that find the connection broken would make ten.
         async with self._connecting:
             while self._works and self._connection == connection:
                 try:

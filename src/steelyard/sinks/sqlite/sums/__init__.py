@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from steelyard._internal.sqlite import transaction
 from steelyard.sinks.sqlite.sums import _hours, _keys, _tags
 from steelyard.sinks.sqlite.sums._columns import BARS, SUM_COLUMNS
 from steelyard.sinks.sqlite.sums._hours import has_sums, metrics_of
@@ -36,8 +37,7 @@ def prepare_sums(connection: sqlite3.Connection) -> None:
     """
     if has_sums(connection) and _tags.has_tags(connection):
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:  # another process may have been first
+    with transaction(connection):  # another process may have been first
         if _hours.columns_missing(connection, "score_sums") == list(SUM_COLUMNS):
             _hours.create(connection)
         elif not has_sums(connection):
@@ -46,11 +46,6 @@ def prepare_sums(connection: sqlite3.Connection) -> None:
             _hours.make_triggers(connection)
             _keys.create(connection)
             _tags.create(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _widen(connection: sqlite3.Connection) -> None:
@@ -74,15 +69,8 @@ def refresh_sums(connection: sqlite3.Connection) -> bool:
     Raises:
         sqlite3.Error: If the file cannot be written.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        done = _refresh_hour(connection) or _keys.add_older(connection) or _tags.add_older(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return done
+    with transaction(connection):
+        return _refresh_hour(connection) or _keys.add_older(connection) or _tags.add_older(connection)
 
 
 def _refresh_hour(connection: sqlite3.Connection) -> bool:

@@ -80,7 +80,7 @@ class GenAI(Dialect):
         if kind == "retrieval":
             return self._retrieval(attributes)
         if kind == "tool":
-            return self._tool(attributes)
+            return self._tool(span, attributes)
         sent, broken = _sent(attributes)
         got = decode(attributes.get(_OUTPUT))
         step = ParsedSpan(
@@ -114,7 +114,7 @@ class GenAI(Dialect):
             broken=broken,
         )
 
-    def _tool(self, attributes: Mapping[str, Any]) -> ParsedSpan:
+    def _tool(self, span: Span, attributes: Mapping[str, Any]) -> ParsedSpan:
         result = attributes.get("gen_ai.tool.call.result")
         if result is None:
             result = _returned(attributes)
@@ -123,7 +123,7 @@ class GenAI(Dialect):
             kind="tool",
             tool=str(attributes.get("gen_ai.tool.name") or ""),
             result=result,
-            hidden=result is None,
+            hidden=result is None and not span.failed and "error.type" not in attributes,
         )
 
 
@@ -172,8 +172,16 @@ def _sent_before(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
     whole = next((attributes[key] for key in _WHOLE_PROMPT if isinstance(attributes.get(key), str)), None)
     if whole:
         return messages_in(decode(whole)) or (Message("user", whole),)
-    older = [(entry.get("role") or "user", entry.get("content")) for _, entry in _older(attributes)]
-    return messages_in([{"role": role, "content": decode(content)} for role, content in older])
+    return messages_in([_older_message(entry) for _, entry in _older(attributes)])
+
+
+def _older_message(entry: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "role": entry.get("role") or "user",
+        "content": decode(entry.get("content")),
+        "tool_calls": [call for _, call in indexed(entry, "tool_calls")],
+        "tool_call_id": entry.get("tool_call_id"),
+    }
 
 
 def _older(attributes: Mapping[str, Any]) -> list[tuple[int, dict[str, object]]]:

@@ -103,7 +103,7 @@ class Generic(Dialect):
         return _call(said) if said.kind == "llm" else _chain(said)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class _Said:
     """What a span says of itself."""
 

@@ -154,7 +154,14 @@ def _messages(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]
         content = entry.get("message.content") or [part for part in parts if isinstance(part, str)]
         content = content or [text for key, value in entry.items() if (text := _returned(key, value))]
         if content != _REDACTED:
-            found.append({"role": entry.get("message.role"), "content": content})
+            calls = [
+                {"id": call.get("tool_call.id"), "name": call.get("tool_call.function.name")}
+                for _, call in indexed(entry, "message.tool_calls")
+            ]
+            named = {key: entry.get(f"message.{key}") for key in ("tool_call_id", "name")}
+            found.append(
+                {"role": entry.get("message.role"), "content": content, "tool_calls": calls, **named}
+            )
     return messages_in(found)
 
 

@@ -29,7 +29,7 @@ __all__ = ["OpenLLMetry"]
 _KINDS: dict[str, Kind] = {"workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool"}
 _QUERIES = ("query", "qb", "str_or_query_bundle", "query_bundle")
 _HIT = "db.query.result"
-_OWN_SCOPE = re.compile(r"opentelemetry\.instrumentation\.(?!genai\b)\w+(?<!_v2)$")
+_OWN_SCOPE = re.compile(r"opentelemetry\.instrumentation\.(?!(?:google_)?genai\b)\w+(?<!_v2)$")
 _LIBRARIES = (
     *("langchain", "llamaindex", "openai", "anthropic", "bedrock", "cohere", "mistralai", "ollama"),
     *("chromadb", "pinecone", "qdrant", "weaviate", "milvus", "lancedb", "haystack", "vertexai"),

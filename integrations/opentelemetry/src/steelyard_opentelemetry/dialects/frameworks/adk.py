@@ -50,6 +50,7 @@ class ADK(Dialect):
         if _REQUEST not in span.attributes:
             return None
         asked, replied = decode(span.attributes[_REQUEST]), decode(span.attributes.get(_RESPONSE))
+        # A payload that the exporter cut is told as cut: it would otherwise look like an empty answer.
         broken = next((part.cause for part in (asked, replied) if isinstance(part, Broken)), "")
         return ParsedSpan(
             dialect=self.name,
@@ -66,6 +67,7 @@ def _sent(asked: Mapping[str, Any]) -> tuple[Message, ...]:
     system = text_in(config.get("system_instruction")) if isinstance(config, Mapping) else ""
     contents = asked.get("contents")
     items = [item for item in contents if isinstance(item, Mapping)] if isinstance(contents, list) else []
+    # The kit calls its models "model", as Gemini's API does; all others say "assistant".
     said = [Message("assistant" if item.get("role") == "model" else "user", _text(item)) for item in items]
     return (Message("system", system), *said) if system else tuple(said)
 
@@ -84,6 +86,7 @@ def _text(content: object) -> str:
 def _texts(value: object, depth: int = 6) -> list[str]:
     if isinstance(value, str):
         return [value]
+    # A call to a function holds arguments, which the model wrote and nobody said.
     if depth <= 0 or not isinstance(value, (list, Mapping)) or "function_call" in value:
         return []
     items = value.values() if isinstance(value, Mapping) else value

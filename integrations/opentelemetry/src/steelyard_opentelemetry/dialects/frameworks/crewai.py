@@ -45,6 +45,7 @@ class CrewAI(Dialect):
         output = decode(attributes.get("output.value"))
         task = output if isinstance(output, Mapping) and "raw" in output and "agent" in output else {}
         if tasks is not None:
+            # OpenInference writes the inputs as the span's input, OpenLLMetry in an attribute of its own.
             inputs = decode(attributes.get("input.value") or attributes.get("crew_inputs"))
             question = _asked(inputs) or _described(decode(tasks), inputs)
             return self._step("chain", question, output, "crewai.crew.result", attributes)
@@ -82,4 +83,5 @@ def _described(tasks: object, inputs: object) -> str:
     given = inputs if isinstance(inputs, Mapping) else {}
     for name, value in given.items():
         text = text.replace(f"{{{name}}}", str(value))
+    # A place that stays open shows that the inputs are not on the span, and the question is not known.
     return "" if _PLACE.search(text) else text

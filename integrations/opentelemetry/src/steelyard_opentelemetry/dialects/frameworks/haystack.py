@@ -83,10 +83,12 @@ class Haystack(Dialect):
         kind = span.text("haystack.component.type")
         given, came = _read(span, "haystack.component.input"), _read(span, "haystack.component.output")
         hidden = "haystack.component.output" not in span.attributes
+        # Without content only the component's type tells that it was a generator.
         if "replies" in came or (hidden and kind.endswith("Generator")):
             return self._model(given, came)
         if "documents" in came and "Ranker" in kind:
             return ParsedSpan(dialect=self.name, kind="rerank", documents=retrieved_in(came["documents"]))
+        # Documents that went in as well were passed on, and not found here.
         if "documents" in came.keys() - given.keys() or (hidden and "Retriever" in kind):
             return ParsedSpan(
                 dialect=self.name,
@@ -179,5 +181,6 @@ def _invoked(messages: object) -> dict[str, Any]:
     ]
     origins = [result.get("origin") for result in results if isinstance(result, Mapping)]
     tool = next((str(o["tool_name"]) for o in origins if isinstance(o, Mapping) and "tool_name" in o), "")
+    # A tool that was called once returned this; several results stay a list, so that each is a passage.
     returned = [result.get("result") for result in results if isinstance(result, Mapping)]
     return {"tool": tool, "result": returned[0] if len(returned) == 1 else returned}

@@ -41,6 +41,8 @@ class LangChain4j(Dialect):
         """The span as LangChain4j writes it; what is not a model call is left to the conventions."""
         attributes = span.attributes
         if span.scope.startswith(_MICROMETER):
+            # Its chat models and Spring's have the same scope; without this sign the span is Spring's to
+            # read.
             is_own = _OWN in attributes and attributes.get("gen_ai.operation.name") == "chat"
             return ParsedSpan(dialect=self.name, kind="llm", hidden=True) if is_own else None
         sent = span.text("gen_ai.prompt").strip() if span.scope == _QUARKUS else ""

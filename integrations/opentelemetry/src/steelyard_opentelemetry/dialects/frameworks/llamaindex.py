@@ -57,6 +57,7 @@ class LlamaIndex(Dialect):
         events: dict[str, Mapping[str, Any]] = {event.name: event.attributes for event in span.events}
         kind = next((_KINDS[name] for name in events if name in _KINDS), None) or _kind_by_name(span.name)
         if kind in ("retrieval", "rerank"):
+            # What the reranker left comes last, so that its nodes stand for those that it was given.
             got = {**events.get("RetrievalEndEvent", {}), **events.get("ReRankEndEvent", {})}
             nodes = decode(got.get("nodes"))
             broken = nodes.cause if isinstance(nodes, Broken) else ""
@@ -68,6 +69,7 @@ class LlamaIndex(Dialect):
                 broken=broken,
             )
         if kind == "llm":
+            # A streamed reply is in no end event, but its pieces are events too.
             answer = _said(events) or _streamed(span.events)
             return ParsedSpan(dialect=self.name, kind=kind, answer=answer, messages=_sent(events))
         return ParsedSpan(

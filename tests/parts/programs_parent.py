@@ -113,6 +113,9 @@ def become(request: Request, descriptors: list[int]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
+    if encoding := os.environ.get("PYTHONIOENCODING"):
+        for written in (sys.stdout, sys.stderr):
+            written.reconfigure(encoding=encoding)  # type: ignore[union-attr]
     del sys.path[0]
     for folder in reversed(os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         if folder:

@@ -276,3 +276,19 @@ def test_a_dislike_reaches_back_a_thousand_turns() -> None:
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["1"]
     check_law(monitor.stats())
     monitor.close()
+
+
+def test_a_dislike_reaches_back_over_sixteen_megabytes() -> None:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
+    for number in range(20):
+        monitor.submit(turn(str(number), metadata={"page": "x" * 2**20}))
+    assert monitor.flush(20) == 0
+    assert sink.evaluations == []
+    for number in range(20):
+        monitor.feedback(str(number), False)
+    assert monitor.flush(20) == 0
+    reached = sorted(int(evaluation.record_id) for evaluation in sink.evaluations)
+    assert reached == list(range(20 - len(reached), 20))
+    assert 12 <= len(reached) <= 16
+    monitor.close()

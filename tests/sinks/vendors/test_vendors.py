@@ -1,20 +1,15 @@
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from dirty_equals import IsPartialDict, IsStr
 from langsmith.schemas import FeedbackCreate
 
-from sinks.making import TRACE, failed, make_evaluation, make_score
+from sinks.making import TRACE, make_evaluation, make_score
 from sinks.vendor_server import Answer, Request, VendorServer
-from steelyard import Monitor, Record
-from steelyard.errors import ConfigurationError, SinkError
-from steelyard.record import Context, TraceRef
-from steelyard.scores import Evaluation, Score, Verdict
+from sinks.vendors.makers import KEYS, MAKERS, RUN, FakeMLflow, traced, write
+from steelyard import Record
+from steelyard.record import Context
+from steelyard.scores import Verdict
 from steelyard.sinks import (
     DatadogSink,
     LangfuseSink,
@@ -22,50 +17,7 @@ from steelyard.sinks import (
     MLflowSink,
     PhoenixSink,
     ScoreCounts,
-    Sink,
 )
-from steelyard.testing import MemorySink
-
-KEYS: dict[str, Any] = {"public_key": "pk-public", "secret_key": "sk-secret"}
-RUN = "0190d5ac-3d2e-7f31-9c53-0123456789ab"
-ABSENT = Score.not_applicable("m", cause="missing_answer", explanation="the record has no answer")
-
-MAKERS: dict[str, Callable[..., Sink]] = {
-    "phoenix": lambda url, **more: PhoenixSink(url, api_key="px-secret", timeout=0.5, **more),
-    "langfuse": lambda url, **more: LangfuseSink(url, **KEYS, timeout=0.5, **more),
-    "mlflow": lambda url, **more: MLflowSink(url, token="ml-secret", patience=0.2, timeout=0.5, **more),
-    "langsmith": lambda url, **more: LangSmithSink(
-        url, api_key="ls-secret", patience=0.2, timeout=0.5, **more
-    ),
-    "datadog": lambda url, **more: DatadogSink("app", api_key="dd-secret", url=url, timeout=0.5, **more),
-}
-every_vendor = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-
-
-@pytest.fixture(autouse=True)
-def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (
-        "PHOENIX_API_KEY",
-        "PHOENIX_COLLECTOR_ENDPOINT",
-        "LANGFUSE_PUBLIC_KEY",
-        "LANGFUSE_SECRET_KEY",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("LANGSMITH_API_KEY", "DD_API_KEY", "DD_LLMOBS_ML_APP", "DD_SITE", "MLFLOW_TRACKING_URI"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def write(sink: Sink, *evaluations: Evaluation) -> None:
-    async def run() -> None:
-        await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(run())
-
-
-def traced(**changes: Any) -> Evaluation:
-    ref = TraceRef(trace_id=TRACE.trace_id, span_id=TRACE.span_id, run_id=RUN)
-    return make_evaluation("r1", make_score(id="id-1"), failed(id="id-2"), trace=ref, **changes)
 
 
 def test_phoenix_span_annotations() -> None:
@@ -224,24 +176,6 @@ def test_langfuse_tells_which_scores_of_a_batch_were_refused() -> None:
     assert isinstance(server.requests[4].body, list), "a server that took batches is still sent batches"
 
 
-class FakeMLflow:
-    """Keeps assessments per trace, like the tracking server."""
-
-    def __init__(self, *, arrives_after: int = 0) -> None:
-        self.kept: list[Any] = []
-        self.arrives_after = arrives_after
-
-    def __call__(self, request: Request) -> Answer:
-        if self.arrives_after:
-            self.arrives_after -= 1
-            return 404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}
-        if request.method == "GET":
-            return 200, {"trace": {"trace_info": {"assessments": self.kept}}}
-        if "/assessments" in request.path:
-            self.kept.append(request.body["assessment"])
-        return 200, {}
-
-
 def test_mlflow_feedback() -> None:
     with VendorServer(FakeMLflow()) as server:
         write(MLflowSink(server.url, token="ml-secret"), traced())
@@ -368,145 +302,3 @@ def test_datadog_evaluation_metrics() -> None:
     assert odd["label"] == "m_7_odd_n_me"
     assert "assessment" not in odd
     assert sink.counts == ScoreCounts(written=2, left_out={"no_value": 1})
-
-
-@every_vendor
-def test_without_a_trace_there_is_nothing_to_hang_scores_on(make: Callable[[str], Any]) -> None:
-    with VendorServer() as server:
-        sink = make(server.url)
-        write(sink, make_evaluation("a", trace=None), make_evaluation("b", trace=TraceRef(run_id="no-uuid")))
-    assert server.requests == []
-    assert sink.counts.total == sum(sink.counts.left_out.values()) == 4
-
-
-@every_vendor
-def test_what_does_not_apply_is_no_number(make: Callable[[str], Any]) -> None:
-    with VendorServer() as server:
-        write(make(server.url), make_evaluation("a", ABSENT, trace=traced().trace))
-    for request in server.requests:  # only Phoenix has a place for it
-        assert request.body["data"][0]["result"] == {
-            "score": None,
-            "label": "not_applicable",
-            "explanation": "the record has no answer",
-        }
-
-
-@every_vendor
-@pytest.mark.parametrize(
-    ("status", "cause"),
-    [(401, "unauthorized"), (403, "unauthorized"), (429, "rate_limited"), (503, "unavailable")],
-)
-def test_a_server_that_refuses_is_an_error_by_name(
-    make: Callable[[str], Any], status: int, cause: str
-) -> None:
-    with VendorServer(lambda request: (status, {"error": "no"})) as server:
-        sink = make(server.url)
-        with pytest.raises(SinkError, match=f"{sink.name}: HTTP {status}") as caught:
-            write(sink, traced())
-    assert caught.value.cause == cause
-    assert "secret" not in str(caught.value)
-
-
-@every_vendor
-def test_a_server_that_is_not_there(make: Callable[[str], Any]) -> None:
-    with pytest.raises(SinkError, match="cannot be reached") as caught:
-        write(make("http://127.0.0.1:1"), traced())
-    assert caught.value.cause == "unreachable"
-
-
-@every_vendor
-def test_a_server_that_hangs(make: Callable[[str], Any]) -> None:
-    with VendorServer(delay=0.8) as server, pytest.raises(SinkError) as caught:
-        write(make(server.url), traced())
-    assert caught.value.cause == "timeout"
-
-
-@every_vendor
-def test_a_redirect_does_not_carry_the_key_elsewhere(make: Callable[[str], Any]) -> None:
-    with VendorServer() as elsewhere:
-        with VendorServer(lambda request: (302, elsewhere.url)) as server:
-            sink: Any = make(server.url)
-            write(sink, traced())
-        assert elsewhere.requests == []
-        assert sink.counts.written == 0
-        assert sink.counts.refused["rejected"] >= 1
-
-
-@every_vendor
-def test_no_text_of_the_turn_is_sent_but_the_explanation(make: Callable[[str], Any]) -> None:
-    with VendorServer(FakeMLflow()) as server:
-        write(make(server.url), traced())
-    sent = str([request.body for request in server.requests])
-    assert "Curie" not in sent
-
-
-@every_vendor
-def test_explanations_are_sent_unless_they_are_left_out(make: Callable[..., Any]) -> None:
-    for wanted in (True, False):
-        with VendorServer(FakeMLflow()) as server:
-            sink = make(server.url, explanations=wanted)
-            write(sink, traced())
-            assert sink.counts.written
-        assert ("One of two claims" in str([request.body for request in server.requests])) is wanted
-
-
-@every_vendor
-def test_lone_surrogates_from_a_judge_are_replaced(make: Callable[[str], Any]) -> None:
-    with VendorServer(FakeMLflow()) as server:
-        write(
-            make(server.url), make_evaluation("a", make_score(explanation="a\ud800b"), trace=traced().trace)
-        )
-    assert "\\ud800" not in str([request.body for request in server.requests])
-
-
-def test_keys_are_neither_shown_nor_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with VendorServer(lambda request: (401, {})) as server, caplog.at_level(logging.DEBUG):
-        sinks = [make(server.url) for make in MAKERS.values()]
-        for sink in sinks:
-            with pytest.raises(SinkError):
-                write(sink, traced())
-    assert "secret" not in caplog.text + repr(sinks)
-
-
-@pytest.mark.parametrize(
-    ("make", "variable"),
-    [
-        (LangfuseSink, "LANGFUSE_PUBLIC_KEY"),
-        (MLflowSink, "MLFLOW_TRACKING_URI"),
-        (LangSmithSink, "LANGSMITH_API_KEY"),
-        (lambda: DatadogSink("app"), "DD_API_KEY"),
-        (DatadogSink, "DD_LLMOBS_ML_APP"),
-    ],
-)
-def test_a_missing_option_names_its_variable(make: Callable[[], object], variable: str) -> None:
-    with pytest.raises(ConfigurationError, match=variable):
-        make()
-
-
-@pytest.mark.parametrize("url", ["sqlite:///mlflow.db", "mlruns", "ftp://host", "http://"])
-def test_a_url_that_is_none_is_named(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="is not an http"):
-        MLflowSink(url)
-
-
-def test_the_vendors_variables_are_read_when_the_sink_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with VendorServer() as server:
-        monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", server.url)
-        monkeypatch.setenv("PHOENIX_API_KEY", "from-the-environment")
-        write(PhoenixSink(), traced())
-    assert server.requests[0].headers["authorization"] == "Bearer from-the-environment"
-
-
-def test_a_vendor_that_is_down_costs_the_other_sinks_nothing() -> None:
-    memory = MemorySink()
-    down = PhoenixSink("http://127.0.0.1:1")
-    monitor = Monitor(metrics=[], sinks=[down, memory])
-    with VendorServer():
-        monitor.submit(Record(question="Why?", answer="Because.", trace=TRACE))
-        assert monitor.flush(15) == 0
-    assert len(memory.evaluations) == 1
-    monitor.close()
-
-
-def test_all_are_sinks() -> None:
-    assert all(isinstance(make("http://127.0.0.1:1"), Sink) for make in MAKERS.values())

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "src", *sorted(ROOT.glob("integrations/*/src"))]
 METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn")
 SHORT = 256

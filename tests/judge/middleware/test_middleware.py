@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import sqlite3
-import stat
 import time
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judge.middleware.busy import ONE, Busy, ask, down
 from judge_server import Fault, JudgeServer
 from steelyard.errors import (
     Cause,
@@ -37,72 +33,21 @@ from steelyard.judge.middleware import (
 )
 from steelyard.metrics import Faithfulness, score_record
 from steelyard.questions import (
-    Answer,
-    Choose,
-    ChosenOption,
     Judge,
-    Level,
-    Rating,
     Reply,
     Request,
-    Supported,
-    Texts,
-    Unanswered,
-    View,
     YesNo,
 )
 from steelyard.record import Context, Record
-from steelyard.scores import Evidence, Usage
-from steelyard.testing import ScriptedJudge
-
-ONE = Request(view=View(contexts=(Context(text="c"),)), questions={"q1": Supported(claim="a")})
-
-
-class Busy:
-    """A judge that counts who is in, and misbehaves as told."""
-
-    name = "busy"
-    prompt_version = "1"
-    capabilities = ScriptedJudge(lambda question, request: None).capabilities
-
-    def __init__(self, *errors: JudgeError | None, seconds: float = 0.0) -> None:
-        self.errors = list(errors)
-        self.seconds = seconds
-        self.calls = 0
-        self.inside = 0
-        self.peak = 0
-        self.closed = 0
-
-    async def answer(self, request: Request) -> Reply:
-        self.calls += 1
-        self.inside += 1
-        self.peak = max(self.peak, self.inside)
-        try:
-            await asyncio.sleep(self.seconds)
-            if self.errors and (error := self.errors.pop(0)) is not None:
-                raise error
-            return Reply(answers={"q1": YesNo(value=True)}, usage=Usage(requests=1))
-        finally:
-            self.inside -= 1
-
-    async def aclose(self) -> None:
-        self.closed += 1
+from steelyard.scores import Usage
 
 
 def limited(after: float | None = None) -> RateLimited:
     return RateLimited("slow down", retry_after=after)
 
 
-def down(cause: Cause = "server_error") -> JudgeUnavailable:
-    return JudgeUnavailable("down", cause=cause)
-
-
 def rejected(cause: Cause = "unauthorized") -> JudgeRejected:
     return JudgeRejected("no", cause=cause)
-
-
-async def ask(judge: Judge, times: int = 1) -> list[Reply | BaseException]:
-    return await asyncio.gather(*(judge.answer(ONE) for _ in range(times)), return_exceptions=True)
 
 
 @pytest.mark.parametrize(
@@ -364,187 +309,3 @@ class TestBreaker:
         for options in ({"failures": 0}, {"reset_after": 0}):
             with pytest.raises(ConfigurationError):
                 CircuitBreaker(Busy(), **options)  # type: ignore[arg-type]
-
-
-LEVELS = ((0, "bad"), (0.5, "so so"), (1, "good"))
-MANY = Request(
-    view=View(question="Q?", contexts=(Context(text="c", id="1"),)),
-    questions={
-        "q1": Supported(claim="a"),
-        "q2": Rating(instruction="?", levels=LEVELS, needs=frozenset({"question", "contexts"})),
-        "q3": Choose(instruction="?", options=("x", "y"), needs=frozenset({"question", "contexts"})),
-    },
-)
-GOOD: dict[str, Answer] = {
-    "q1": YesNo(value=True, probability=0.75, reason="r", evidence=(Evidence(context=0, notes={"n": 1}),)),
-    "q2": Level(value=0.5, probabilities={0: 0.25, 0.5: 0.75}),
-    "q3": ChosenOption(value="x", probabilities={"x": 1.0}),
-}
-
-
-class Fixed(Busy):
-    """A judge with a reply for everything."""
-
-    capabilities = ScriptedJudge(lambda question, request: None).capabilities
-
-    def __init__(self, answers: dict[str, Answer]) -> None:
-        super().__init__()
-        self.answers = answers
-
-    async def answer(self, request: Request) -> Reply:
-        await super().answer(request)
-        return Reply(answers=self.answers, usage=Usage(requests=1, prompt_tokens=10))
-
-
-@pytest.fixture(params=["memory", "file"])
-def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
-    return None if request.param == "memory" else tmp_path / "deep" / "replies.db"
-
-
-class TestCache:
-    def test_asks_once_and_answers_alike(self, path: Path | None) -> None:
-        inner = Fixed(GOOD)
-        judge = Cache(inner, path=path)
-        first, second = (asyncio.run(judge.answer(MANY)) for _ in range(2))
-        asyncio.run(judge.aclose())
-        assert first.answers == second.answers == GOOD
-        assert second.usage == Usage()
-        assert (inner.calls, judge.hits, judge.misses) == (1, 1, 1)
-
-    def test_alike_at_the_same_time_asks_once(self, path: Path | None) -> None:
-        inner = Busy(seconds=0.01)
-        judge = Cache(inner, path=path)
-        asyncio.run(ask(judge, 10))
-        asyncio.run(judge.aclose())
-        assert inner.calls == 1
-
-    def test_the_second_in_line_asks_if_the_first_failed(self, path: Path | None) -> None:
-        inner = Busy(down(), None, seconds=0.01)
-        judge = Cache(inner, path=path)
-        replies = asyncio.run(ask(judge, 3))
-        asyncio.run(judge.aclose())
-        assert [type(reply) for reply in replies] == [JudgeUnavailable, Reply, Reply]
-        assert inner.calls == 2
-
-    @pytest.mark.parametrize(
-        "poor",
-        [
-            {},
-            {"q1": Unanswered(cause="refused")},
-            {"q2": Level(value=7)},
-            {"q3": Texts(items=())},
-            {"q1": YesNo(value=True, probability=float("nan"))},
-        ],
-    )
-    def test_poor_replies_are_not_kept(self, poor: dict[str, Answer]) -> None:
-        inner = Fixed({**GOOD, **poor} if poor else {})
-        judge = Cache(inner)
-        for _ in range(2):
-            asyncio.run(judge.answer(MANY))
-        assert inner.calls == 2
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            Request(view=View(contexts=(Context(text="d"),)), questions=ONE.questions),
-            Request(view=View(answer="c"), questions=ONE.questions),
-            Request(view=ONE.view, questions={"q1": Supported(claim="b")}),
-            Request(view=ONE.view, questions={"q1": Supported(claim="a", sample=2)}),
-            Request(view=ONE.view, questions={"q1": Supported(claim="a", by="reference")}),
-        ],
-    )
-    def test_what_differs_is_asked(self, other: Request) -> None:
-        inner = Busy()
-        judge = Cache(inner)
-        asyncio.run(judge.answer(ONE))
-        asyncio.run(judge.answer(other))
-        assert inner.calls == 2
-
-    def test_another_judge_or_wording_is_asked(self, path: Path | None, tmp_path: Path) -> None:
-        shared = tmp_path / "shared.db"
-        for name, version in (("a", "1"), ("b", "1"), ("a", "2")):
-            inner = Busy()
-            inner.name, inner.prompt_version = name, version
-            judge = Cache(inner, path=shared)
-            asyncio.run(judge.answer(ONE))
-            asyncio.run(judge.aclose())
-            assert inner.calls == 1
-
-    def test_a_file_outlives_the_process(self, tmp_path: Path) -> None:
-        first, second = Fixed(GOOD), Fixed({})
-        for inner in (first, second):
-            judge = Cache(inner, path=tmp_path / "replies.db")
-            assert asyncio.run(judge.answer(MANY)).answers == GOOD
-            asyncio.run(judge.aclose())
-        assert (first.calls, second.calls) == (1, 0)
-        if os.name == "posix":
-            assert stat.S_IMODE((tmp_path / "replies.db").stat().st_mode) == 0o600
-
-    def test_the_least_recently_used_go_first(self, path: Path | None) -> None:
-        inner = Busy()
-        judge = Cache(inner, path=path, entries=3)
-
-        async def main() -> None:
-            for claim in ("a", "b", "c", "a", "d"):
-                await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim=claim)}))
-                await asyncio.sleep(0.002)
-            await judge.aclose()
-            before = inner.calls
-            for claim in ("a", "c", "d"):
-                await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim=claim)}))
-            assert inner.calls == before
-            await judge.answer(Request(view=ONE.view, questions={"q1": Supported(claim="b")}))
-            assert inner.calls == before + 1
-            await judge.aclose()
-
-        asyncio.run(main())
-
-    @pytest.mark.parametrize("content", [b"no database at all, but long enough to look like one" * 50, None])
-    def test_a_file_that_does_not_work_is_said_once(
-        self, content: bytes | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        path = tmp_path / "replies.db"
-        if content is None:
-            path.mkdir()
-        else:
-            path.write_bytes(content)
-        inner = Busy()
-        judge = Cache(inner, path=path)
-        for _ in range(3):
-            assert isinstance(asyncio.run(ask(judge))[0], Reply)
-        asyncio.run(judge.aclose())
-        assert inner.calls == 3
-        assert len(caplog.records) == 1
-
-    def test_a_row_that_is_no_reply_is_asked_anew(self, tmp_path: Path) -> None:
-        path = tmp_path / "replies.db"
-        for bad in ('{"q1": ["YesNo", {"value": "yes"}]}', "[]", '{"q1": ["Bomb", {}]}', "not JSON"):
-            judge = Cache(Busy(), path=path)
-            asyncio.run(judge.answer(ONE))
-            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-                connection.execute("UPDATE replies SET body = ?", (bad,))
-            connection.close()
-            assert asyncio.run(judge.answer(ONE)).answers == {"q1": YesNo(value=True)}
-            assert judge.misses >= 1
-            asyncio.run(judge.aclose())
-
-    def test_a_duplicate_record_is_judged_once(self) -> None:
-        record = Record(id="1", question="Q?", contexts=(Context(text="c"),), answer="One. Two.")
-
-        async def main(server: JudgeServer) -> list[float | None]:
-            judge = Cache(ChatJudge("m", base_url=server.url))
-            values = []
-            for id_ in ("1", "2"):
-                made = await score_record(record.replace(id=id_), [Faithfulness()], judge=judge)
-                values.append(made.scores[0].value)
-            assert made.usage.requests == 0
-            await judge.aclose()
-            return values
-
-        with JudgeServer() as server:
-            assert asyncio.run(main(server)) == [1.0, 1.0]
-            assert len(server.received) == 2
-
-    def test_a_cache_needs_room(self) -> None:
-        with pytest.raises(ConfigurationError):
-            Cache(Busy(), entries=0)

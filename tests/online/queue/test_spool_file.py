@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from online.helpers import FAITHFUL, check_law, turn, yes
-from steelyard.errors import ConfigurationError
+from steelyard.errors import ConfigurationError, JudgeUnavailable
 from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.online.queue._protocol import QueueCounts
 from steelyard.online.queue._turns import Leased, Selected
 from steelyard.questions import Reply, Request
-from steelyard.record import Context
+from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
 from steelyard.sinks import JSONLSink, SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
@@ -94,6 +94,52 @@ def test_the_path_is_fixed_when_the_monitor_is_made(tmp_path: Path, monkeypatch:
     monitor.close()
     assert (tmp_path / "s.db").exists()
     assert not list((tmp_path / "other").iterdir())
+
+
+def test_turns_are_masked_before_they_are_stored(tmp_path: Path) -> None:
+    def mask(record: Record) -> Record:
+        return record.replace(answer=record.answer.replace("Marie Curie", "[name]"), contexts=())
+
+    settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[], mask=mask, spool=settings)
+    monitor.submit(turn("a"))
+    assert monitor.flush(20) == 0
+    monitor.close()
+    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"[name] found polonium" in stored and b"Curie" not in stored
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "waits"),
+    [(0, None, 5), (3, None, 40), (12, None, 600), (0, 1_200.0, 1_200), (0, 1e9, 3_600)],
+    ids=["at first", "doubled", "at most", "as the server asks", "at most an hour"],
+)
+def test_a_turn_whose_judge_is_away_waits_in_the_spool(
+    tmp_path: Path, before: int, asked: float | None, waits: float
+) -> None:
+    path = tmp_path / "s.db"
+    Spool(path).put([Selected(turn("a"), 0.0, 1.0)])
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE turns SET postponed = ?", (before,))
+
+    class Away(ScriptedJudge):
+        async def answer(self, request: Request) -> Reply:
+            error = JudgeUnavailable("away", cause="unreachable")
+            error.retry_after = asked
+            raise error
+
+    monitor = Monitor(metrics=FAITHFUL, judge=Away(yes), sinks=[], spool=path)
+    earliest = time.monotonic()
+    monitor.start()
+    with closing(sqlite3.connect(path)) as file:
+        while True:
+            postponed, due = file.execute("SELECT postponed, not_before FROM turns").fetchone()
+            if postponed > before:
+                break
+            assert time.monotonic() < earliest + 60
+            time.sleep(0.01)
+    assert earliest + waits <= due <= time.monotonic() + waits
+    monitor.close(0)
 
 
 def test_a_removed_spool_is_noticed_and_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

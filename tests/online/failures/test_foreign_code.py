@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
 import logging
 import math
+import pickle
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -267,6 +272,31 @@ def test_a_trace_of_integers_is_written_as_the_tracer_would() -> None:
     assert record.trace == TraceRef(trace_id=f"{0xABC:032x}", span_id=f"{7:016x}")
     assert TraceRef(trace_id=0, span_id=2**64) == TraceRef()  # type: ignore[arg-type]
     assert TraceRef(trace_id=Text("a")) == TraceRef(trace_id="a")
+
+
+def leaves(*_: object) -> Any:
+    raise SystemExit
+
+
+@pytest.mark.parametrize("base", [str, dict, list, tuple])
+def test_whoever_waits_runs_no_code_of_the_values_in_a_turn(base: type) -> None:
+    methods = ("__len__", "__bool__", "__iter__", "__sizeof__", "values", "keys")
+    odd = type("Odd", (base,), dict.fromkeys(methods, leaves))({"a": 1} if base is dict else "ab")
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[])
+    for number in range(500):
+        monitor.submit(turn(f"{number}").replace(metadata=odd if base is dict else {"odd": odd}))
+        assert monitor.flush(0) >= 0
+    assert monitor.flush(30) == 0
+    assert monitor.stats().seen == 500
+    monitor.close()
+
+
+def test_counts_can_be_copied_and_written(tmp_path: Path) -> None:
+    monitor, _ = judged(object(), spool=tmp_path / "s.db")
+    stats = monitor.stats()
+    monitor.close()
+    assert json.loads(json.dumps(asdict(stats)))["skipped"] == {"unreadable": 1}
+    assert pickle.loads(pickle.dumps(stats)) == copy.deepcopy(stats) == stats
 
 
 class RaisingHandler(logging.Handler):

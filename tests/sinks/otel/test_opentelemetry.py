@@ -1,103 +1,24 @@
 from __future__ import annotations
 
-import asyncio
 import gc
-import os
 import subprocess
 import sys
-import threading
-import time
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadWriteLogRecord
-from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import Span, get_current_span
 
 from sinks.making import TRACE, failed, make_evaluation, make_score
+from sinks.otel.telemetry import Telemetry, write
 from steelyard import Monitor, Record, __version__
-from steelyard.errors import JudgeRejected, SinkError
+from steelyard.errors import JudgeRejected
 from steelyard.judge.middleware import Cache, CircuitBreaker
 from steelyard.metrics import AspectCritique
 from steelyard.questions import Answer, Question, Request, YesNo
-from steelyard.record import TraceRef
-from steelyard.recording import current_trace, unrecorded
-from steelyard.scores import Evaluation, Score
-from steelyard.sinks import OpenTelemetrySink, ScoreCounts, Sink, observe_monitor
+from steelyard.scores import Score
+from steelyard.sinks import ScoreCounts, observe_monitor
 from steelyard.testing import MemorySink, ScriptedJudge
 from steelyard_opentelemetry import EvaluationSpanProcessor
-
-
-class Telemetry:
-    """Real providers that keep what they get."""
-
-    def __init__(self) -> None:
-        self.spans, self.logs, self.reader = (
-            InMemorySpanExporter(),
-            InMemoryLogRecordExporter(),  # type: ignore[no-untyped-call]
-            InMemoryMetricReader(),
-        )
-        self.tracers = TracerProvider(shutdown_on_exit=True)
-        self.tracers.add_span_processor(SimpleSpanProcessor(self.spans))
-        self.loggers = LoggerProvider()
-        self.loggers.add_log_record_processor(SimpleLogRecordProcessor(self.logs))
-        self.meters = MeterProvider([self.reader])
-
-    def sink(self, **options: Any) -> OpenTelemetrySink:
-        return OpenTelemetrySink(
-            tracer_provider=self.tracers, logger_provider=self.loggers, meter_provider=self.meters, **options
-        )
-
-    def turn(self) -> tuple[TraceRef, Span]:
-        """A RAG span that has ended, and what a recorder noted of it."""
-        with self.tracers.get_tracer("app").start_as_current_span("rag") as span:
-            ref = current_trace(framework="langchain")
-        return ref, span
-
-    def evaluation_span(self) -> ReadableSpan:
-        (found,) = (span for span in self.spans.get_finished_spans() if span.name == "evaluation")
-        return found
-
-    def events(self) -> list[dict[str, Any]]:
-        return [dict(log.log_record.attributes or {}) for log in self.logs.get_finished_logs()]
-
-    def points(self) -> dict[str, list[Any]]:
-        data = self.reader.get_metrics_data()
-        found: dict[str, list[Any]] = {}
-        for resource in data.resource_metrics if data else []:
-            for scope in resource.scope_metrics:
-                for metric in scope.metrics:
-                    found[metric.name] = list(metric.data.data_points)
-        return found
-
-    def close(self) -> None:
-        self.tracers.shutdown()
-        self.loggers.shutdown()
-        self.meters.shutdown()
-
-
-@pytest.fixture
-def telemetry() -> Any:
-    made = Telemetry()
-    yield made
-    if made.tracers._atexit_handler is not None:
-        made.close()
-
-
-def write(sink: Sink, *evaluations: Evaluation) -> None:
-    async def run() -> None:
-        with unrecorded():  # as the Monitor does
-            await sink.write(evaluations)
-        await sink.aclose()
-
-    asyncio.run(run())
 
 
 def test_an_event_per_score_in_the_scored_spans_context(telemetry: Telemetry) -> None:
@@ -358,134 +279,3 @@ def test_cache_hits_and_breaker_states(telemetry: Telemetry) -> None:
     assert points["steelyard.judge.cache.hits"][0].value == 1
     states = {p.attributes["steelyard.judge.name"]: p.value for p in points["steelyard.judge.breaker.open"]}
     assert states == {"rejecting": 1, "kept": 0}
-
-
-def test_without_providers_the_reasons_are_counted() -> None:
-    sink = OpenTelemetrySink()
-    write(sink, make_evaluation("a"))
-    assert sink.undelivered == {"span:no_provider": 1, "event:no_provider": 2, "metrics:no_provider": 1}
-
-
-def test_an_unsampled_span_still_gets_its_event(telemetry: Telemetry) -> None:
-    sink = telemetry.sink()
-    ref = TraceRef(trace_id=TRACE.trace_id, span_id=TRACE.span_id, sampled=False)
-    write(sink, make_evaluation("a", trace=ref))
-    assert telemetry.spans.get_finished_spans() == ()
-    assert len(telemetry.events()) == 2
-    assert sink.undelivered == {"span:scored_span_unsampled": 1}
-
-
-@pytest.mark.parametrize(
-    "ref", [TraceRef(trace_id="xyz", span_id="1"), TraceRef(trace_id="0" * 32, span_id="1")]
-)
-def test_an_impossible_trace_id_counts_as_none(telemetry: Telemetry, ref: TraceRef) -> None:
-    write(telemetry.sink(), make_evaluation("a", trace=ref))
-    assert telemetry.evaluation_span().parent is None
-
-
-def test_a_provider_that_was_shut_down_is_counted(telemetry: Telemetry) -> None:
-    sink = telemetry.sink()
-    telemetry.close()
-    write(sink, make_evaluation("a"))
-    assert sink.undelivered["span:provider_shut_down"] == 1
-    assert sink.undelivered["event:provider_shut_down"] == 2
-    assert sink.undelivered["metrics:provider_shut_down"] == 1
-    assert sink.counts == ScoreCounts(lost={"provider_shut_down": 2})
-
-
-def test_processors_that_raise_cost_only_their_own_signal(telemetry: Telemetry) -> None:
-    class Raises(SpanProcessor):
-        def on_end(self, span: ReadableSpan) -> None:
-            raise RuntimeError("boom")
-
-    class RaisesToo(LogRecordProcessor):
-        def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-            raise ValueError("boom")
-
-        def shutdown(self) -> None: ...
-
-        def force_flush(self, timeout_millis: int = 30000) -> bool:
-            return True
-
-    telemetry.tracers.add_span_processor(Raises())
-    telemetry.loggers.add_log_record_processor(RaisesToo())
-    sink = telemetry.sink()
-    write(sink, make_evaluation("a"))
-    assert sink.undelivered == {"span:RuntimeError": 1, "event:ValueError": 1}
-    assert telemetry.points()["gen_ai.evaluation.score"][0].count == 1
-
-
-def test_an_exporter_that_hangs_holds_up_neither_the_loop_nor_other_sinks() -> None:
-    free = threading.Event()
-
-    class Hangs(SpanExporter):
-        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-            free.wait(20)
-            return SpanExportResult.SUCCESS
-
-    tracers = TracerProvider()
-    tracers.add_span_processor(SimpleSpanProcessor(Hangs()))
-    memory = MemorySink()
-    monitor = Monitor(
-        metrics=[], sinks=[OpenTelemetrySink(tracer_provider=tracers), memory], sink_timeout=0.2
-    )
-    started = time.monotonic()
-    monitor.submit(Record(question="Why?", answer="Because."))
-    assert monitor.flush(10) == 0
-    assert time.monotonic() - started < 5
-    assert len(memory.evaluations) == 1
-    assert monitor.stats().sinks["opentelemetry"].lost == 1
-    monitor.close()
-    free.set()
-    tracers.shutdown()
-
-
-def test_while_a_write_hangs_the_next_fails_at_once() -> None:
-    free = threading.Event()
-
-    class Hangs(SpanProcessor):
-        def on_end(self, span: ReadableSpan) -> None:
-            free.wait(20)
-
-    tracers = TracerProvider()
-    tracers.add_span_processor(Hangs())
-    sink = OpenTelemetrySink(tracer_provider=tracers)
-
-    async def run() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(sink.write([make_evaluation("a")]), 0.1)
-        with pytest.raises(SinkError, match="still hangs"):
-            await sink.write([make_evaluation("b")])
-        free.set()
-        await asyncio.sleep(0.1)
-        await sink.write([make_evaluation("c")])
-
-    asyncio.run(run())
-    tracers.shutdown()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_emits_from_a_thread_of_its_own(telemetry: Telemetry) -> None:
-    sink = telemetry.sink()
-    asyncio.run(sink.write([make_evaluation("parent")]))
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            asyncio.run(asyncio.wait_for(sink.write([make_evaluation("child")]), 10))
-            code = 0 if len(telemetry.spans.get_finished_spans()) == 2 else 2
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
-
-
-def test_the_current_context_is_left_as_it_was(telemetry: Telemetry) -> None:
-    with telemetry.tracers.get_tracer("app").start_as_current_span("mine") as mine:
-        write(telemetry.sink(), make_evaluation("a"))
-        assert get_current_span() is mine
-
-
-def test_importing_the_room_needs_no_opentelemetry() -> None:
-    code = "import sys, steelyard.sinks; assert not [m for m in sys.modules if m.startswith('opentelemetry')]"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,7 +14,7 @@ from apps.corpus import FAMILIES
 from steelyard.errors import Cause
 from steelyard.recording.provenance import NOTES
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

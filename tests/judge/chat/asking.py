@@ -1,0 +1,50 @@
+"""Asking a judge behind a server of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from judge_server import JudgeServer
+from steelyard.judge import ChatJudge
+from steelyard.questions import (
+    Question,
+    Rating,
+    Reply,
+    Request,
+    Supported,
+    View,
+)
+from steelyard.record import Context
+
+VIEW = View(
+    question="Where was Einstein born?",
+    contexts=(Context(text="Einstein was born in Ulm."), Context(text="Ulm lies on the Danube.")),
+    answer="In Ulm.",
+)
+
+NEEDS = frozenset[Any]({"answer"})
+
+RATING = Rating(instruction="How good?", levels=((0, "bad"), (1, "fair"), (2, "good")), needs=NEEDS)
+
+
+def request(*questions: Question, view: View = VIEW) -> Request:
+    return Request(view=view, questions={f"q{n}": q for n, q in enumerate(questions, start=1)})
+
+
+ONE = request(Supported(claim="Einstein was born in Ulm."))
+
+
+def ask(server: JudgeServer | str, what: Request = ONE, *, times: int = 1, **options: Any) -> Reply:
+    """The last of so many replies by one judge."""
+    url = server if isinstance(server, str) else server.url
+
+    async def main(judge: ChatJudge) -> Reply:
+        try:
+            for _ in range(times - 1):
+                await judge.answer(what)
+            return await judge.answer(what)
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(main(ChatJudge("m", base_url=url, **options)))

@@ -1,0 +1,18 @@
+"""Fixtures of the tests of vendors."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "PHOENIX_API_KEY",
+        "PHOENIX_COLLECTOR_ENDPOINT",
+        "LANGFUSE_PUBLIC_KEY",
+        "LANGFUSE_SECRET_KEY",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("LANGSMITH_API_KEY", "DD_API_KEY", "DD_LLMOBS_ML_APP", "DD_SITE", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,65 @@
+"""A sink of each vendor, and what is written to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from sinks.making import TRACE, failed, make_evaluation, make_score
+from sinks.vendor_server import Answer, Request
+from steelyard.record import TraceRef
+from steelyard.scores import Evaluation
+from steelyard.sinks import (
+    DatadogSink,
+    LangfuseSink,
+    LangSmithSink,
+    MLflowSink,
+    PhoenixSink,
+    Sink,
+)
+
+KEYS: dict[str, Any] = {"public_key": "pk-public", "secret_key": "sk-secret"}
+
+RUN = "0190d5ac-3d2e-7f31-9c53-0123456789ab"
+
+MAKERS: dict[str, Callable[..., Sink]] = {
+    "phoenix": lambda url, **more: PhoenixSink(url, api_key="px-secret", timeout=0.5, **more),
+    "langfuse": lambda url, **more: LangfuseSink(url, **KEYS, timeout=0.5, **more),
+    "mlflow": lambda url, **more: MLflowSink(url, token="ml-secret", patience=0.2, timeout=0.5, **more),
+    "langsmith": lambda url, **more: LangSmithSink(
+        url, api_key="ls-secret", patience=0.2, timeout=0.5, **more
+    ),
+    "datadog": lambda url, **more: DatadogSink("app", api_key="dd-secret", url=url, timeout=0.5, **more),
+}
+
+
+def write(sink: Sink, *evaluations: Evaluation) -> None:
+    async def run() -> None:
+        await sink.write(evaluations)
+        await sink.aclose()
+
+    asyncio.run(run())
+
+
+def traced(**changes: Any) -> Evaluation:
+    ref = TraceRef(trace_id=TRACE.trace_id, span_id=TRACE.span_id, run_id=RUN)
+    return make_evaluation("r1", make_score(id="id-1"), failed(id="id-2"), trace=ref, **changes)
+
+
+class FakeMLflow:
+    """Keeps assessments per trace, like the tracking server."""
+
+    def __init__(self, *, arrives_after: int = 0) -> None:
+        self.kept: list[Any] = []
+        self.arrives_after = arrives_after
+
+    def __call__(self, request: Request) -> Answer:
+        if self.arrives_after:
+            self.arrives_after -= 1
+            return 404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}
+        if request.method == "GET":
+            return 200, {"trace": {"trace_info": {"assessments": self.kept}}}
+        if "/assessments" in request.path:
+            self.kept.append(request.body["assessment"])
+        return 200, {}
