@@ -136,7 +136,8 @@ def test_a_searching_tool_that_asks_a_model_returns_a_reply_and_not_a_passage(
     assert receiver.record.contexts == ()
 
 
-def test_an_error_of_a_searching_tool_is_not_a_passage(receiver: Receiver, config: Any) -> None:
+@pytest.mark.parametrize("named", [(), ("search_index",)])
+def test_an_error_of_a_searching_tool_is_not_a_passage(receiver: Receiver, named: Any) -> None:
     @tool
     def search_index(query: str) -> str:
         """Searches."""
@@ -144,7 +145,7 @@ def test_an_error_of_a_searching_tool_is_not_a_passage(receiver: Receiver, confi
 
     search_index.handle_tool_error = True
     agent = create_agent(says(calls("search_index", query="capital"), ANSWER), [search_index])
-    agent.invoke(user(), config)
+    agent.invoke(user(), using(CallbackHandler(receiver, tool_contexts=named)))
     assert receiver.record.contexts == ()
 
 

@@ -173,3 +173,24 @@ def test_a_form_with_defaults_within_is_not_a_turn_by_itself(receiver: Receiver,
         chain = ask | form.with_structured_output(People, include_raw=raw)
         chain.invoke({"input": PARIS.page_content}, config)
     assert (len(receiver.drafts), receiver.records) == (2, [])
+
+
+def test_a_question_that_repeats_a_passage_stays_whole_where_the_run_searches(
+    receiver: Receiver, config: Any
+) -> None:
+    asked = f"I read something.\nContext:\n{PARIS.page_content}\nQuestion: is it true?"
+    lcel(says("Yes, it is.")).invoke(asked, config)
+    assert receiver.record.question == asked
+
+
+def test_a_question_that_a_model_wrote_is_not_taken_from_the_prompt(receiver: Receiver, config: Any) -> None:
+    written = ChatPromptTemplate.from_template("Ask something on France.") | says("What is its capital?")
+    ask = ChatPromptTemplate.from_template("Context: {context}\nQuestion: {question}") | says("It is Paris.")
+
+    def run(given: dict[str, str]) -> Any:
+        question = written.invoke({}).content
+        return ask.invoke({"context": joined(Shelf().invoke(str(question))), "question": question})
+
+    RunnableLambda(run).invoke({}, config)
+    assert receiver.record.question == ""
+    assert receiver.record.notes[0].startswith("question: not found")

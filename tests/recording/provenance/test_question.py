@@ -118,6 +118,15 @@ def test_a_line_that_presents_the_question_names_it(lead: str) -> None:
     assert question_in_prompt("Here is how a question: mark looks.\nUse this context:\nScales.") == ""
 
 
+@pytest.mark.parametrize("end", ["", "\nAssistant:", "\n\nAI: ", "\nHelpful Answer:"])
+def test_what_a_person_says_last_is_the_question(end: str) -> None:
+    assert question_in_prompt(f"Use this context.\nA scale.\n\nHuman: {ASK}{end}") == ASK
+
+
+def test_what_a_person_said_earlier_is_not_the_question() -> None:
+    assert question_in_prompt(f"Human: {ASK}\nAssistant: By weights.\nWrite what comes next.") == ""
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: (

@@ -7,7 +7,7 @@ import pytest
 from dirty_equals import IsFloat, IsPositive, IsStr
 from llama_index.core import MockEmbedding
 from llama_index.core.evaluation import FaithfulnessEvaluator, RelevancyEvaluator
-from llama_index.core.postprocessor import MetadataReplacementPostProcessor
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor, SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import CitationQueryEngine, CustomQueryEngine, RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
@@ -118,6 +118,16 @@ def test_nothing_found(receiver: Receiver) -> None:
     engine(retriever=Nothing()).query(QUESTION)
     assert (receiver.record.contexts, receiver.record.status) == ((), "ok")
     assert receiver.record.answer == "Empty Response"
+
+
+def test_passages_that_were_all_left_out_are_retrieved_and_no_contexts(receiver: Receiver) -> None:
+    cut = SimilarityPostprocessor(similarity_cutoff=0.99)
+    RetrieverQueryEngine.from_args(Fixed("d1", "d2"), llm=Scripted(), node_postprocessors=[cut]).query(
+        QUESTION
+    )
+    record = receiver.record
+    assert (record.contexts, record.answer, record.notes) == ((), "Empty Response", ())
+    assert [context.text for context in record.retrieved] == [PARIS, FRANCE]
 
 
 def test_a_query_bundle_is_a_question(receiver: Receiver) -> None:

@@ -25,7 +25,8 @@ _ASKED = (
     "text",
 )
 _ANSWERED = ("response", "answer", "result", "output", "text", "content", "message")
-_NO_ANSWER = "Empty Response"
+NO_ANSWER = "Empty Response"
+"""What LlamaIndex says where nothing was left to answer from; no model is asked then."""
 
 
 def question_of(asked: Any) -> str:
@@ -88,7 +89,7 @@ def _answer_in(result: Any) -> str:
 
 def trouble_of(answer: str, failure: str | None) -> str | None:
     """The failure behind a placeholder: engines swallow some errors of their models and answer with it."""
-    return failure if failure is not None and answer.strip() == _NO_ANSWER else None
+    return failure if failure is not None and answer.strip() == NO_ANSWER else None
 
 
 def reply_of(response: Any) -> tuple[str, tuple[str, ...]]:

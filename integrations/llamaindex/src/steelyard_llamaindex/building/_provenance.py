@@ -22,7 +22,14 @@ from steelyard.recording.provenance import (
 )
 from steelyard_llamaindex._turn import Turn
 from steelyard_llamaindex.building._contexts import TurnContexts
-from steelyard_llamaindex.building._extract import is_conversation, question_of, reply_of, texts_of
+from steelyard_llamaindex.building._extract import (
+    NO_ANSWER,
+    is_conversation,
+    nodes_of,
+    question_of,
+    reply_of,
+    texts_of,
+)
 
 LOOSE = "no run holds the retrieval and this call together; `with record(question):` around both does"
 """Note of a turn that was put together out of calls in one task."""
@@ -79,6 +86,9 @@ class Evidence:
         self.is_turn = turn.root.kind != "workflow" or found
         if turn.loose:
             self._be_loose()
+        elif answer == NO_ANSWER and not self.calls and nodes_of(turn.root.result) == []:
+            # Whatever was retrieved was left out on the way: too unlike the question, say.
+            self.sources = replace(self.sources, contexts=(), retrieved=self.sources.contexts, notes=())
         # Last, for deciding about a loose call changes what was retrieved.
         self.sources = replace(self.sources, retrieved=self._retrieved())
         if turn.given and "contexts" in turn.given:
