@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def test_a_failure_is_tried_again_by_the_next_run(tmp_path: Path) -> None:
     path = parquet(tmp_path / "t.parquet", rows(3))
 
     def half(question: Question, request: Request) -> YesNo | None:
-        return None if "element 1" in str(question) else YesNo(value=True, probability=0.9)
+        return None if "element 1" in str(asdict(question)) else YesNo(value=True, probability=0.9)
 
     counts, _, _ = filled(sources(path), tmp_path / "s.db", judge=ScriptedJudge(half))
     assert (counts.judged, counts.failed) == (3, 1)

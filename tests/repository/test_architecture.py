@@ -98,6 +98,12 @@ def test_a_room_does_not_reach_into_another_rooms_private_files(path: Path) -> N
             assert not private, f"{here} imports {name}"
 
 
+def test_log_lines_are_written_where_a_handler_that_raises_harms_nothing() -> None:
+    for path in [*FILES, *FROM_INTEGRATIONS]:
+        if path.stem != "logs":
+            assert 'getLogger("steelyard' not in path.read_text(), f"{path} needs SafeLogger"
+
+
 @pytest.mark.parametrize(
     "path", FROM_INTEGRATIONS, ids=lambda path: path.relative_to(ROOT / "integrations").as_posix()
 )

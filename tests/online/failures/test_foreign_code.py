@@ -51,7 +51,7 @@ class Judge(ScriptedJudge):
     """A judge that does something of its own with the bad turn."""
 
     async def answer(self, request: Request) -> Reply:
-        if "badly" in str(request):
+        if "badly" in str(asdict(request)):
             await self.go_wrong()
         return await super().answer(request)
 

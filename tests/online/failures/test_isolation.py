@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Ends(ScriptedJudge):
         self.raised = 0
 
     async def answer(self, request: Request) -> Reply:
-        if "bad" in str(request) and not self.raised:
+        if "bad" in str(asdict(request)) and not self.raised:
             self.raised += 1
             await (asyncio.create_task(self._end()) if self.deep else self._end())
         return await super().answer(request)
@@ -326,7 +327,7 @@ def test_helpers_that_hang_do_not_stop_name_resolution() -> None:
 
     class Hangs(ScriptedJudge):
         async def answer(self, request: Request) -> Reply:
-            if "hang" in str(request):
+            if "hang" in str(asdict(request)):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.05):
                         await asyncio.to_thread(release.wait, 30)
