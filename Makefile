@@ -23,8 +23,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo  ## a real RAG chain, scored without a key
 	$(BIN)/steelyard demo
 
+# One process more than there are cores: tests that wait for something leave theirs idle.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 test: $(VENV)/.dev  ## every test that is not marked slow
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 LOWEST_LANGCHAIN := .venv-lowest-langchain
 

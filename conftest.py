@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextvars import copy_context
+from functools import partial
 
 import pytest
 from hypothesis import settings
@@ -36,6 +38,21 @@ def _collect_and_freeze() -> None:
         warnings.simplefilter("ignore")
         gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Run each test in a copy of the context variables.
+
+    What a test drops unfinished sets variables back whenever it is collected: in one context for all tests
+    that took away what a later test of the same file had set.
+    """
+    function = pyfuncitem.obj
+    pyfuncitem.obj = partial(copy_context().run, function)
+    try:
+        return (yield)
+    finally:
+        pyfuncitem.obj = function
 
 
 def pytest_collection(session: pytest.Session) -> None:
