@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Generator, Iterator
 from contextvars import copy_context
 from functools import partial
+from inspect import iscoroutinefunction
 
 import pytest
 from hypothesis import settings
@@ -48,6 +49,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     that took away what a later test of the same file had set.
     """
     function = pyfuncitem.obj
+    if iscoroutinefunction(function):  # a task has a context of its own
+        return (yield)
     pyfuncitem.obj = partial(copy_context().run, function)
     try:
         return (yield)
