@@ -397,3 +397,10 @@ def test_long_words_that_a_polynomial_takes_for_each_other_are_told_apart() -> N
     passage, twin = " ".join([word] * 8), " ".join([opposite] * 8)
     assert found([passage], f"{FILLING} {twin}") == [False]
     assert found([passage], f"{FILLING} {passage}") == [True]
+
+
+def test_a_passage_beyond_the_bound_is_undecided_beside_a_small_one() -> None:
+    huge = "word " * 1_000_000
+    assert [one.found for one in find_passages([huge], ["A short prompt."])] == [None]
+    small = "Rome has seven hills and a river."
+    assert [one.found for one in find_passages([small, huge], [f"Say: {small}"])] == [True, None]

@@ -41,13 +41,13 @@ def find_passages(
         >>> [s.found for s in find_passages(["Rome has\nseven hills.", "Paris is in France."], [prompt])]
         [True, False]
     """
-    if not passages:
-        return ()
     unique, read = _within(passages, MOST_PASSAGES), _cut(prompts)
+    if not unique:
+        return (UNDECIDED,) * len(passages)
     # Above this, hashing whole arrays is faster than searching strings.
-    is_small = sum(map(len, (*unique, *read))) <= _SMALL
+    is_small = sum(map(len, (*unique, *read))) <= _SMALL and _begin_in(read, unique)
     if is_small and (whole := _whole(unique, read, question)) is not None:
-        return tuple(whole[text] for text in passages)
+        return tuple(whole.get(text, UNDECIDED) for text in passages)
     # numpy takes several times as long to import as all of this package, and many turns end above.
     from steelyard.recording.provenance.matching._evidence import decide
 
@@ -74,6 +74,15 @@ def _cut(prompts: Sequence[str]) -> list[str]:
         found.append(text[:left])
         left -= len(found[-1])
     return found
+
+
+def _begin_in(prompts: Sequence[str], passages: Sequence[str]) -> bool:
+    """Whether the first, middle and last passage begin somewhere in a prompt, as they are.
+
+    Where one does not, reading all prompts as words would most likely be in vain.
+    """
+    some = {passages[at].strip().partition("\n")[0][:_HEAD] for at in (0, len(passages) // 2, -1)}
+    return all(any(head in text for text in prompts) for head in some)
 
 
 def _whole(passages: Sequence[str], prompts: Sequence[str], question: str) -> dict[str, Sighting] | None:
