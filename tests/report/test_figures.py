@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from report.parts import NOON, results, turn
 from steelyard.errors import ConfigurationError
-from steelyard.report import print_figures, render_html, report
+from steelyard.report import Label, SQLiteLabels, print_figures, render_html, report
 from steelyard.scores import Score
 from steelyard.stats import adjusted_rand, weighted_mean
 
@@ -204,6 +206,33 @@ def test_a_locked_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         )
         with pytest.raises(ConfigurationError, match="locked by another program"):
             report(path)
+
+
+@pytest.mark.parametrize("read", [report, lambda path: SQLiteLabels(path).of("r1")])
+def test_a_file_that_is_locked_while_it_is_read_is_named(
+    read: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = results(tmp_path / "s.db", [turn(1, 0.5)])
+    SQLiteLabels(path).put([Label(record_id="r1", value="good", who="me", labelled_at=1.0)])
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+
+        class LockedFromNowOn(sqlite3.Connection):
+            def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+                found = super().execute(sql, *values)
+                if sql.endswith("LIMIT 0"):  # the last look before a file counts as one of results
+                    found.close()
+                    other.execute("BEGIN EXCLUSIVE")
+                return found
+
+        real = sqlite3.connect
+        monkeypatch.setattr(
+            sqlite3,
+            "connect",
+            lambda *args, **more: real(*args, **{**more, "timeout": 0.05, "factory": LockedFromNowOn}),
+        )
+        with pytest.raises(ConfigurationError, match="cannot be read"):
+            read(path)
 
 
 def test_a_file_of_version_0_1_0_is_reported_without_being_changed(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import logging
-from collections.abc import Iterator
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from typing import Any
 
 import pytest
+from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.query_engine import CustomQueryEngine
 from llamaindex_parts import (
     ANSWER,
@@ -184,3 +188,95 @@ def test_objects_that_cannot_be_read_do_no_harm(receiver: Receiver) -> None:
         engine().query(Hostile())
     gc.collect()
     assert [(record.status, record.answer) for record in receiver.records] == [("ok", ""), ("error", "")]
+
+
+@pytest.mark.parametrize("stop", [uninstrument, lambda: instrument(Receiver())])
+def test_turns_under_way_when_recording_ends_are_given_up(stop: Callable[[], None]) -> None:
+    instrument(receiver := Receiver())
+
+    def say(prompt: str) -> str:
+        stop()
+        return ANSWER
+
+    assert str(engine(say=say).query(QUESTION)) == ANSWER
+    uninstrument()
+    assert (receiver.record.question, receiver.record.status) == (QUESTION, "interrupted")
+    assert texts(receiver.record) == [PARIS, FRANCE, BERLIN]
+
+
+def test_a_stream_that_is_read_after_recording_ended_is_a_whole_turn() -> None:
+    instrument(receiver := Receiver())
+    response: Any = engine(streaming=True).query(QUESTION)
+    pieces = response.response_gen
+    said = next(pieces)
+    uninstrument()
+    assert said + "".join(pieces) == ANSWER
+    assert (receiver.record.status, receiver.record.answer) == ("ok", ANSWER)
+
+
+class Piece:
+    """A piece of a stream that is not what LlamaIndex streams."""
+
+    def __init__(self, delta: object) -> None:
+        self._delta = delta
+
+    @property
+    def delta(self) -> object:
+        if isinstance(self._delta, Exception):
+            raise self._delta
+        return self._delta
+
+
+class Never:
+    """What is waited for in vain, without any event loop."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+class Streams(CustomQueryEngine):
+    """Asks a model and gives a stream of its own."""
+
+    pieces: list[Any] = []
+
+    def custom_query(self, query_str: str) -> Any:
+        Scripted().complete("A prompt.")
+        stream: Any = iter(self.pieces)
+        return StreamingAgentChatResponse(chat_stream=stream, is_writing_to_memory=False)
+
+    async def acustom_query(self, query_str: str) -> Any:
+        async def stream() -> AsyncGenerator[str, None]:
+            yield "a"
+            await Never()
+
+        return AsyncStreamingResponse(response_gen=stream())
+
+
+@pytest.mark.parametrize("delta", [5, ["a"], RuntimeError("private words")])
+def test_a_stream_of_odd_pieces_reaches_its_reader(
+    delta: object, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    pieces = [Piece(delta), Piece(delta)]
+    response: Any = Streams(callback_manager=CallbackManager([]), pieces=pieces).query(QUESTION)
+    assert list(response.chat_stream) == pieces
+    assert [draft.status for draft in receiver.records] == ["ok"]
+    assert "private" not in caplog.text
+
+
+def test_a_reader_that_is_closed_in_another_context_is_not_disturbed(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unheard: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: unheard.append(found.exc_type))
+
+    async def read() -> None:
+        response: Any = await Streams(callback_manager=CallbackManager([])).aquery(QUESTION)
+        async for _ in response.response_gen:
+            pass
+
+    reader = read()
+    contextvars.copy_context().run(reader.send, None)
+    reader.close()
+    gc.collect()
+    assert unheard == []
+    assert [(record.status, record.answer) for record in receiver.records] == [("cancelled", "a")]

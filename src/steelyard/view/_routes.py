@@ -227,13 +227,14 @@ class Pages:
                 )
             else:
                 self._labels.put([label])
+            stored = self._labels.of(label.record_id)
         except InvalidRecord as error:
             return PlainTextResponse(str(error), status_code=400)
         except ConfigurationError as error:
             return PlainTextResponse(str(error), status_code=503)
         except (ValueError, TypeError, AttributeError, RecursionError):
             return PlainTextResponse("this is not a label", status_code=400)
-        return JSONResponse({"labels": [asdict(one) for one in self._labels.of(label.record_id)]})
+        return JSONResponse({"labels": [asdict(one) for one in stored]})
 
     def login(self, request: Request) -> Response:
         """Where the token is given."""

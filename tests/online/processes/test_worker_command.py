@@ -57,6 +57,30 @@ def test_a_worker_waits_for_a_broker_that_is_not_there_and_hides_its_password(tm
     assert "hidden-word" not in first + second + rest
 
 
+def test_with_once_a_worker_gives_up_after_a_minute_when_its_broker_is_away(tmp_path: Path) -> None:
+    # A minute that takes a second, so that nobody has to wait for it.
+    quicker = (
+        "from steelyard.cli import main\n"
+        "from steelyard.cli.commands.recording import _worker\n"
+        "_worker._PATIENCE /= 60\n"
+        "assert _worker._PATIENCE == 1\n"
+        "main()"
+    )
+    leaving = subprocess.Popen(
+        [sys.executable, "-c", quicker, "worker", "--once", "--queue", f"nats://127.0.0.1:{free_port()}"],
+        cwd=tmp_path,
+        env={**os.environ, "STEELYARD_SINKS": "jsonl:results.jsonl"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        _, said = leaving.communicate(timeout=40)
+    finally:
+        leaving.kill()
+    assert leaving.returncode == 1, said
+    assert "what is in it waits for the next worker" in said
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

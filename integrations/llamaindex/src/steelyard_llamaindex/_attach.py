@@ -66,19 +66,24 @@ def instrument(
 
 
 def uninstrument() -> None:
-    """Stop recording. OpenTurns under way are forgotten; what was handed over already is not affected."""
+    """Stop recording.
+
+    Turns under way are handed over as `interrupted`; `record` blocks and streams that are being read end as
+    they would have.
+    """
     global _installed
     with _lock:
         if _installed is None:
             return
         from llama_index_instrumentation import root_dispatcher
 
-        _, spans, events = _installed
+        turns, spans, events = _installed
         root_dispatcher.span_handlers = [each for each in root_dispatcher.span_handlers if each is not spans]
         root_dispatcher.event_handlers = [
             each for each in root_dispatcher.event_handlers if each is not events
         ]
         _installed = None
+    turns.give_up()
 
 
 def active() -> OpenTurns | None:

@@ -291,7 +291,10 @@ class OpenTurns:
                 return
             turn.done = True
         self.release(turn)
-        precede(turn)
+        try:
+            precede(turn)
+        except Exception as error:  # noqa: BLE001 - the turn itself is not lost for that
+            self.complain("reply", error)
         if turn.root.kind == "retrieve" or turn.checks or turn.aside:  # not a turn by itself
             return
         if turn.root.seconds is None or turn.streaming:
@@ -300,6 +303,13 @@ class OpenTurns:
             self._submit(self._draft(turn))
         except Exception as error:  # noqa: BLE001 - whatever receives turns, the application goes on
             self.complain("submit", error)
+
+    def give_up(self) -> None:
+        """End the turns whose end nobody will tell any more; blocks and streams tell theirs themselves."""
+        for turn in list(self._open.values()):
+            if turn.root.kind != "manual":
+                turn.status = "interrupted"
+                self.finish(turn)
 
     def _evict(self) -> None:
         """Give up turns that are too old or too many; they are the first in order of beginning."""

@@ -7,12 +7,14 @@ along when it is thrown away; one that is left early ends the turn as `truncated
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import suppress
+from contextvars import Token
 from time import perf_counter
 from typing import Any
 
 from steelyard_llamaindex._kinds import stream_of
 from steelyard_llamaindex._open_turns import OpenTurns
-from steelyard_llamaindex._turn import Turn, current_place
+from steelyard_llamaindex._turn import Place, Turn, current_place
 
 
 def defer(turns: OpenTurns, turn: Turn, result: Any) -> bool:
@@ -71,7 +73,21 @@ def _itself(piece: Any) -> str:
 
 
 def _delta(piece: Any) -> str:
-    return getattr(piece, "delta", None) or ""
+    return _itself(getattr(piece, "delta", ""))
+
+
+def _heard(turns: OpenTurns, piece: Any, text: Callable[[Any], str]) -> str:
+    """The text of a piece, which may be an object of the application's own and raise anything."""
+    try:
+        return text(piece)
+    except Exception as error:  # noqa: BLE001 - the reader gets the piece all the same
+        turns.complain("stream", error)
+        return ""
+
+
+def _reset(token: Token[Place | None]) -> None:
+    with suppress(ValueError):  # a coroutine may be closed in a context other than its own
+        current_place.reset(token)
 
 
 def _follow(
@@ -92,8 +108,8 @@ def _follow(
             raise
         finally:
             turn.generation += perf_counter() - began
-            current_place.reset(token)
-        turn.pieces.append(text(piece))
+            _reset(token)
+        turn.pieces.append(_heard(turns, piece, text))
         try:
             yield piece
         # Whatever ends the reader, its `close` and a cancelled task included.
@@ -123,8 +139,8 @@ async def _afollow(
             raise
         finally:
             turn.generation += perf_counter() - began
-            current_place.reset(token)
-        turn.pieces.append(text(piece))
+            _reset(token)
+        turn.pieces.append(_heard(turns, piece, text))
         try:
             yield piece
         except BaseException:

@@ -56,7 +56,12 @@ class SQLiteResults(TableReader):
         self._connection = connect_readonly(path)
         # A stored text may hold anything; a byte that is not UTF-8 must not end the report.
         self._connection.text_factory = methodcaller("decode", "utf-8", "replace")
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        try:
+            with self.reading() as connection:
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+        except ConfigurationError:
+            self._connection.close()
+            raise
         self._is_first_schema = version == 1
         if self._is_first_schema:
             self.metadata = _METADATA_IN_SCHEMA_1

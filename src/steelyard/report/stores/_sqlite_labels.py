@@ -77,10 +77,14 @@ class SQLiteLabels:
 
     def _read(self, where: str, *values: str) -> Iterator[Label]:
         with closing(connect_readonly(self._path)) as connection:
-            if not _check_schema(connection, self._path):
-                return
-            query = f"SELECT {', '.join(COLUMNS)} FROM labels {where} ORDER BY labelled_at, rowid"
-            yield from map(Label.of_row, connection.execute(query, values))
+            try:
+                if not _check_schema(connection, self._path):
+                    return
+                query = f"SELECT {', '.join(COLUMNS)} FROM labels {where} ORDER BY labelled_at, rowid"
+                rows = connection.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise ConfigurationError(f"{self._path!r} cannot be read: {error_words(error)}") from None
+        yield from map(Label.of_row, rows)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
