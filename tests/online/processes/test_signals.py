@@ -203,17 +203,18 @@ def test_without_file_descriptors_a_turn_counts_once_and_waits() -> None:
 
 def test_where_no_thread_could_be_started_a_later_turn_tries_again() -> None:
     code, output, _ = run("""
-    real, tried = threading._start_new_thread, []
+    name = "_start_joinable_thread" if hasattr(threading, "_start_joinable_thread") else "_start_new_thread"
+    real, tried = getattr(threading, name), []
     def refuse(*given, **named):
         tried.append(1)
         raise RuntimeError("can't start new thread")
-    threading._start_new_thread = refuse
+    setattr(threading, name, refuse)
     monitor = Monitor(metrics=[], sinks=[])
     done = threading.Event()
     monitor.on_evaluation(lambda evaluation: evaluation.record.question == "last" and done.set())
     for _ in range(200): monitor.submit(Record(question="q"))
     assert 1 <= len(tried) < 50, tried
-    threading._start_new_thread = real
+    setattr(threading, name, real)
     for _ in range(200):
         monitor.submit(Record(question="last"))
         if done.wait(0.1): break
