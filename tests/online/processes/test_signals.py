@@ -44,6 +44,20 @@ class Struck(BaseException):
     """Raised out of a signal handler, as SystemExit would be."""
 
 
+def submit_for_a_while(monitor: Monitor, *, signal_after: float) -> None:
+    """Ends by a signal, as a rule: the interpreter ignores what is raised inside a finalizer.
+
+    A function of its own, since the jumps of a loop around a `try` are not within it.
+    """
+    signal.setitimer(signal.ITIMER_REAL, signal_after)
+    end = time.monotonic() + 0.05
+    while time.monotonic() < end:
+        monitor.submit(turn("x"))
+        monitor.stats()
+    # A signal that comes now is raised here.
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def strike(monitor: Monitor, *, times: int) -> int:
     """Submit and count in a loop while signals raise out of it; returns how many came."""
     struck = 0
@@ -55,12 +69,7 @@ def strike(monitor: Monitor, *, times: int) -> int:
     try:
         while struck < times:
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.0003 + struck % 7 * 0.0001)
-                # The interpreter ignores what is raised inside a finalizer: then the next one has to come.
-                again = time.monotonic() + 0.05
-                while time.monotonic() < again:
-                    monitor.submit(turn("x"))
-                    monitor.stats()
+                submit_for_a_while(monitor, signal_after=0.0003 + struck % 7 * 0.0001)
             except Struck:
                 struck += 1
     finally:
