@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pytest
 
+from judge.fusing import Asks, scored
 from steelyard.questions import (
     Answer,
     Capabilities,
@@ -32,21 +32,6 @@ from steelyard.scores import Evaluation, Score, Usage, evaluation_from_json, eva
 from steelyard.testing import ScriptedJudge
 
 RECORD = Record(id="r1", question="Where?", contexts=(Context(text="In Ulm."),), answer="In Ulm, in 1879.")
-
-
-@dataclass
-class Asks:
-    """A metric made of a function."""
-
-    name: str
-    rounds: Callable[[Record], MetricRun]
-
-    def ask(self, record: Record) -> MetricRun:
-        return self.rounds(record)
-
-
-def scored(name: str, value: float) -> Score:
-    return Score(metric=name, status="scored", value=value)
 
 
 def three(record: Record) -> MetricRun:
