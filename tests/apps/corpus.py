@@ -13,6 +13,7 @@ FAMILIES: dict[Framework, tuple[str, ...]] = {
         "langchain.retrievers",
         "langchain.answers",
         "langchain.agents",
+        "langchain.tools",
         "langchain.separate",
         "langchain.conversations",
         "langgraph.graphs",
