@@ -18,6 +18,7 @@ FAMILIES: dict[Framework, tuple[str, ...]] = {
         "langchain.conversations",
         "langgraph.graphs",
         "langgraph.graded",
+        "langgraph.threads",
     ),
     "llamaindex": ("llamaindex.engines", "llamaindex.chats"),
 }

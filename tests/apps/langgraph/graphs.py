@@ -382,29 +382,3 @@ def nodes_that_hand_the_handler_on(config: Any) -> Any:
         return {"generation": answering(SUNDAY_ANSWER).invoke(given, config)}
 
     return line(rewrite, retrieve, generate).invoke(asking(SUNDAY), config)
-
-
-class Shown(TypedDict):
-    """What a graph returns of its state."""
-
-    generation: str
-
-
-@script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER))
-def graph_that_is_resumed(config: Any) -> Any:
-    """A person agrees to what was found; the graph goes on in another run, and returns its answer alone."""
-
-    def retrieve(state: State) -> State:
-        return {"documents": shelf(FERRY).invoke(state["question"])}
-
-    def generate(state: State) -> State:
-        given = {"context": joined(state["documents"]), "question": state["question"]}
-        return {"generation": answering(SUNDAY_ANSWER).invoke(given)}
-
-    builder = StateGraph(State, output_schema=Shown)
-    builder.add_sequence([retrieve, generate])
-    builder.add_edge(START, "retrieve")
-    graph = builder.compile(checkpointer=InMemorySaver(), interrupt_before=["generate"])
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke({"question": SUNDAY}, thread)  # in another process, say: nobody records it
-    return graph.invoke(None, {**config, **thread})
