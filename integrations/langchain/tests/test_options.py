@@ -295,7 +295,8 @@ def test_a_run_may_be_named_by_the_text_of_an_id(
     else:
         tool = create_retriever_tool(Shelf(), "search", "Searches.")
         model = says(calls("search", query="capital"), "Paris is the capital.")
-        create_agent(model, [tool]).invoke({"messages": [("user", QUESTION)]}, config)
+        given: Any = {"messages": [("user", QUESTION)]}
+        create_agent(model, [tool]).invoke(given, config)
     record = receiver.record
     assert (record.id, record.question, record.answer) == (
         config["run_id"],
