@@ -20,7 +20,7 @@ FAMILIES: dict[Framework, tuple[str, ...]] = {
         "langgraph.graded",
         "langgraph.threads",
     ),
-    "llamaindex": ("llamaindex.engines", "llamaindex.chats"),
+    "llamaindex": ("llamaindex.engines", "llamaindex.separate", "llamaindex.chats"),
 }
 """The files that hold applications."""
 
