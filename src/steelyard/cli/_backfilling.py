@@ -26,8 +26,10 @@ from steelyard.backfill import (
     TurnFilter,
     open_sources,
 )
+from steelyard.cli._options import listed
 from steelyard.cli._terminal import progress
 from steelyard.cli._words import counted
+from steelyard.cli.commands.recording._backfill import BackfillOptions
 from steelyard.cli.scoring._dry_run import DryRunJudge
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._plan import price_of_all
@@ -52,32 +54,6 @@ _WORDS = {
     "sampled_out": "left out by --sample",
     "missing_input": "without what the metrics need",
 }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BackfillOptions:
-    """One call of `steelyard backfill`, as it was typed."""
-
-    sources: tuple[str, ...]
-    since: str
-    until: str
-    where: tuple[str, ...]
-    sample: float
-    budget: float | None
-    metrics: tuple[str, ...]
-    judge: str
-    model: str
-    base_url: str
-    key_variable: str
-    columns: str
-    project: str
-    db: str
-    concurrency: int
-    plan: bool
-    yes: bool
-    engine: str
-    address: str
-    actors: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +163,7 @@ def _backfill(
         meant=TurnFilter(
             since=moment(job.since, now=now),
             until=moment(job.until, now=now),
-            where=TurnFilter.parse(job.where),
+            where=TurnFilter.parse(job.where or ()),
         ),
         sample=job.sample,
         budget=job.budget,
@@ -205,7 +181,7 @@ def _judge_choice(job: BackfillOptions) -> JudgeChoice:
         job.judge or kind,
         model=job.model or ("" if job.judge else configured),
         base_url=job.base_url or ("" if kind in ("local", "pair") else settings.base_url),
-        key_variable=job.key_variable,
+        key_variable=job.api_key_env,
         concurrency=job.concurrency,
     )
 
@@ -214,7 +190,7 @@ def _options(job: BackfillOptions, choice: JudgeChoice) -> MonitorOptions:
     """What a Monitor would do here, with this judge and without its limits on speed."""
     settings = load_settings().settings
     judge = choice.build()
-    suite = suite_of(job.metrics or tuple(settings.metrics), judge)
+    suite = suite_of(listed(job.metrics) or tuple(settings.metrics), judge)
     options = Monitor(metrics=suite, judge=judge, sinks=[], concurrency=job.concurrency).options
     # What is there by default writes onto live traces, of which there are none here.
     configured = [
