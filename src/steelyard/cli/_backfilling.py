@@ -66,14 +66,7 @@ class _Plan:
 
 
 def run(job: BackfillOptions) -> int:
-    """Plan, and unless that is all, judge.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given, or a source cannot be read.
-    """
+    """Plan, and unless that is all, judge; returns the exit status."""
     if job.engine not in ("local", "ray"):
         raise ConfigurationError(f"--engine must be local or ray, not {job.engine!r}")
     console = Console(stderr=True, highlight=False)

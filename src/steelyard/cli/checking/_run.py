@@ -27,14 +27,7 @@ _Progress = Callable[[str, int, int], None]
 
 
 def run(options: CheckOptions) -> int:
-    """Check a judge.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given, or a remote judge was not agreed to.
-    """
+    """Check a judge; returns the exit status."""
     console = Console(stderr=True, highlight=False)
     choice = JudgeChoice.named(
         options.judge,

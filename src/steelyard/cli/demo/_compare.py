@@ -29,15 +29,7 @@ class MetricDifference:
 def compare(
     first: Mapping[str, Evaluation], second: Mapping[str, Evaluation]
 ) -> tuple[list[MetricDifference], list[str]]:
-    """Compare metric by metric.
-
-    Args:
-        first: Evaluations by question.
-        second: Those of the other variant.
-
-    Returns:
-        The differences, and the names of metrics without two pairs of values to compare.
-    """
+    """Compare Evaluations by question; also names the metrics without two pairs of values."""
     directions: dict[str, Direction] = {}
     pairs: dict[str, list[tuple[float, float]]] = {}
     for question in sorted(first.keys() & second.keys()):

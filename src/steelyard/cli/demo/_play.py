@@ -40,9 +40,6 @@ def play(console: Console, *, database: str, model: str | None, base_url: str | 
         model: A real model's name; None for the one that quotes.
         base_url: The model's server.
 
-    Returns:
-        The exit status: 1 if some turn was not scored in time.
-
     Raises:
         ConfigurationError: If the database cannot be written or the model does not answer.
     """

@@ -27,14 +27,7 @@ _NEEDS = (
 
 
 def run(options: MakeOptions) -> int:
-    """Make a set.
-
-    Returns:
-        The exit status: 1 where there are fewer cases than asked for.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given, or the plan was not agreed to.
-    """
+    """Make a set; returns the exit status: 1 where there are fewer cases than asked for."""
     writer, choice = _writer(options)
     check_new(options.out, force=options.force)
     passages = read_passages(options.documents)

@@ -24,14 +24,7 @@ _MOST_ROWS = 20
 
 
 def run(options: TestOptions) -> int:
-    """Run the set.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given.
-    """
+    """Run the set; returns the exit status."""
     golden = GoldenSet.load(options.golden)
     baseline = Run.load(options.baseline) if options.baseline else None
     for path in (options.junit, options.json_file, options.markdown):

@@ -29,14 +29,7 @@ _SAMPLE = 100
 
 
 def estimate(job: ScoreOptions, choice: JudgeChoice) -> int:
-    """Judge the first records in a dry run and print what they would take.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given.
-    """
+    """Judge the first records in a dry run and print what they would take; returns the exit status."""
     console = Console(highlight=False)
     if choice.is_here:
         console.print("This judge asks nobody: no requests, no tokens, no price.")

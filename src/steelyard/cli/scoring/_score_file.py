@@ -37,14 +37,7 @@ _HOPELESS = 20
 
 
 def run(job: ScoreOptions, choice: JudgeChoice) -> int:
-    """Score, write, sum up.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given.
-    """
+    """Score, write, sum up; returns the exit status."""
     console = Console(stderr=True)
     # First of all: a wrong option is told before the input is opened.
     judge, embedder = choice.build(), choice.build_embedder()

@@ -137,12 +137,7 @@ def sendable(text: str) -> str:
 
 
 def render(request: Request, *, reasoning: Reasoning = "short") -> Prompt:
-    """Put a request into words.
-
-    Args:
-        request: The material and the keyed questions.
-        reasoning: What the model is to say before a verdict.
-    """
+    """Put a request into words."""
     asked = [
         _Asked(key, *KINDS[type(question)].wording(question), quoted=question.quoted is not None)
         for key, question in request.questions.items()

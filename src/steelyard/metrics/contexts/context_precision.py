@@ -25,5 +25,4 @@ class ContextPrecision(Metric):
     needs: ClassVar[tuple[Part, ...]] = ("question", "contexts", "reference")
 
     def questions(self, record: Record) -> MetricRun:
-        """One verdict per context."""
         return (yield from rank_useful(self, record, "reference"))

@@ -25,5 +25,4 @@ class ContextUtilization(Metric):
     needs: ClassVar[tuple[Part, ...]] = ("question", "contexts", "answer")
 
     def questions(self, record: Record) -> MetricRun:
-        """One verdict per context."""
         return (yield from rank_useful(self, record, "answer"))

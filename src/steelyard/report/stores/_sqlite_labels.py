@@ -44,23 +44,10 @@ class SQLiteLabels:
         self._path = os.fspath(path)
 
     def put(self, labels: Iterable[Label]) -> int:
-        """Store labels; the same person's later word on the same thing replaces the earlier one.
-
-        Returns:
-            How many were stored: those older than the one already there are not.
-
-        Raises:
-            ConfigurationError: If the database is not there or cannot be written.
-        """
         with self._writing() as connection:
             return sum(connection.execute(_PUT, label.row()).rowcount for label in labels)
 
     def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
-        """Take back what somebody said.
-
-        Raises:
-            ConfigurationError: If the database is not there or cannot be written.
-        """
         with self._writing() as connection:
             connection.execute(
                 "DELETE FROM labels WHERE record_id = ? AND metric IS ? AND claim IS ? AND who = ?",
@@ -68,11 +55,9 @@ class SQLiteLabels:
             )
 
     def of(self, record_id: str) -> list[Label]:
-        """The labels of one turn, in order of time."""
         return list(self._read("WHERE record_id = ?", record_id))
 
     def __iter__(self) -> Iterator[Label]:
-        """All labels, in order of time."""
         return self._read("")
 
     def _read(self, where: str, *values: str) -> Iterator[Label]:
