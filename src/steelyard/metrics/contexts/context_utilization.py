@@ -10,8 +10,6 @@ from steelyard.metrics._ranking import rank_useful
 from steelyard.questions import MetricRun, Part
 from steelyard.record import Record
 
-__all__ = ["ContextUtilization"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContextUtilization(Metric):
