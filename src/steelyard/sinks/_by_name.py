@@ -8,6 +8,7 @@ from pathlib import Path
 
 from steelyard._internal.lazy import is_installed
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.text import instead_of
 from steelyard.errors import ConfigurationError
 from steelyard.sinks._sink import Sink
 from steelyard.sinks.jsonl import JSONLSink
@@ -39,7 +40,7 @@ def sink_from(name: str) -> list[Sink]:
     kind, _, argument = name.strip().partition(":")
     make = _SINKS.get(kind)
     if make is None:
-        raise ConfigurationError(f"there is no sink {kind!r}; there are {', '.join(_NAMES)}")
+        raise ConfigurationError(f"there is no sink {kind!r}; {instead_of(kind, _NAMES)}")
     if argument and kind not in _WITH_FILE:
         raise ConfigurationError(f"the sink {kind!r} takes nothing after its name; write {kind!r} alone")
     return make(argument)

@@ -81,8 +81,9 @@ def score(options: ScoreOptions) -> int:
     """Score the records of a file.
 
     A record is a JSON object with `question`, `contexts` (strings, or objects with `text`, `id`, `score`),
-    `answer`, and where known `id`, `reference` and `reference_contexts`. The names of Ragas work too:
-    `user_input`, `retrieved_contexts`, `response`, `ground_truth`.
+    `answer`, and where known `id`, `reference` and `reference_contexts`. The names of Ragas
+    (`user_input`, `retrieved_contexts`, `response`, `ground_truth`), of DeepEval, and `query`, `documents`,
+    `output` work too.
 
     The summary and the progress go to standard error, so `--out -` can be piped.
 
