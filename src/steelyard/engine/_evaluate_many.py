@@ -12,7 +12,7 @@ from steelyard._internal.threads import run_anywhere
 from steelyard.engine._evaluate import check_names, evaluate_one
 from steelyard.engine._results import Results
 from steelyard.errors import ConfigurationError
-from steelyard.judge import judge_from
+from steelyard.judge import StaticEmbedder, judge_from
 from steelyard.metrics import Metric, default_metrics
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
@@ -117,7 +117,7 @@ async def evaluate_each(
         raise ConfigurationError(f"metrics is a single Metric; pass a list of them: [{metrics.name}]")
     suite = list(metrics) if metrics is not None else default_metrics(chosen)
     check_names(suite)
-    vectors = embedder if embedder is not None else _static_embedder()
+    vectors = embedder if embedder is not None else StaticEmbedder()
 
     slots = asyncio.Semaphore(concurrency)
 
@@ -167,12 +167,6 @@ def _checked(records: Iterable[Record]) -> Iterator[Record]:
                 "Record.from_ragas(sample), Record.from_deepeval(case) or record_from_dict(data)"
             )
         yield record
-
-
-def _static_embedder() -> Embedder:
-    from steelyard.judge import StaticEmbedder
-
-    return StaticEmbedder()
 
 
 @contextmanager
