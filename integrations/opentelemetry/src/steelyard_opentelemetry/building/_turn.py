@@ -19,6 +19,7 @@ from steelyard.recording.provenance import (
     user_question,
 )
 from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
+from steelyard_opentelemetry.building._retries import without_earlier_answer
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -326,7 +327,7 @@ class Turn:
             return first
         _, answering = self.llms[self.behind.made[0]]
         said = [message.text for message in answering.messages if message.role == "user" and message.text]
-        last = question_in_prompt(said[-1]) if said else ""
+        last = question_in_prompt(without_earlier_answer(said[-1])) if said else ""
         # Compared without line breaks, which templates put in at their own width.
         plain = " ".join(last.split())
         written = any(plain in " ".join(text.split()) for call in self.calls for text in call.replies)
@@ -356,7 +357,7 @@ class Turn:
         for _, parsed in outside or llms:
             said = [message.text for message in parsed.messages if message.role == "user" and message.text]
             if said:
-                return said[-1]
+                return without_earlier_answer(said[-1])
         return ""
 
     def _variable(self) -> str:
