@@ -14,6 +14,7 @@ from steelyard.recording.provenance import (
     ModelCall,
     calls_behind,
     is_helper_reply,
+    is_search,
     question_in,
     question_in_prompt,
     user_question,
@@ -22,8 +23,9 @@ from steelyard_opentelemetry.building._afterthoughts import without_afterthought
 from steelyard_opentelemetry.building._retries import without_earlier_answer
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._nothing import says_nothing
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import answer_in
+from steelyard_opentelemetry.spans._payload import answer_in, result_in
 from steelyard_opentelemetry.spans._tree import Node
 
 _ASKED = re.compile(r"^(?:user_?)?(?:question|query|query_str|input|q)$", re.IGNORECASE)
@@ -117,9 +119,13 @@ class Turn:
 
     @cached_property
     def found_nothing(self) -> bool:
-        """Whether every retrieval told that it returned nothing."""
+        """Whether every retrieval told that it returned nothing; without any, every tool that searches."""
         retrievals = self.seen("retrieval", "rerank")
-        return bool(retrievals) and all(parsed.empty for _, parsed in retrievals)
+        if retrievals:
+            return all(parsed.empty for _, parsed in retrievals)
+        searches = [parsed for _, parsed in self.seen("tool") if is_search(parsed.tool)]
+        told = [result_in(parsed.result) for parsed in searches if parsed.result is not None]
+        return bool(told) and all(map(says_nothing, told))
 
     @cached_property
     def calls(self) -> list[ModelCall]:
