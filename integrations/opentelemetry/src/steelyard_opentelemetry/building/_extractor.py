@@ -33,6 +33,7 @@ from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
 from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
+from steelyard_opentelemetry.building._retries import earlier_answer
 from steelyard_opentelemetry.building._told_calls import ToldCalls
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
@@ -154,7 +155,7 @@ class TurnExtractor:
         reading = Extraction()
         for piece in left:
             if piece.messages and piece.answer:
-                self._calls.add(piece)
+                self._calls.add(self._with_earlier_try(piece))
             else:
                 self._leftover(piece, reading)
         kept = self._once([*found, *joined])
@@ -196,6 +197,20 @@ class TurnExtractor:
             while (oldest := waiting.oldest) is not None:
                 self._leftover(waiting.take(oldest), reading)
         return reading
+
+    def _with_earlier_try(self, call: Turn) -> Turn:
+        """A call that quotes an answer that was found wanting, with the call that gave it to the question."""
+        quoted = next(filter(None, map(earlier_answer, call.prompts)), "")
+        tries = (
+            other
+            for other in (self._calls if quoted else ())
+            if other.answer.strip() == quoted
+            and other.question == call.question
+            and other.root.span.service == call.root.span.service
+            and other.root.span.end <= call.root.span.start
+        )
+        earlier = next(tries, None)
+        return Turn.of(call.root, [self._calls.take(earlier), call]) if earlier else call
 
     def _with_calls(self, turn: Turn) -> Turn:
         """The turn with the model calls that were made on its behalf, but stand in traces of their own."""

@@ -8,6 +8,7 @@ alike may be two users' who asked the same.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from steelyard_opentelemetry.building._turn import Turn
 
@@ -36,6 +37,9 @@ class WaitingPieces:
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(self._pieces.values())
 
     def holds(self, trace_id: str) -> bool:
         """Whether a piece of a trace waits."""
