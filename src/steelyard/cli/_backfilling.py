@@ -8,7 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +21,6 @@ from steelyard.backfill import (
     Columns,
     InProcess,
     Scorer,
-    Source,
     Task,
     TracesFound,
     TurnFilter,
@@ -72,56 +72,67 @@ def run(job: BackfillOptions) -> int:
     console = Console(stderr=True, highlight=False)
     choice = _judge_choice(job)
     options = _options(job, choice)
-    results = next((sink.path for sink in options.sinks if isinstance(sink, SQLiteSink)), None)
-    sources = open_sources(
-        job.sources, columns=Columns.parse(job.columns), read_traces=_read_traces, project=job.project
+    now, named = time.time(), count()
+
+    def bad(where: str, why: str) -> None:
+        if next(named) < _MOST_NAMED:
+            console.print(printable(f"{where}: {why}"), style="red", markup=False, soft_wrap=True)
+
+    make = partial(
+        Backfill,
+        open_sources(
+            job.sources, columns=Columns.parse(job.columns), read_traces=_read_traces, project=job.project
+        ),
+        options=options,
+        results=next((sink.path for sink in options.sinks if isinstance(sink, SQLiteSink)), None),
+        meant=TurnFilter(
+            since=moment(job.since, now=now),
+            until=moment(job.until, now=now),
+            where=TurnFilter.parse(job.where or ()),
+        ),
+        sample=job.sample,
+        budget=job.budget,
+        price=_price(job, choice),
     )
-    price = _price(job, choice)
-    planned = _planned(_backfill(job, sources, options, results, price, InProcess(options), console))
+    planned = _planned(make(scorer=InProcess(options), bad=bad))
     _show_plan(console, job, choice, options, planned)
     # Nothing read at all is a finding too: the path may be wrong.
     if job.plan or not planned.tasks:
         return 1 if planned.counts.bad or not planned.counts.read else 0
     if not _is_agreed(job, choice, planned):
         return 1
-    return _judge(console, job, choice, options, results, sources, price, planned)
+    # What is bad was named while the plan was made.
+    work = make(scorer=_scorer(job, choice, options), bad=lambda *_: None)
+    return _judge(console, work, planned.tasks, options.sinks)
 
 
-def _judge(
-    console: Console,
-    job: BackfillOptions,
-    choice: JudgeChoice,
-    options: MonitorOptions,
-    results: str | None,
-    sources: list[Source],
-    price: Price | None,
-    planned: _Plan,
-) -> int:
-    scorer: Scorer = InProcess(options)
-    if job.engine == "ray":
-        from steelyard_ray import RayScorer
+def _scorer(job: BackfillOptions, choice: JudgeChoice, options: MonitorOptions) -> Scorer:
+    if job.engine == "local":
+        return InProcess(options)
+    from steelyard_ray import RayScorer
 
-        scorer = RayScorer(
-            metrics=[metric.name for metric in options.metrics],
-            judge=choice.name,
-            base_url=choice.base_url,
-            key_variable=choice.key_variable,
-            fuse=options.fuse,
-            deadline=options.deadline,
-            concurrency=job.concurrency,
-            actors=job.actors,
-            address=job.address or None,
-        )
-    # Without a console: what is bad was named while the plan was made.
-    work = _backfill(job, sources, options, results, price, scorer, None)
+    return RayScorer(
+        metrics=[metric.name for metric in options.metrics],
+        judge=choice.name,
+        base_url=choice.base_url,
+        key_variable=choice.key_variable,
+        fuse=options.fuse,
+        deadline=options.deadline,
+        concurrency=job.concurrency,
+        actors=job.actors,
+        address=job.address or None,
+    )
+
+
+def _judge(console: Console, work: Backfill, tasks: int, sinks: Iterable[Sink]) -> int:
     started = time.monotonic()
     interrupted = False
-    with progress(console, "Judging", total=planned.tasks) as move:
+    with progress(console, "Judging", total=tasks) as move:
         try:
             asyncio.run(work.run(lambda _: move(advance=1)))
         except KeyboardInterrupt:
             interrupted = True
-    _sum_up(console, work.counts, time.monotonic() - started, options.sinks)
+    _sum_up(console, work.counts, time.monotonic() - started, sinks)
     if interrupted:
         console.print("interrupted; run the same again to go on", style="red")
         return _INTERRUPTED
@@ -130,40 +141,6 @@ def _judge(
             f"stopped: {work.counts.stopped}; run the same again to go on", style="red", markup=False
         )
     return 1 if work.counts.stopped or work.counts.bad else 0
-
-
-def _backfill(
-    job: BackfillOptions,
-    sources: list[Source],
-    options: MonitorOptions,
-    results: str | None,
-    price: Price | None,
-    scorer: Scorer,
-    console: Console | None,
-) -> Backfill:
-    now = time.time()
-    named = Counter[str]()
-
-    def bad(where: str, why: str) -> None:
-        named["bad"] += 1
-        if console is not None and named["bad"] <= _MOST_NAMED:
-            console.print(printable(f"{where}: {why}"), style="red", markup=False, soft_wrap=True)
-
-    return Backfill(
-        sources,
-        options=options,
-        results=results,
-        meant=TurnFilter(
-            since=moment(job.since, now=now),
-            until=moment(job.until, now=now),
-            where=TurnFilter.parse(job.where or ()),
-        ),
-        sample=job.sample,
-        budget=job.budget,
-        price=price,
-        scorer=scorer,
-        bad=bad,
-    )
 
 
 def _judge_choice(job: BackfillOptions) -> JudgeChoice:

@@ -334,12 +334,11 @@ def _answer_shape(question: Question, *, reasons: bool, counts: bool) -> dict[st
     reason = {"reason": {"type": "string"}} if reasons and kind.reasoned else {}
     shape = kind.shape(question)
     if not counts:
-        shape = {name: _uncounted(value) for name, value in shape.items()}
+        shape = {
+            name: {key: part for key, part in value.items() if key not in ("minItems", "maxItems")}
+            for name, value in shape.items()
+        }
     return _closed({**reason, **shape})
-
-
-def _uncounted(shape: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in shape.items() if name not in ("minItems", "maxItems")}
 
 
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Final
 
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
 from steelyard.report.labels import COLUMNS, Label
+from steelyard.report.stores._sqlite_hours import writing
 from steelyard.sinks import connect_readonly
 
 _SCHEMA: Final = 1
@@ -74,18 +74,12 @@ class SQLiteLabels:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, in a file that was there before."""
-        connect_readonly(self._path).close()  # refuses what is not a results database
-        try:
-            uri = f"{Path(self._path).absolute().as_uri()}?mode=rw"
-            connected = closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None))
-            with connected as connection, transaction(connection):
-                if not _check_schema(connection, self._path):
-                    for statement in _TABLES:
-                        connection.execute(statement)
-                    connection.execute("INSERT INTO labels_schema VALUES (?)", (_SCHEMA,))
-                yield connection
-        except sqlite3.Error as error:
-            raise ConfigurationError(f"{self._path!r} cannot be written: {error_words(error)}") from None
+        with writing(self._path) as connection, transaction(connection):
+            if not _check_schema(connection, self._path):
+                for statement in _TABLES:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO labels_schema VALUES (?)", (_SCHEMA,))
+            yield connection
 
 
 def _check_schema(connection: sqlite3.Connection, path: str) -> bool:
