@@ -13,10 +13,12 @@ FAMILIES: dict[Framework, tuple[str, ...]] = {
         "langchain.retrievers",
         "langchain.answers",
         "langchain.agents",
+        "langchain.tools",
         "langchain.separate",
         "langchain.conversations",
         "langgraph.graphs",
         "langgraph.graded",
+        "langgraph.threads",
     ),
     "llamaindex": ("llamaindex.engines", "llamaindex.chats"),
 }

@@ -360,3 +360,25 @@ def sub_questions_sent_to_a_node() -> Any:
     builder.add_edge("look_up", "put_together")
     builder.add_edge("put_together", END)
     return builder.compile()
+
+
+@script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER))
+def nodes_that_hand_the_handler_on(config: Any) -> Any:
+    """Nodes give their chains the handler of the application, not the config of the run."""
+
+    def rewrite(state: State) -> State:
+        asked = {"question": state["question"]}
+        return {
+            "question": answering("ferry timetable Sunday", prompt("Rewrite: {question}")).invoke(
+                asked, config
+            )
+        }
+
+    def retrieve(state: State) -> State:
+        return {"documents": shelf(FERRY).invoke(state["question"], config)}
+
+    def generate(state: State) -> State:
+        given = {"context": joined(state["documents"]), "question": state["question"]}
+        return {"generation": answering(SUNDAY_ANSWER).invoke(given, config)}
+
+    return line(rewrite, retrieve, generate).invoke(asking(SUNDAY), config)
