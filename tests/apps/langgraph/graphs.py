@@ -85,7 +85,7 @@ def research_plan_with_parallel_searches() -> Any:
 
     def retrieve_documents(state: Research) -> Research:
         if "fare" in state["query"]:
-            second.wait(5)  # the first search is the slower one
+            second.wait(120)  # the first search is the slower one
         found = search.invoke(state["query"])
         second.set()
         return {"documents": found}

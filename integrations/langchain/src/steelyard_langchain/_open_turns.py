@@ -187,9 +187,8 @@ class OpenTurns:
     def end_loose(self, turn: Turn, outputs: Any = None) -> None:
         """A model, retriever or tool ends that no chain is around.
 
-        # Whether it is a turn is found out in the background: comparing texts takes too long here.
         A retriever's or a tool's result waits for what uses it. A model's reply is a turn if it used such a
-        result, which is decided when the Record is built.
+        result, which is decided when the Record is built: comparing texts would take too long here.
         """
         turn.outputs = outputs
         if not turn.located:
