@@ -18,7 +18,7 @@ FAMILIES: dict[Framework, tuple[str, ...]] = {
         "langchain.conversations",
         "langgraph.graphs",
         "langgraph.graded",
-        "langgraph.threads",
+        "langgraph.states",
     ),
     "llamaindex": ("llamaindex.engines", "llamaindex.separate", "llamaindex.chats"),
 }

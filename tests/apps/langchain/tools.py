@@ -70,3 +70,20 @@ def tools_of_a_server() -> Any:
     both = calls("reserve_seats", count=2)
     both.tool_calls.append(calls("search_pages", query="Sunday").tool_calls[0])
     return create_agent(model(("Signe", SUNDAY_ANSWER), otherwise=both), [search_pages, reserve_seats])
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=saying, ways=BOTH)
+def results_in_blocks_of_their_own() -> Any:
+    """A search returns results as a vendor's models take them: blocks with a title and blocks of text."""
+
+    @tool
+    def search_pages(query: str) -> list[dict[str, Any]]:
+        """Searches the island's pages."""
+        return [
+            {"type": "search_result", "title": "Page", "source": "island", "content": blocks(text)}
+            for text in (FERRY, FARES)
+        ]
+
+    return create_agent(
+        model(("Signe", SUNDAY_ANSWER), otherwise=calls("search_pages", query="Sunday")), [search_pages]
+    )
