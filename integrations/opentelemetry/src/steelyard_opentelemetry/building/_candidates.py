@@ -11,6 +11,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
 from steelyard_opentelemetry.building._build import failure
@@ -103,27 +104,40 @@ def _turns_of(top: Node) -> list[Turn]:
     if parsed is None or parsed.kind not in ("chain", "agent"):
         return [Turn.below(top)]
     nodes = [node for child in top.children for node in child.tops()]
-    is_bracket = not (parsed.question or parsed.answer)
+    return _by_steps(parsed, nodes) or _by_calls(parsed, nodes) or [Turn.below(top)]
+
+
+def _by_steps(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
+    """The turns below a chain whose steps tell what each was asked; none where they are steps of one turn."""
     # Most spans hold one turn, which is seen from the kinds below before anything is read.
-    if parsed.kind == "chain" and len({*map(_own_question, nodes)} - {""}) > 1:
-        inner = [Turn.below(node) for node in nodes]
-        asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
-        is_several = len({turn.question for turn in asked}) > 1
-        if is_several and (is_bracket or _tells_one_of(parsed, asked, inner)):
-            return inner
+    if parsed.kind != "chain" or len({*map(_own_question, nodes)} - {""}) < 2:
+        return []
+    inner = [Turn.below(node) for node in nodes]
+    asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
+    is_several = len({turn.question for turn in asked}) > 1
+    return inner if is_several and (_is_bracket(parsed) or _tells_one_of(parsed, asked, inner)) else []
+
+
+def _by_calls(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
+    """The turns that look-ups and model calls below a span make; none where all of them make one."""
     kinds = [node.parsed.kind for node in nodes if node.parsed]
-    if is_bracket or (min(kinds.count("llm"), kinds.count("retrieval")) > 1 and len(nodes) <= _MOST_STEPS):
-        inner = [Turn.below(node) for node in nodes]
-        apart = told_apart(inner)
-        if apart and (is_bracket or _tells_one_of(parsed, apart, inner)):
-            return apart
-    return [Turn.below(top)]
+    is_much = min(kinds.count("llm"), kinds.count("retrieval")) > 1 and len(nodes) <= _MOST_STEPS
+    if not (_is_bracket(parsed) or is_much):
+        return []
+    inner = [Turn.below(node) for node in nodes]
+    apart = told_apart(inner)
+    return apart if _is_bracket(parsed) or _tells_one_of(parsed, apart, inner) else []
+
+
+def _is_bracket(parsed: ParsedSpan) -> bool:
+    """Whether a span says nothing of a question or an answer, so that it may hold any number of turns."""
+    return not (parsed.question or parsed.answer)
 
 
 def _own_question(node: Node) -> str:
     """What a step below says that it was asked, so that it may be a turn of its own."""
-    is_step = node.parsed is not None and node.parsed.kind in ("chain", "agent", "turn")
-    return node.parsed.question if is_step and node.parsed else ""
+    parsed = node.parsed
+    return parsed.question if parsed and parsed.kind in ("chain", "agent", "turn") else ""
 
 
 def _tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
@@ -133,16 +147,19 @@ def _tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Tur
     one question of another, or one holds another, they are steps of one turn.
     """
     question, answer = _plain(parsed.question), _plain(parsed.answer)
-    pairs = [(_plain(turn.question), _plain(turn.answer)) for turn in parts]
-    is_known = (question, answer) in pairs
-    if is_known or question not in ("", *(q for q, _ in pairs)) or answer not in ("", *(a for _, a in pairs)):
+    pairs = {(_plain(turn.question), _plain(turn.answer)) for turn in parts}
+    questions, answers = ({"", *side} for side in zip(*pairs, strict=True)) if pairs else ({""}, {""})
+    if (question, answer) in pairs or question not in questions or answer not in answers:
         return False
-    if any(turn.agentic for turn in inner):
-        return False
+    return not any(turn.agentic for turn in inner) and not _lean_on_each_other(questions - {""}, inner)
+
+
+def _lean_on_each_other(questions: set[str], inner: Sequence[Turn]) -> bool:
+    """Whether a model wrote one of the questions, or one holds another."""
     written = [_plain(text) for turn in inner for call in turn.calls for text in call.replies]
-    questions = {q for q, _ in pairs}
-    is_made = any(q in text for q in questions for text in written)
-    return not is_made and not any(one != other and one in other for one in questions for other in questions)
+    if any(one in text for one in questions for text in written):
+        return True
+    return any(one in other for one, other in permutations(questions, 2))
 
 
 def _plain(text: str) -> str:
