@@ -137,8 +137,14 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection
         return _replied(messages, replies)
     if state is None:
         return text_in(outputs)
-    if len(state) == 1 and isinstance(inner := next(iter(state.values())), Mapping):  # a state under one name
-        return answer_of(inner, (state_of(inputs) or {}).get(next(iter(state))), None, replies=replies)
+    return _unnamed_answer(state, inputs, replies)
+
+
+def _unnamed_answer(state: Mapping[str, Any], inputs: Any, replies: Collection[str]) -> str:
+    """The answer in a state that has no usual name for it."""
+    name, inner = next(iter(state.items()), ("", None))
+    if len(state) == 1 and isinstance(inner, Mapping):
+        return answer_of(inner, (state_of(inputs) or {}).get(name), None, replies=replies)
     return _only_text(state, inputs, replies) or _only_conversation(state)
 
 

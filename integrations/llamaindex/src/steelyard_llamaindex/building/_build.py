@@ -62,11 +62,8 @@ class LlamaIndexDraft(TurnDraft):
         status, error = turn.status, turn.error
         if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
             status, error, answer = "error", trouble, ""
-        elif status == "ok" and turn.failure is not None:
-            notes.append(f"a step failed and the run went on: {turn.failure}")
-        elif status == "ok" and not answer and not turn.streaming:
-            kind = type(result_of(turn.root.result)).__name__
-            notes.append(f"answer: not found in a result of type {kind}; set turn.answer in record()")
+        elif status == "ok":
+            notes += _doubts(turn, answer)
         tags = _Tags(turn.tags)
         record = Record(
             id=turn.id,
@@ -106,6 +103,16 @@ class LlamaIndexDraft(TurnDraft):
             retrieval=sum(seconds) if seconds else None,
             generation=turn.generation or None,
         )
+
+
+def _doubts(turn: Turn, answer: str) -> list[str]:
+    """What is doubtful about a run that ended well."""
+    if turn.failure is not None:
+        return [f"a step failed and the run went on: {turn.failure}"]
+    if answer or turn.streaming:
+        return []
+    kind = type(result_of(turn.root.result)).__name__
+    return [f"answer: not found in a result of type {kind}; set turn.answer in record()"]
 
 
 class _Tags:
