@@ -26,7 +26,7 @@ from steelyard.dashboards import FILES, write_to
 ROOT = Path(__file__).parent.parent.parent
 DATA = ROOT / "src" / "steelyard" / "dashboards" / "data"
 RULES = DATA / "prometheus-rules.yaml"
-SHOWS_SOON = 60.0
+SHOWS_SOON = 120.0
 
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 needs_prometheus = pytest.mark.skipif(
@@ -34,7 +34,7 @@ needs_prometheus = pytest.mark.skipif(
 )
 
 APPLICATION = """
-import sys, time
+import itertools, sys, time
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
@@ -53,9 +53,10 @@ from steelyard.record import Context, Record
 from steelyard.sinks import OpenTelemetrySink
 from steelyard.testing import ScriptedJudge
 
+said = itertools.cycle([True, True, True, True, False])
 monitor = Monitor(
     metrics=[Faithfulness(claims="sentences"), ContextRecall()],
-    judge=CircuitBreaker(ScriptedJudge(lambda question, request: YesNo(value=True, probability=0.9))),
+    judge=CircuitBreaker(ScriptedJudge(lambda question, request: YesNo(value=next(said), probability=0.9))),
     sinks=[OpenTelemetrySink(), AlarmSink([Alarm(metric="faithfulness", below=0.5)], file=sys.argv[1])],
     budget=Budget(requests_per_day=100_000, cost_per_day=5.0),
 )
@@ -115,9 +116,15 @@ def asked_by_panels() -> list[str]:
     return [target["expr"] for panel in panels() for target in panel["targets"]]
 
 
+def documented() -> str:
+    """The query that the documentation shows."""
+    [query] = re.findall(r"```promql\n(.*?)```", (ROOT / "docs" / "results.md").read_text(), re.DOTALL)
+    return str(query)
+
+
 def queries() -> list[str]:
     rules = re.findall(r"expr: (?:>-)?(.*?)(?:\n +(?:- |for|labels)|\Z)", RULES.read_text(), re.DOTALL)
-    return asked_by_panels() + rules
+    return [documented(), *asked_by_panels(), *rules]
 
 
 NOT_IN_EVERY_PROGRAM = {
@@ -159,7 +166,6 @@ def test_every_metric_that_is_asked_for_exists(tmp_path: Path) -> None:
 
 
 @needs_promtool
-@pytest.mark.timeout(180)
 def test_the_alerts_fire_on_what_happens_and_not_before(tmp_path: Path) -> None:
     subprocess.run(["promtool", "check", "rules", RULES], check=True, capture_output=True)
     test = (ROOT / "tests" / "dashboards" / "rules_test.yaml").read_text()
@@ -171,7 +177,6 @@ def test_the_alerts_fire_on_what_happens_and_not_before(tmp_path: Path) -> None:
 
 
 @needs_prometheus
-@pytest.mark.timeout(180)
 def test_prometheus_scrapes_a_running_program_and_every_panel_has_data(tmp_path: Path) -> None:
     with application(tmp_path) as program:
         (tmp_path / "rules.yaml").write_text(RULES.read_text().replace("interval: 1m", "interval: 1s"))
@@ -181,8 +186,8 @@ def test_prometheus_scrapes_a_running_program_and_every_panel_has_data(tmp_path:
             f"scrape_configs: [{{job_name: app, static_configs: [{{targets: ['{program.address}']}}]}}]\n"
         )
         with prometheus(tmp_path) as server:
-            found = wait_for(server, 'steelyard:score:mean_1h{gen_ai_evaluation_name="faithfulness"}')
-            assert float(found["value"][1]) == pytest.approx(0.9, abs=0.15)
+            for mean in ('steelyard:score:mean_1h{gen_ai_evaluation_name="faithfulness"}', documented()):
+                wait_for(server, f"({mean}) > 0.75 < 0.85")
             for query in asked_by_panels():
                 if not any(name in query for name in NOT_IN_EVERY_PROGRAM):
                     wait_for(server, query.replace("$metric", ".+").replace("$__rate_interval", "30s"))
@@ -213,7 +218,7 @@ def prometheus(folder: Path) -> Iterator[str]:
         yield said[1]
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(120)
 
 
 def wait_for(server: str, query: str) -> dict[str, Any]:

@@ -189,8 +189,10 @@ class Run:
             if result is not None and (value := result.value) is not None:
                 values.append(value)
                 weights.append(case.weight)
+        # The interval's formula is for bounded values; others have a mean only.
         if not values or not all(0 <= value <= 1 for value in values):
             return None
+        # A case that stands for ten turns is like one that was picked with a tenth of the probability.
         return weighted_mean(values, [min(weights) / weight for weight in weights])
 
     def save(self, path: str | Path) -> None:
@@ -214,6 +216,7 @@ class Run:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             raise InvalidGoldenSet(f"{path} is not JSON") from None
+        # Taken out, since what is left are the fields of a Run and nothing else.
         schema = data.pop("steelyard_run", None) if isinstance(data, dict) else None
         if not isinstance(schema, int):
             raise InvalidGoldenSet(f"{path} is not a stored run; `steelyard test --json FILE` writes one")

@@ -89,6 +89,7 @@ def by_name(name: str) -> Callable[[], Metric]:
         ConfigurationError: If there is none; the message names the nearest, or all.
     """
     wanted = name.strip().lower().replace("-", "_")
+    # Two libraries mean different things by this name, so the choice made is said.
     if wanted in ("context_relevance", "contextrelevance"):
         _warn("context_relevance", _TRAP)
     for metric in ALL:

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from online.helpers import FAITHFUL, SlowJudge, TestDraft, check_law, kind_judge
 from steelyard.metrics import Faithfulness
 from steelyard.online import Monitor, Selection
 from steelyard.questions import Reply, Request
-from steelyard.record import Record
+from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 pytestmark = pytest.mark.faults
 
@@ -264,7 +266,7 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
             self.calls += 1
             if self.calls == 1:
-                release.wait(30)
+                release.wait(120)
             await super().write(evaluations)
 
     blocking, good = Blocks(name="blocks"), MemorySink()
@@ -280,25 +282,32 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
     monitor.close()
 
 
-def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 10)
+@pytest.mark.parametrize("bound", ["places", "bytes"])
+def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
+    monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    if bound == "places":
+        monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 10)
+    # Of a megabyte each, sixteen fill the queue.
+    contexts = tuple(Context(text="x" * 50_000) for _ in range(1 if bound == "places" else 20))
     release = threading.Event()
 
     class Waits(MemorySink):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
-            await asyncio.to_thread(release.wait, 30)
+            await asyncio.to_thread(release.wait, 120)
             await super().write(evaluations)
 
     monitor = Monitor(metrics=[], sinks=[Waits(name="waits"), MemorySink()])
     for number in range(20):
         for part in range(5):
-            monitor.submit(turn(f"{number} {part}"))
-        assert _until(lambda written=5 * number + 5: monitor.stats().sinks["memory"].written == written)
+            monitor.submit(turn(f"{number} {part}", contexts=contexts))
+        until(partial(_has_written, monitor, 5 * number + 5))
     release.set()
     stats = finished(monitor, turns=100)
     counts = stats.sinks["waits"]
     assert counts.written + counts.lost_by["queue_full"] == 100
     assert counts.lost == counts.lost_by["queue_full"] >= 50
+    assert bound == "places" or counts.written <= 5 + 17
     monitor.close()
 
 
@@ -330,7 +339,7 @@ def test_helpers_that_hang_do_not_stop_name_resolution() -> None:
             if "hang" in str(asdict(request)):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.05):
-                        await asyncio.to_thread(release.wait, 30)
+                        await asyncio.to_thread(release.wait, 120)
             await asyncio.get_running_loop().getaddrinfo("localhost", 80)
             return await super().answer(request)
 
@@ -403,10 +412,5 @@ def test_what_is_not_a_turn_is_skipped_also_where_only_some_turns_are_picked() -
     monitor.close()
 
 
-def _until(condition: Callable[..., bool], seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
+def _has_written(monitor: Monitor, turns: int) -> bool:
+    return monitor.stats().sinks["memory"].written == turns

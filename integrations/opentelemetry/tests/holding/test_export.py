@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from otel_holding import ref_of, scores
 from steelyard import Monitor
 from steelyard.testing import MemorySink
 from steelyard_opentelemetry import EvaluationSpanProcessor, HoldingSpanProcessor
+from waiting import until
 
 
 class Endpoint:
@@ -124,11 +125,8 @@ def test_with_the_recorder_and_a_monitor() -> None:
         ):
             pass
     recorder.force_flush()
-    assert monitor.flush(20) == 0
-    deadline = time.monotonic() + 10
-    while "rag" not in {span.name for span in exported.get_finished_spans()}:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert monitor.flush(60) == 0
+    until(lambda: "rag" in {span.name for span in exported.get_finished_spans()})
     (root,) = (span for span in exported.get_finished_spans() if span.name == "rag")
     assert (root.attributes or {})["steelyard.faithfulness.score"] == memory.evaluations[0][
         "faithfulness"
@@ -163,3 +161,36 @@ def test_a_script_that_just_ends_exports_its_root_once_and_scored(tmp_path: Path
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert sorted(done.stdout.strip(";").split(";")) == ["docs None", "rag 1.0"], done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["results.db"]  # closed, with no log beside it
+
+
+KILLED = """
+import os, signal, time
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+from steelyard_opentelemetry import HoldingSpanProcessor
+
+exporter = ConsoleSpanExporter(formatter=lambda span: f"{span.name};")
+holding = HoldingSpanProcessor(SimpleSpanProcessor(exporter), max_hold=1.5)
+provider = TracerProvider()
+provider.add_span_processor(holding)
+
+def answer(name):
+    with provider.get_tracer("app").start_as_current_span(name):
+        marks = {"openinference.span.kind": "RETRIEVER"}
+        provider.get_tracer("app").start_span(f"documents of {name}", attributes=marks).end()
+
+answer("earlier")
+until = time.monotonic() + 30
+while holding.counts.released != {"timeout": 1}:
+    assert time.monotonic() < until
+    time.sleep(0.01)
+time.sleep(0.1)
+answer("later")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_loses_the_roots_that_it_holds_and_no_other() -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.stdout.strip(";").split(";") == ["documents of earlier", "earlier", "documents of later"]

@@ -70,6 +70,7 @@ def chart_of(metric: MetricFigure) -> dict[str, Any]:
     shift = metric.change if metric.change and metric.change.difference.clear else None
     return {
         "times": [point.time for point in metric.points],
+        # Finer than a pixel of the chart; all digits would double the file.
         "mean": [round(one.value, 4) for one in estimates],
         "low": [round(one.low, 4) for one in estimates],
         "high": [round(one.high, 4) for one in estimates],
@@ -128,6 +129,7 @@ def _amount(value: float | None) -> str:
 
 def _signed(value: float) -> str:
     """A difference with its sign, to a thousandth."""
+    # The typographic minus is as wide as the plus, so columns stay aligned.
     return f"{value:+.3f}".replace("-", "−")
 
 

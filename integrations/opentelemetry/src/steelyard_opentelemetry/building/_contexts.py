@@ -25,6 +25,7 @@ from steelyard.recording.provenance import (
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._nothing import says_nothing
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in
 from steelyard_opentelemetry.spans._results import is_failure, is_long, listed, telling
@@ -252,7 +253,7 @@ def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, .
         return ()
     known = [document for retrieval in inside for document in retrieval.documents]
     text = result_in(tool.result)
-    if is_failure(text):
+    if is_failure(text) or says_nothing(text):
         return ()
     found = _split(text, known, count=len(known)).contexts
     # A table of figures is one passage, which its rows are not.
@@ -290,14 +291,16 @@ def _tool_messages(turn: Turn, told: Sequence[Context]) -> Found:
 def _returned(turn: Turn) -> Iterator[Message]:
     """What tools returned after the user's last words: what stands before belongs to earlier turns.
 
-    Tools that act bring no passages, nor do those that failed.
+    Tools that act bring no passages, nor do those that failed or found nothing.
     """
     for _, parsed in turn.seen("llm"):
         # A thread's earlier tool messages were answered before the user spoke last.
         last = max((at for at, m in enumerate(parsed.messages) if m.role == "user"), default=-1)
         for message in parsed.messages[last + 1 :]:
             is_told = message.role == "tool" and message.text
-            if is_told and not (is_action(message.tool) or is_failure(message.text)):
+            if is_told and not (
+                is_action(message.tool) or is_failure(message.text) or says_nothing(message.text)
+            ):
                 yield message
 
 
