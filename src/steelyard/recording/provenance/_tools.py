@@ -32,7 +32,9 @@ _HITS = (
     r"(?:results?|documents?|docs?|match(?:es)?|hits?|passages?|information|info|data|records?|entries|rows?"
     r"|articles?|content|contexts?|sources?|chunks?|pages?|papers?|files?|items?|answers?|memor(?:y|ies))\b"
 )
-_FOUND = r"(?: (?:was|were|is|are|ha(?:s|ve) been))? (?:found|returned|retrieved|matched|available)\b"
+# "No information is available for children" tells something of children.
+_THERE = r"available(?! (?:for|to|in|on) (?!(?:th[aei]|your)))"
+_FOUND = rf"(?: (?:was|were|is|are|ha(?:s|ve) been))? (?:found|returned|retrieved|matched|{_THERE})\b"
 _BARE = r"(?![ \t]{0,8}\w)"  # the statement is over; "No data is stored" goes on
 _STATEMENTS = (
     rf"(?:no|zero|0) {_WORD}{{0,3}}{_HITS}(?:{_FOUND}|(?<= results) for\b|{_BARE}"

@@ -223,13 +223,22 @@ def _from_tool(found: Found, turn: Turn | Earlier, tool: Tool, options: Options,
         return []
     named = tool.name in options.tool_contexts
     passages = passages_of(_returned(output)) if named else _listed_by(output)
-    if not passages and not named and not options.tool_contexts and _may_tell(turn, tool):
-        note = f"tool {tool.name!r} returned text; name it in tool_contexts if that is context"
-        if is_search(tool.name or "") and (passages := _telling(output)):
-            note = f"contexts: the text of tool {tool.name!r} counts, as its name says that it searches"
-        if note not in found.notes:
-            found.notes.append(note)
+    if not passages and not options.tool_contexts and _may_tell(turn, tool):
+        passages = _by_name(found, tool, output)
     return [replace(one, query=_query_of(tool), hop=hop) for one in passages]
+
+
+def _by_name(found: Found, tool: Tool, output: Any) -> tuple[Context, ...]:
+    """The passages in a tool's plain text if its name says that it searches; a note tells either way."""
+    passages = _telling(output) if is_search(tool.name or "") else ()
+    note = (
+        f"contexts: the text of tool {tool.name!r} counts, as its name says that it searches"
+        if passages
+        else f"tool {tool.name!r} returned text; name it in tool_contexts if that is context"
+    )
+    if note not in found.notes:
+        found.notes.append(note)
+    return passages
 
 
 def _message_of(output: Any) -> Any:

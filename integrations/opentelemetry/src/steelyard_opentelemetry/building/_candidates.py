@@ -105,9 +105,9 @@ def _turns_of(top: Node) -> list[Turn]:
     nodes = [node for child in top.children for node in child.tops()]
     is_bracket = not (parsed.question or parsed.answer)
     # Most spans hold one turn, which is seen from the kinds below before anything is read.
-    if parsed.kind == "chain" and len({node.parsed.question for node in nodes if _is_asked(node)}) > 1:
+    if parsed.kind == "chain" and len({*map(_own_question, nodes)} - {""}) > 1:
         inner = [Turn.below(node) for node in nodes]
-        asked = [turn for turn in inner if _is_asked(turn.root) and _stands_alone(turn)]
+        asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
         is_several = len({turn.question for turn in asked}) > 1
         if is_several and (is_bracket or _tells_one_of(parsed, asked, inner)):
             return inner
@@ -120,13 +120,10 @@ def _turns_of(top: Node) -> list[Turn]:
     return [Turn.below(top)]
 
 
-def _is_asked(node: Node) -> bool:
-    """Whether a span below may be a turn of its own: a step that tells what it was asked."""
-    return (
-        node.parsed is not None
-        and node.parsed.kind in ("chain", "agent", "turn")
-        and node.parsed.question != ""
-    )
+def _own_question(node: Node) -> str:
+    """What a step below says that it was asked, so that it may be a turn of its own."""
+    is_step = node.parsed is not None and node.parsed.kind in ("chain", "agent", "turn")
+    return node.parsed.question if is_step and node.parsed else ""
 
 
 def _tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:

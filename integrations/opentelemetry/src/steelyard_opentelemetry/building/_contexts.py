@@ -17,6 +17,7 @@ from steelyard.recording import unique
 from steelyard.recording.provenance import (
     context_block,
     find_passages,
+    finds_nothing,
     is_action,
     is_search,
     passages_of,
@@ -25,11 +26,11 @@ from steelyard.recording.provenance import (
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._messages import Message
-from steelyard_opentelemetry.spans._nothing import says_nothing
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in
 from steelyard_opentelemetry.spans._results import is_failure, is_long, listed, telling
 from steelyard_opentelemetry.spans._rows import (
+    fenced_rows,
     lists_under_names,
     passages_in_text,
     rows_under_names,
@@ -253,7 +254,7 @@ def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, .
         return ()
     known = [document for retrieval in inside for document in retrieval.documents]
     text = result_in(tool.result)
-    if is_failure(text) or says_nothing(text):
+    if is_failure(text) or finds_nothing(text):
         return ()
     found = _split(text, known, count=len(known)).contexts
     # A table of figures is one passage, which its rows are not.
@@ -299,7 +300,7 @@ def _returned(turn: Turn) -> Iterator[Message]:
         for message in parsed.messages[last + 1 :]:
             is_told = message.role == "tool" and message.text
             if is_told and not (
-                is_action(message.tool) or is_failure(message.text) or says_nothing(message.text)
+                is_action(message.tool) or is_failure(message.text) or finds_nothing(message.text)
             ):
                 yield message
 
@@ -321,6 +322,8 @@ def _prompt(turn: Turn, told: Sequence[Context]) -> Found:
     said = [message for message in turn.messages if message.role == "user"][::-1]
     instructions = [message for message in turn.messages if message.role == "system"]
     for message in (*said[:1], *instructions, *said[1:]):
+        if rows := fenced_rows(message.text):
+            return Found(contexts=_ranked(rows), note=sentence("contexts_from_prompt"), guessed=True)
         block = context_block(message.text)
         if block:
             return replace(_split(block, told, note=sentence("contexts_from_prompt")), guessed=True)

@@ -13,6 +13,7 @@ from steelyard.recording.provenance import (
     Asked,
     ModelCall,
     calls_behind,
+    finds_nothing,
     is_helper_reply,
     is_search,
     question_in,
@@ -23,7 +24,6 @@ from steelyard_opentelemetry.building._afterthoughts import without_afterthought
 from steelyard_opentelemetry.building._retries import without_earlier_answer
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._messages import Message
-from steelyard_opentelemetry.spans._nothing import says_nothing
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import answer_in, result_in
 from steelyard_opentelemetry.spans._tree import Node
@@ -33,6 +33,7 @@ _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stan
 _BARE = re.compile(r"[^\n]{1,400}[?？؟]")
 _HEAD = 20_000
 _CUT = "..."
+_BRACKETS = "[](){} \t\n"
 _REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
 
 
@@ -125,7 +126,7 @@ class Turn:
             return all(parsed.empty for _, parsed in retrievals)
         searches = [parsed for _, parsed in self.seen("tool") if is_search(parsed.tool)]
         told = [result_in(parsed.result) for parsed in searches if parsed.result is not None]
-        return bool(told) and all(map(says_nothing, told))
+        return bool(told) and all(finds_nothing(text) or not text.strip(_BRACKETS) for text in told)
 
     @cached_property
     def calls(self) -> list[ModelCall]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.provenance import passages_of
-from steelyard_opentelemetry.spans._nothing import says_nothing
 from steelyard_opentelemetry.spans._payload import Broken, decode
 
 _SCORES = ("score", "relevance_score", "similarity", "similarity_score", "distance", "_score")
@@ -43,9 +42,8 @@ def listed(result: object) -> tuple[Context, ...]:
 
 
 def telling(found: tuple[Context, ...]) -> tuple[Context, ...]:
-    """The passages, where each is long enough to be one, and not all there is says that nothing was found."""
-    is_none = len(found) == 1 and says_nothing(found[0].text)
-    return found if not is_none and all(is_long(one.text) for one in found) else ()
+    """The passages, where each is long enough to be one."""
+    return found if all(is_long(one.text) for one in found) else ()
 
 
 def is_failure(text: str) -> bool:
