@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import statistics
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
@@ -207,6 +209,18 @@ def test_two_alarms_of_one_name_are_refused(file: str) -> None:
         AlarmWatcher([one, one], file=file)
 
 
+def test_watchers_that_start_together_make_one_file(file: str) -> None:
+    Path(file).touch()
+    with closing(sqlite3.connect(file, isolation_level=None)) as other, ThreadPoolExecutor(2) as threads:
+        other.execute("BEGIN IMMEDIATE")
+        opened = [threads.submit(AlarmWatcher, [Alarm(metric="quality", below=0.8)], file=file) for _ in "12"]
+        wait(opened, timeout=0.5)
+        other.execute("ROLLBACK")
+        for watcher in opened:
+            assert watcher.result().status()[0].turns == 0
+            watcher.result().close()
+
+
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("my notes, which must stay as they are, line by line")
@@ -216,8 +230,6 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_state_that_cannot_be_read_starts_anew(file: str, caplog: pytest.LogCaptureFixture) -> None:
-    import sqlite3
-
     watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
     watcher.take([scored(1, 0.5)])
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:

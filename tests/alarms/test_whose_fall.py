@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,13 +13,11 @@ from online.test_canaries import Knowing, turn
 from steelyard.alarms import Alarm, AlarmSink
 from steelyard.online import Canaries, CanaryReading, Monitor
 from steelyard.testing import ScriptedJudge
+from waiting import until
 
 
 def wait_for(monitor: Monitor, true: Callable[[CanaryReading], bool]) -> None:
-    until = time.monotonic() + 40
-    while (found := monitor.stats().canaries) is None or not true(found):
-        assert time.monotonic() < until, found
-        time.sleep(0.01)
+    until(lambda: (found := monitor.stats().canaries) is not None and true(found))
 
 
 @pytest.mark.parametrize("judge_changes", [True, False])
@@ -44,9 +41,6 @@ def test_an_alarm_says_whether_it_was_the_judge(
     else:
         assert "are being asked whether it was the judge" in event.canaries
         wait_for(monitor, lambda found: found.checked == 100 and not found.waiting)
-        until = time.monotonic() + 10
-        while "it was not the judge" not in caplog.text and time.monotonic() < until:
-            time.sleep(0.01)
-        assert "it was not the judge" in caplog.text
+        until(lambda: "it was not the judge" in caplog.text)
     assert event.canaries in event.text and event.to_dict()["canaries"] == event.canaries
     monitor.close()

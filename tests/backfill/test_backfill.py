@@ -153,7 +153,7 @@ def test_turns_that_were_scored_live_are_not_paid_for_again(tmp_path: Path) -> N
         monitor.submit(
             Record(id=row["id"], question=row["prompt"], answer=row["reply"], contexts=row["docs"])
         )
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
     counts, judge, _ = filled(sources(path), db)
     assert (counts.known, counts.judged, len(judge.requests)) == (4, 2, 2)

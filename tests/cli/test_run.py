@@ -41,7 +41,7 @@ if __name__ == "__main__":
 
 def steelyard(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150, check=False)
 
 
 @pytest.mark.parametrize("how", ["script", "module"])
@@ -80,6 +80,6 @@ def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("print('ran')")
     hidden = "import sys; sys.modules.update(langchain_core=None, llama_index_instrumentation=None); "
     command = [sys.executable, "-c", hidden + "from steelyard.cli import main; main()", "run", "app.py"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "steelyard[langchain]" in ran.stderr

@@ -193,7 +193,7 @@ def test_standard_input_and_a_reader_that_leaves_early(turns: Path) -> None:
     told = process.stderr.read().decode()
     process.stderr.close()
     assert first["record_id"] == "good"
-    process.wait(30)
+    process.wait(120)
     assert told == ""
 
 

@@ -10,8 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from waiting import until
 
 QUESTION = "What is the capital of France?"
 ANSWER = "Paris is the capital of France."
@@ -194,7 +195,7 @@ def serving(folder: Path, *arguments: str, command: str = "collect", port: int =
             yield Endpoint(process, int(found[1]))
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(120)
 
 
 def free_port() -> int:
@@ -208,14 +209,6 @@ def _listens(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
-
-
-def until(condition: Callable[[], bool], seconds: float = 40.0) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def scored(folder: Path) -> dict[str, str]:

@@ -7,7 +7,6 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -23,12 +22,12 @@ from collect.parts import (
     spooled,
     trace_of,
     turn_spans,
-    until,
 )
 from servers import NatsServer
 from steelyard.online import SpoolSettings
 from steelyard.online.queue._open import open_queue
 from steelyard.online.queue._turns import Leased
+from waiting import until
 
 SOON = ("--quiet", "0.2", "--ttl", "30")
 
@@ -79,7 +78,6 @@ def test_after_a_kill_nothing_is_missing_and_half_a_turn_meets_its_other_half(tm
     assert sorted(found) == sorted(acknowledged)
 
 
-@pytest.mark.timeout(180)
 def test_turns_wait_for_their_broker_and_a_kill_loses_none_and_puts_none_in_twice(tmp_path: Path) -> None:
     questions = [f"Question {number} of many?" for number in range(20)]
     server = NatsServer(tmp_path)
@@ -89,7 +87,7 @@ def test_turns_wait_for_their_broker_and_a_kill_loses_none_and_puts_none_in_twic
             for question in questions[:10]:
                 assert endpoint.post(protobuf(turn_spans(question=question))).status == 200
             server.start()
-            until(lambda: endpoint.counts()["journal_bytes"] == 0, 90)
+            until(lambda: endpoint.counts()["journal_bytes"] == 0)
             for question in questions[10:]:
                 assert endpoint.post(protobuf(turn_spans(question=question))).status == 200
             os.kill(endpoint.process.pid, signal.SIGKILL)

@@ -32,10 +32,10 @@ from collect.parts import (
     scored,
     serving,
     trace_of,
-    until,
 )
 from collect.running import Running
 from steelyard_opentelemetry.received import ReceivedSpans
+from waiting import until
 
 TOKEN = "a-token-that-is-long-enough"
 

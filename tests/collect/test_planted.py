@@ -23,12 +23,12 @@ from collect.parts import (
     scored,
     serving,
     turn_spans,
-    until,
 )
 from steelyard.online import Monitor, SpoolSettings
 from steelyard.record import Context, Record, TraceRef
 from steelyard.sinks import SQLiteSink
 from steelyard.view import Label, open_labels
+from waiting import until
 
 pytestmark = pytest.mark.faults
 KEY = "sk-planted0key1never2shown"
@@ -127,7 +127,7 @@ def from_labels(folder: Path) -> tuple[str, list[str]]:
 
 def steelyard(folder: Path, *arguments: str) -> str:
     start = [sys.executable, "-c", "from steelyard.cli import main; main()", *arguments]
-    done = subprocess.run(start, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(start, cwd=folder, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 

@@ -22,13 +22,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from collect.parts import JSON, PROTOBUF, otlp_json, plain_spans, protobuf, turn_spans, until
+from collect.parts import JSON, PROTOBUF, otlp_json, plain_spans, protobuf, turn_spans
 from collect.running import HERE, Running
 from steelyard import Context, Monitor, Record
 from steelyard.collect import Collector, Journal, app
 from steelyard.errors import ConfigurationError
 from steelyard.online import SpoolSettings
 from steelyard_opentelemetry.received import ReceivedSpans
+from waiting import until
 
 TOKEN = "a-token-that-is-long-enough"
 
@@ -227,7 +228,7 @@ def test_a_turn_that_would_fit_waits_in_the_journal_while_the_spool_is_nearly_fu
     settings = SpoolSettings(path=tmp_path / "small", evaluate=False, max_bytes=100_000)
     monitor = running.monitor = Monitor(metrics=[], sinks=[], spool=settings)
     monitor.submit(Record(question="Who?", contexts=(Context(text="Ann did."),), answer="Ann " * 23_000))
-    assert monitor.flush(30) == 0
+    assert monitor.flush(60) == 0
     running.collector = Collector(
         journal=running.journal, reader=ReceivedSpans(quiet=0.05, ttl=5.0), monitor=monitor
     )
@@ -257,7 +258,7 @@ def test_a_turn_that_is_stored_while_the_collector_closes_leaves_nothing_in_the_
         until(lambda: running.monitor.stats().pending == 1)
         closing.start()
         other.execute("ROLLBACK")
-    closing.join(30)
+    closing.join(60)
     assert left == [0]
     running.monitor.close(0)
 

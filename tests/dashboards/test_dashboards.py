@@ -26,7 +26,7 @@ from steelyard.dashboards import FILES, write_to
 ROOT = Path(__file__).parent.parent.parent
 DATA = ROOT / "src" / "steelyard" / "dashboards" / "data"
 RULES = DATA / "prometheus-rules.yaml"
-SHOWS_SOON = 60.0
+SHOWS_SOON = 120.0
 
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 needs_prometheus = pytest.mark.skipif(
@@ -166,7 +166,6 @@ def test_every_metric_that_is_asked_for_exists(tmp_path: Path) -> None:
 
 
 @needs_promtool
-@pytest.mark.timeout(180)
 def test_the_alerts_fire_on_what_happens_and_not_before(tmp_path: Path) -> None:
     subprocess.run(["promtool", "check", "rules", RULES], check=True, capture_output=True)
     test = (ROOT / "tests" / "dashboards" / "rules_test.yaml").read_text()
@@ -178,7 +177,6 @@ def test_the_alerts_fire_on_what_happens_and_not_before(tmp_path: Path) -> None:
 
 
 @needs_prometheus
-@pytest.mark.timeout(180)
 def test_prometheus_scrapes_a_running_program_and_every_panel_has_data(tmp_path: Path) -> None:
     with application(tmp_path) as program:
         (tmp_path / "rules.yaml").write_text(RULES.read_text().replace("interval: 1m", "interval: 1s"))
@@ -220,7 +218,7 @@ def prometheus(folder: Path) -> Iterator[str]:
         yield said[1]
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(120)
 
 
 def wait_for(server: str, query: str) -> dict[str, Any]:

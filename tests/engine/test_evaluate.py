@@ -271,7 +271,7 @@ def test_an_interrupted_notebook_cell_stops_its_evaluation() -> None:
     asyncio.run(cell())
     for thread in threading.enumerate():
         if thread.name.startswith("steelyard-evaluate"):
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
 

@@ -66,7 +66,7 @@ def unsteady(question: str) -> Any:
     if "exit" in question:
         raise SystemExit(3)
     if "hang" in question:
-        LET_GO.wait(60)
+        LET_GO.wait(120)
     if "none" in question:
         return None
     if "number" in question:

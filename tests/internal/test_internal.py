@@ -188,13 +188,13 @@ async def test_a_call_that_wants_to_exit_does_not_end_the_loop(kind: type[BaseEx
 
 def test_the_threads_of_an_executor_that_is_forgotten_end() -> None:
     executor = DaemonExecutor(3, name="forgotten")
-    executor.submit(int).result(5)
+    executor.submit(int).result(120)
     threads = [one for one in threading.enumerate() if one.name.startswith("forgotten")]
     assert len(threads) == 3
     del executor
     gc.collect()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
 
 
@@ -210,9 +210,9 @@ def test_a_loop_thread_runs_until_it_is_joined() -> None:
 
     thread = LoopThread(main, name="test-loop")
     thread.start()
-    assert began.wait(5)
+    assert began.wait(120)
     assert not thread.current
-    assert thread.join(5)
+    assert thread.join(60)
     assert ended.is_set()
     thread.call(lambda: None)
 
@@ -226,9 +226,9 @@ def test_a_loop_thread_that_hangs_is_not_waited_for() -> None:
 
     thread = LoopThread(main, name="test-loop")
     thread.start()
-    assert began.wait(5)
+    assert began.wait(120)
     started = time.monotonic()
     assert not thread.join(0.05)
     assert time.monotonic() - started < 2
     release.set()
-    assert thread.join(5)
+    assert thread.join(60)

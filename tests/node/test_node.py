@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from collect.parts import Endpoint, scored, serving, until
+from collect.parts import Endpoint, scored, serving
 from steelyard.record import Record
 from steelyard.sinks import read_evaluations
+from waiting import until
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "node"
 QUESTION = "What is the capital of France?"
@@ -127,7 +128,7 @@ def record_of(folder: Path, command: list[str], cwd: Path, model: str) -> Record
         )
         assert done.returncode == 0, done.stderr[-2000:]
         assert done.stdout.strip() == ANSWER
-        until(lambda: bool(scored(folder)), 60)
+        until(lambda: bool(scored(folder)))
     (found,) = read_evaluations(folder / "steelyard.db")
     assert found.record is not None
     return found.record

@@ -31,7 +31,7 @@ def test_sinks_have_the_raw_and_the_calibrated_value(file: Path, tmp_path: Path)
     sinks: list[Sink] = [SQLiteSink(tmp_path / "r.db"), JSONLSink(tmp_path / "r.jsonl")]
     with_file = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=sinks, calibration=file)
     with_file.submit(TURN)
-    assert with_file.flush(20) == 0
+    assert with_file.flush(60) == 0
     with_file.close()
     for stored in (*read_evaluations(tmp_path / "r.db"), *read_jsonl(tmp_path / "r.jsonl")):
         score = stored["faithfulness"]

@@ -29,7 +29,7 @@ def test_a_turn_is_judged_and_delivered() -> None:
     monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink])
     monitor.on_evaluation(heard.append)
     monitor.submit(turn("one"))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     [evaluation] = sink.evaluations
     assert heard == [evaluation]
     assert evaluation.record_id == "one"
@@ -46,7 +46,7 @@ def test_nothing_is_scored_and_everything_accounted_without_metrics() -> None:
     monitor = Monitor(metrics=[], sinks=[])
     for _ in range(50):
         monitor.submit(turn())
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert monitor.stats().evaluated == 50
     monitor.close()
 
@@ -65,7 +65,7 @@ def test_drafts_are_built_in_the_background_and_only_when_picked() -> None:
     monitor.submit(Watched(turn("built")))
     monitor.submit(TestDraft(None))
     monitor.submit(TestDraft(RuntimeError("a recorder's mistake")))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["built"]
     assert builders and main not in builders
     stats = monitor.stats()
@@ -86,7 +86,7 @@ def test_turns_that_cannot_be_judged_are_skipped_by_name() -> None:
     monitor.submit(turn(contexts=()))
     monitor.submit(turn(contexts=(Context(text=" "),)))
     monitor.submit("nonsense")  # type: ignore[arg-type]
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     stats = monitor.stats()
     check_law(stats)
     assert stats.skipped == {
@@ -105,7 +105,7 @@ def test_sampling_is_the_same_everywhere_and_nested() -> None:
         monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], sample_rate=rate)
         for number in range(400):
             monitor.submit(traced(number, id=str(number)))
-        assert monitor.flush(10) == 0
+        assert monitor.flush(60) == 0
         check_law(monitor.stats())
         assert {e["faithfulness"].inclusion_probability for e in sink.evaluations} == {rate}
         monitor.close()
@@ -126,7 +126,7 @@ def test_each_metric_can_have_a_rate_of_its_own() -> None:
     )
     for number in range(200):
         monitor.submit(traced(number))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     dear = [e["dear"] for e in sink.evaluations if len(e.scores) == 2]
     assert 0 < len(dear) < len(sink.evaluations)
     assert {score.inclusion_probability for score in dear} == {0.1}
@@ -142,7 +142,7 @@ def test_the_queue_drops_the_newest_and_counts_them() -> None:
     stats = monitor.stats()
     assert stats.skipped["queue_full"] + stats.accepted == 50
     assert stats.accepted <= 5 + 2
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
 
 
@@ -162,7 +162,7 @@ def test_no_more_turns_at_once_than_allowed() -> None:
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], concurrency=4)
     for _ in range(30):
         monitor.submit(turn())
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert judge.peak == 4
     monitor.close()
 
@@ -191,7 +191,7 @@ def test_a_mask_is_applied_before_everything_else() -> None:
         mask=lambda record: record.replace(answer=record.answer.replace("Marie Curie", "[name]")),
     )
     monitor.submit(turn())
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert "Curie" not in repr([request.view.answer for request in judge.requests])
     [evaluation] = sink.evaluations
     assert evaluation.record is not None and evaluation.record.answer.startswith("[name]")
@@ -207,7 +207,7 @@ def test_a_mask_that_fails_drops_the_content(mask: Any, caplog: pytest.LogCaptur
     with caplog.at_level(logging.ERROR, "steelyard"):
         monitor.submit(turn())
         monitor.submit(turn())
-        assert monitor.flush(5) == 0
+        assert monitor.flush(60) == 0
     assert not judge.requests and not sink.evaluations
     assert monitor.stats().skipped == {"mask_failed": 2}
     assert len(caplog.records) == 1 and "Curie" not in caplog.text
@@ -222,7 +222,7 @@ def test_content_need_not_be_stored() -> None:
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], store_content=False)
     monitor.on_evaluation(heard.append)
     monitor.submit(turn())
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     [evaluation] = sink.evaluations
     assert evaluation.record is None
     told = str([asdict(each) for each in (evaluation, *heard)])
@@ -248,7 +248,7 @@ def test_judging_runs_under_the_loop_guard() -> None:
 
     monitor.on_evaluation(resubmit)
     monitor.submit(turn())
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert seen == [1]
     monitor.close()
 
@@ -265,12 +265,12 @@ def test_callbacks_can_be_slow_raise_and_be_taken_back(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING, "steelyard"):
         for name in "abc":
             monitor.submit(turn(name))
-        assert monitor.flush(5) == 0
+        assert monitor.flush(60) == 0
     assert sorted(heard) == ["a", "b", "c"]
     assert len(caplog.records) == 1
     stop()
     monitor.submit(turn("d"))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert "d" not in heard
     monitor.close()
 
@@ -307,7 +307,7 @@ def test_a_callback_that_wants_to_exit_does_not_end_the_callbacks() -> None:
     monitor.on_evaluation(leave)
     for name in ("a", "b"):
         monitor.submit(turn(name))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert seen == ["a", "b"]
     monitor.close()
 
@@ -319,20 +319,20 @@ def test_equal_turns_are_judged_once_while_a_mask_is_at_work() -> None:
     def mask(record: Record) -> Record:
         if masking.is_set():
             decided.set()
-            judged.wait(20)
+            judged.wait(120)
         else:
             masking.set()
-            decided.wait(20)
+            decided.wait(120)
         return record
 
     monitor = Monitor(metrics=[], sinks=[], mask=mask, mask_timeout=30)
     monitor.on_decision(lambda trace, reason: decided.set())
     monitor.on_evaluation(lambda evaluation: judged.set())
     monitor.submit(turn("same"))
-    assert masking.wait(20)
+    assert masking.wait(120)
     monitor.submit(turn("same"))
-    assert judged.wait(20)
-    assert monitor.flush(20) == 0
+    assert judged.wait(120)
+    assert monitor.flush(60) == 0
     stats = monitor.stats()
     check_law(stats)
     assert (stats.evaluated, stats.skipped) == (1, {"duplicate": 1})
@@ -345,15 +345,15 @@ def test_masks_that_hang_do_not_use_up_the_threads_of_later_ones() -> None:
 
     def mask(record: Record) -> Record:
         if record.id.startswith("hangs"):
-            release.wait(20)
+            release.wait(120)
         return record
 
     monitor = Monitor(metrics=[], sinks=[], mask=mask, mask_timeout=0.2)
     for name in ("hangs 1", "hangs 2", "hangs 3"):
         monitor.submit(turn(name))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     monitor.submit(turn("passes"))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     stats = monitor.stats()
     release.set()
     assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 3})
@@ -390,7 +390,7 @@ def test_who_listens_hears_of_every_turn_that_is_not_judged(tmp_path: Path) -> N
     dying = Monitor(metrics=[Dies()], sinks=[], judge=kind_judge())
     dying.on_decision(listen)
     dead = submit(dying)
-    assert dying.flush(5) == 0
+    assert dying.flush(60) == 0
     assert heard.pop(dead) == "ValueError"
     dying.close(0)
 
@@ -399,7 +399,7 @@ def test_who_listens_hears_of_every_turn_that_is_not_judged(tmp_path: Path) -> N
     storing.on_decision(listen)
     stored, large = submit(storing), submit(storing, answer="x" * 4000)
     twice = submit(storing, id="twice"), submit(storing, id="twice")
-    assert storing.flush(5) == 0
+    assert storing.flush(60) == 0
     assert {name: heard[name] for name in (stored, large, twice[1])} == {
         stored: "spooled",
         large: "spool_full",

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from steelyard.questions import Answer, Question, Reply, Request
 from steelyard.scores import Evaluation
 from steelyard.sinks import SQLiteSink, read_evaluations
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 
 def test_turns_go_through_the_spool(tmp_path: Path) -> None:
@@ -36,7 +38,7 @@ def test_turns_go_through_the_spool(tmp_path: Path) -> None:
     )
     for number in range(40):
         monitor.submit(turn(f"turn {number}"))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     spool = check_spool(monitor.stats())
     assert (spool.evaluated, spool.undelivered) == (40, 0)
     assert monitor.stats().spooled == 40
@@ -49,7 +51,7 @@ def test_turns_that_are_being_stored_at_the_end_are_not_counted_as_given_up(tmp_
     settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
     monitor = Monitor(metrics=[], sinks=[], spool=settings)
     monitor.submit(turn("first"))
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     with closing(sqlite3.connect(settings.path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")  # whoever stores turns waits for this to end
         for number in range(10):
@@ -75,12 +77,12 @@ def test_a_flush_right_after_start_waits_for_what_an_earlier_process_left(tmp_pa
     earlier = Monitor(metrics=[], sinks=[], spool=settings)
     for number in range(20):
         earlier.submit(turn(f"turn {number}"))
-    assert earlier.flush(20) == 0
+    assert earlier.flush(60) == 0
     earlier.close()
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
     monitor.start()
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     assert len(sink.evaluations) == 20
     monitor.close()
 
@@ -95,7 +97,7 @@ def test_a_result_that_a_dead_process_left_reaches_the_sinks(tmp_path: Path) -> 
     sink, judge = MemorySink(), kind_judge()
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], spool=tmp_path / "s.db")
     monitor.start()
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["judged"]
     assert not judge.requests
     monitor.close()
@@ -108,7 +110,7 @@ def test_duplicates_and_disorder_are_judged_once(tmp_path: Path) -> None:
         monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], **options)  # type: ignore[arg-type]
         for number in [*range(20), *reversed(range(20)), *range(0, 20, 2), *range(1, 20, 2)]:
             monitor.submit(turn(f"turn {number}"))
-        assert monitor.flush(10) == 0
+        assert monitor.flush(60) == 0
         stats = monitor.stats()
         check_law(stats)
         assert stats.skipped == {"duplicate": 40}
@@ -116,7 +118,7 @@ def test_duplicates_and_disorder_are_judged_once(tmp_path: Path) -> None:
         monitor.close()
     again = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=tmp_path / "s.db")
     again.submit(turn("turn 3"))
-    assert again.flush(5) == 0
+    assert again.flush(60) == 0
     assert again.stats().skipped == {"duplicate": 1}
     again.close()
 
@@ -143,7 +145,7 @@ def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     sink = MemorySink()
     memory = Monitor(metrics=FAITHFUL, judge=Down(), sinks=[sink])
     memory.submit(turn())
-    assert memory.flush(5) == 0
+    assert memory.flush(60) == 0
     assert sink.evaluations[0]["faithfulness"].cause == "unreachable"
     check_law(memory.stats())
     memory.close()
@@ -158,7 +160,7 @@ def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     assert (spool.pending, spool.evaluated, len(sink.evaluations)) == (10, 0, 0)
     assert 3 <= len(judge.requests) < 10
     judge.broken = False
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert check_spool(monitor.stats()).evaluated == 10
     assert {e["faithfulness"].value for e in sink.evaluations} == {1.0}
     monitor.close()
@@ -198,8 +200,8 @@ def test_killing_the_host_loses_one_commit_window_at_most(tmp_path: Path) -> Non
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=path)
     monitor.start()
-    assert _until(lambda: monitor.stats().spool is not None)
-    assert monitor.flush(10) == 0
+    until(lambda: monitor.stats().spool is not None)
+    assert monitor.flush(60) == 0
     ids = sorted(int(evaluation.record_id) for evaluation in sink.evaluations)
     assert ids == list(range(len(ids)))
     assert len(ids) >= spooled
@@ -232,13 +234,13 @@ def test_killing_the_worker_loses_nothing(tmp_path: Path) -> None:
     host = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=path, evaluate=False))
     for number in range(30):
         host.submit(turn(f"turn{number}"))
-    assert host.flush(5) == 0
+    assert host.flush(60) == 0
     for wanted in (3, 12, 30):
         worker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_WORKER), path, out])
         try:
-            assert _until(lambda wanted=wanted: _lines(out) >= wanted, 20)
+            until(partial(_has_lines, out, wanted))
             if wanted == 30:
-                assert _until(lambda: check_spool(host.stats()).undelivered == 0)
+                until(lambda: check_spool(host.stats()).undelivered == 0)
         finally:
             worker.kill()
             worker.wait()
@@ -280,7 +282,7 @@ def test_a_storm_of_kills_loses_nothing_that_was_committed(tmp_path: Path) -> No
     monitor = Monitor(metrics=[], sinks=[SQLiteSink(results)], spool=path)
     monitor.start()
     # What a killed worker held comes back when its lease has ended.
-    assert _until(lambda: (spool := monitor.stats().spool) and not spool.pending + spool.undelivered, 120)
+    until(lambda: (spool := monitor.stats().spool) and not spool.pending + spool.undelivered)
     spool = check_spool(monitor.stats())
     monitor.close()
     delivered = [evaluation.record_id for evaluation in read_evaluations(results)]
@@ -313,17 +315,8 @@ while True:
 """
 
 
-def _lines(path: Path) -> int:
-    return len(set(path.read_text().split())) if path.exists() else 0
-
-
-def _until(condition: object, seconds: float = 5) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():  # type: ignore[operator]
-            return True
-        time.sleep(0.02)
-    return False
+def _has_lines(path: Path, count: int) -> bool:
+    return path.exists() and len(set(path.read_text().split())) >= count
 
 
 def test_closing_gives_turns_back_at_once(tmp_path: Path) -> None:
@@ -340,7 +333,7 @@ def test_closing_gives_turns_back_at_once(tmp_path: Path) -> None:
     sink = MemorySink()
     second = Monitor(metrics=[], sinks=[sink], spool=path)
     second.start()
-    assert _until(lambda: len(sink.evaluations) == 1)
+    until(lambda: len(sink.evaluations) == 1)
     second.close()
 
 
@@ -354,7 +347,7 @@ def test_a_forked_child_opens_the_spool_for_itself(tmp_path: Path) -> None:
     settings = SpoolSettings(path={str(tmp_path / "s.db")!r}, evaluate=False)
     monitor = Monitor(metrics=[], sinks=[], spool=settings)
     monitor.submit(Record(id="parent", question="q"))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     for name in "abc":
         if os.fork() == 0:
             monitor.submit(Record(id=name, question="q"))
@@ -363,11 +356,11 @@ def test_a_forked_child_opens_the_spool_for_itself(tmp_path: Path) -> None:
     for _ in "abc":
         assert os.wait()[1] == 0
     monitor.submit(Record(id="parent again", question="q"))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert monitor.stats().spool.accepted == 5, monitor.stats()
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -394,11 +387,9 @@ def test_a_judge_slower_than_the_lease_is_not_asked_twice(tmp_path: Path) -> Non
         for judge in judges
     )
     first.submit(turn())
-    deadline = time.monotonic() + 20
-    while not judges[0].running and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: judges[0].running)
     second.start()
-    assert first.flush(20) == 0
+    assert first.flush(60) == 0
     assert (len(judges[0].requests), len(judges[1].requests)) == (1, 0)
     second.close(0)
     first.close(0)
@@ -419,13 +410,20 @@ def test_a_turn_is_not_postponed_without_end(tmp_path: Path) -> None:
     sink = MemorySink()
     monitor = Monitor(metrics=FAITHFUL, judge=Down(yes), sinks=[sink], spool=path)
     monitor.start()
-    deadline = time.monotonic() + 20
-    while not sink.evaluations and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: sink.evaluations)
     [evaluation] = sink.evaluations
     assert evaluation["faithfulness"].cause == "unreachable"
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     monitor.close(0)
+
+
+def _bodies(path: Path) -> list[tuple[str]]:
+    """The results that wait in a spool, which need not be there yet."""
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(path)) as file, contextlib.suppress(sqlite3.OperationalError):
+        return file.execute("SELECT body FROM results").fetchall()
+    return []
 
 
 def test_content_that_is_not_to_be_stored_is_in_no_result_in_the_spool(tmp_path: Path) -> None:
@@ -436,13 +434,7 @@ def test_content_that_is_not_to_be_stored_is_in_no_result_in_the_spool(tmp_path:
     path = tmp_path / "s.db"
     monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[Stuck()], spool=path, store_content=False)
     monitor.submit(turn())
-    deadline = time.monotonic() + 20
-    rows: list[tuple[str]] = []
-    while not rows and time.monotonic() < deadline:
-        time.sleep(0.05)
-        if path.exists():
-            with closing(sqlite3.connect(path)) as file, contextlib.suppress(sqlite3.OperationalError):
-                rows = file.execute("SELECT body FROM results").fetchall()
-    [(body,)] = rows
+    until(lambda: _bodies(path))
+    [(body,)] = _bodies(path)
     assert "faithfulness" in body and "polonium" not in body
     monitor.close(0)

@@ -160,7 +160,7 @@ def _parent() -> str:
         folder.cleanup()
 
     atexit.register(end)
-    for _ in _until(30):
+    for _ in _until(120):
         if os.path.exists(address + ".ready"):
             return address
     raise RuntimeError("the process that holds the frameworks did not start")

@@ -73,7 +73,7 @@ class NatsServer:
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(20)
+            self.process.wait(120)
             self.process = None
 
 
@@ -159,7 +159,7 @@ class PostgresServer:
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(20)
+            self.process.wait(120)
             self.process = None
 
 
@@ -214,7 +214,7 @@ class RabbitServer:
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self.process is not None:
             os.killpg(self.process.pid, how)
-            self.process.wait(40)
+            self.process.wait(120)
             self.process = None
 
 

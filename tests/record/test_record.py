@@ -18,7 +18,7 @@ def test_lists_and_strings_are_taken_for_contexts(contexts: Any) -> None:
     assert record.tags == ("a",)
     monitor = Monitor(metrics=[], sinks=[])
     monitor.submit(record)
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert monitor.stats().evaluated == 1
     monitor.close()
 

@@ -72,7 +72,7 @@ def test_scores_reach_the_span_the_chain_ran_in(
 
     with tracers.get_tracer("app").start_as_current_span("POST /ask") as request:
         assert run(CallbackHandler(monitor)) == ANSWER
-    assert monitor.flush(30) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
 
     where = request.get_span_context()

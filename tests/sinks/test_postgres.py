@@ -136,7 +136,7 @@ def test_many_processes_may_begin_at_once_and_what_they_write_has_growing_number
             threads.submit(write, url, *[[judged(f"{number}-{batch}")] for batch in range(5)])
             for number in range(6)
         ]:
-            done.result(50)
+            done.result(120)
     with closing(open_results(url)) as reader:
         found, position = [], 0
         while news := reader.written_after(position, limit=7):

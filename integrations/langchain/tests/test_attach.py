@@ -243,7 +243,7 @@ def test_feedback_reaches_a_turn_that_waits_to_be_judged() -> None:
     with record(handler, question=QUESTION) as turn:
         turn.answer = "Paris."
         assert feedback(turn.id, False)
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
     kept = sink.evaluations[0].record
     assert kept is not None

@@ -139,7 +139,7 @@ def test_the_judges_own_calls_are_not_recorded() -> None:
     (draft,) = seen.drafts
     attach(monitor)
     monitor.submit(draft)
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
     assert monitor.stats().seen == 1
     (evaluation,) = sink.evaluations

@@ -43,7 +43,7 @@ def test_a_turn_is_scored_and_every_other_accounted_for() -> None:
         lcel(retriever=Broken()).invoke(QUESTION, config)
     with pytest.raises(ValueError, match="overloaded"):
         lcel(says(ValueError("overloaded"))).invoke(QUESTION, config)
-    assert monitor.flush(30) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
     stats = monitor.stats()
     assert (stats.seen, stats.evaluated, dict(stats.skipped)) == (3, 1, {"status_error": 2})
@@ -115,11 +115,11 @@ chain = ChatPromptTemplate.from_template("{question}") | FakeListChatModel(respo
 monitor = Monitor(metrics=[], sinks=[])
 attach(monitor)
 chain.invoke({"question": "parent?"})
-assert monitor.flush(10) == 0
+assert monitor.flush(60) == 0
 child = os.fork()
 if child == 0:
     chain.invoke({"question": "child?"})
-    os._exit(0 if monitor.flush(10) == 0 and monitor.stats().evaluated == 1 else 1)
+    os._exit(0 if monitor.flush(60) == 0 and monitor.stats().evaluated == 1 else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path)

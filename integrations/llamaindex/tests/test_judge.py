@@ -165,7 +165,7 @@ def test_turns_are_judged_with_the_application_s_own_models() -> None:
             engine("d1", retriever=Fixed(error=ConnectionError("down"))).query("fails?")
     finally:
         uninstrument()
-    assert monitor.flush(timeout=20) == 0
+    assert monitor.flush(timeout=60) == 0
     stats = monitor.stats()
     monitor.close()
     (evaluation,) = sink.evaluations

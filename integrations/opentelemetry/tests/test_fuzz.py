@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from otel_parts import ANSWER, QUESTION, Receiver, documents, is_right, messages, oi
 
 from steelyard_opentelemetry import EvaluationSpanProcessor
+from waiting import until
 
 texts = st.text(max_size=20) | st.sampled_from(
     ["\ud800", "\x00", "[" * 3000, "{}", "x" * 50_000, "null", "NaN", '[{"role": "user"}]', "Document(", "-1"]
@@ -68,10 +68,7 @@ def test_any_span_of_the_sdk_gets_a_named_outcome(
             pass
         root.set_attribute("output.value", ANSWER)
     assert processor.force_flush(30_000)
-    until = time.monotonic() + 20
-    while not any(is_right(record) for record in receiver.records):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: any(is_right(record) for record in receiver.records))
 
 
 def _play(tracer: Any, made: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ results: dict[str, Told] = {}
 
 def result(runs: dict[str, programs.Program], name: str) -> Told:
     if name not in results:
-        out, errors = runs[name].communicate(timeout=110)
+        out, errors = runs[name].communicate(timeout=150)
         assert runs[name].returncode == 0, errors[-3000:]
         lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         results[name] = {line["app"]: line for line in lines}
@@ -77,9 +77,6 @@ def result(runs: dict[str, programs.Program], name: str) -> Told:
 @pytest.fixture(params=sorted(INSTRUMENTORS))
 def told(request: pytest.FixtureRequest, runs: dict[str, programs.Program]) -> tuple[str, Told]:
     return request.param, result(runs, request.param)
-
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def right(record: dict[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from steelyard._internal.text import instead_of
 from steelyard.alarms._targets import check_target
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record
@@ -133,11 +134,13 @@ class Alarm:
         """Changes with whatever decides what it watches: state of another fingerprint is of no use to it."""
         # Whom it tells and what it is called may change without what it has learnt being lost.
         own = {name: value for name, value in asdict(self).items() if name not in ("to", "name", "link")}
+        # `default`: `where` may hold a date of TOML, which JSON does not have.
         return hashlib.sha256(json.dumps(own, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def quality(self, value: float, *, lower_is_better: bool) -> float | None:
         """A value as a number in 0..1 of which more is better; None outside of `range`."""
         low, high = self.range
+        # The bet is only valid for bounded scores; one value outside could win it at once.
         if not low <= value <= high:
             return None
         share = (value - low) / (high - low)
@@ -159,9 +162,9 @@ class Alarm:
         if record is None:
             return False
         for name, wanted in self.where.items():
+            # `tag` is looked for among the turn's tags, everything else in its metadata.
             if name == "tag":
                 if wanted not in record.tags:
-                    # `tag` is looked for among the turn's tags, everything else in its metadata.
                     return False
             elif record.metadata.get(name) != wanted:
                 return False
@@ -180,9 +183,8 @@ def alarms_from(entries: Iterable[Mapping[str, Any]]) -> tuple[Alarm, ...]:
         if not _is_table(entry):
             raise ConfigurationError("alarm: write each one as a table, [[alarm]]")
         if unknown := sorted(set(entry) - known):
-            raise ConfigurationError(
-                f"alarm: there is no entry {unknown[0]!r}; there are {', '.join(sorted(known))}"
-            )
+            meant = instead_of(unknown[0], sorted(known))
+            raise ConfigurationError(f"alarm: there is no entry {unknown[0]!r}; {meant}")
         if "metric" not in entry:
             raise ConfigurationError("alarm: metric is missing")
         alarms.append(Alarm(**entry))
@@ -204,6 +206,7 @@ def distinct(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
 
 
 def _is_number(value: object) -> bool:
+    # True is an int to Python, and `alpha = true` is a mistake.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -41,7 +40,6 @@ class AlarmSink:
         self.watcher = AlarmWatcher(alarms, file=file)
         # One thread, so that turns are taken into account in their order; a spare for one that hangs.
         self._thread = DaemonExecutor(name="steelyard-alarms-file", spares=1)
-        self._pid = os.getpid()
 
     def observe(self, monitor: Monitored) -> None:
         """Take from the Monitor its canaries, and the lowest probability of a turn's being picked."""

@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -20,16 +21,18 @@ from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
 
+# "STLA" in ASCII; by it a file of another program is known and left alone.
 _APPLICATION_ID: Final = 0x53544C41
 _SCHEMA: Final = 1
+# Seconds that another process's transaction on the same file is waited for.
 _WAIT: Final = 10.0
 _KEPT: Final = 1_000
 """Messages kept after they were told or given up."""
 _PAUSES: Final = (2.0, 10.0, 60.0, 300.0, 1800.0)
 """Seconds between attempts to tell; after the last the message is given up."""
 _TABLES: Final = """
-CREATE TABLE watches (name TEXT PRIMARY KEY, state TEXT NOT NULL, updated REAL NOT NULL);
-CREATE TABLE messages (
+CREATE TABLE IF NOT EXISTS watches (name TEXT PRIMARY KEY, state TEXT NOT NULL, updated REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS messages (
     event TEXT NOT NULL,
     target TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -41,8 +44,8 @@ CREATE TABLE messages (
     body TEXT NOT NULL,
     PRIMARY KEY (event, target)
 );
-CREATE INDEX messages_due ON messages (due) WHERE due IS NOT NULL;
-CREATE TABLE cursors (source TEXT PRIMARY KEY, position INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS messages_due ON messages (due) WHERE due IS NOT NULL;
+CREATE TABLE IF NOT EXISTS cursors (source TEXT PRIMARY KEY, position INTEGER NOT NULL);
 """
 
 
@@ -83,6 +86,7 @@ class AlarmStore:
         self._inherited: list[sqlite3.Connection | None] = []
         self._pid = 0
         try:
+            # SQLite would make the file by the umask, and follow a link that somebody put there.
             with os.fdopen(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)):
                 pass
             with closing(self._connect()) as connection:
@@ -94,28 +98,36 @@ class AlarmStore:
             ) from None
 
     def _connect(self) -> sqlite3.Connection:
+        # Never `rwc`: a file that was taken away is an error, not an empty file that others can read.
         uri = f"{Path(self.path).as_uri()}?mode=rw"
         connection = sqlite3.connect(
-            uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False
+            # Every use holds `_lock`, so threads may share it; transactions are begun explicitly.
+            uri,
+            uri=True,
+            timeout=_WAIT,
+            isolation_level=None,
+            check_same_thread=False,
         )
+        # With a write-ahead log a crash of the process loses nothing; only a power cut may take the last
+        # turns.
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
+        # One transaction for all that is read: processes that start together make the file at the same time.
+        connection.execute("BEGIN")
         (identity,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if identity == _APPLICATION_ID and version == _SCHEMA:
-            connection.execute("COMMIT")
-            return
         empty = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
         connection.execute("ROLLBACK")
+        if identity == _APPLICATION_ID and version == _SCHEMA:
+            return
         if identity or version or not empty:
             raise ConfigurationError(
                 f"{self.path!r} is not a file of alarms of this version; it is left alone, "
                 "name another one as alarm_file"
             )
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.executescript(
             f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {_APPLICATION_ID};"
             f"PRAGMA user_version = {_SCHEMA}; COMMIT;"
@@ -131,6 +143,7 @@ class AlarmStore:
     def _connected(self) -> sqlite3.Connection:
         """The connection of this process: a forked child must not even close its parent's."""
         if self._connection is None or self._pid != os.getpid():
+            # Kept, because being collected would close it.
             self._inherited.append(self._connection)
             self._connection, self._pid = self._connect(), os.getpid()
         return self._connection
@@ -181,11 +194,13 @@ class Transaction:
     def put_message(self, event: str, target: str, name: str, body: dict[str, Any], now: float) -> None:
         """Have something told."""
         self.connection.execute(
+            # A target that an alarm names twice is told once.
             "INSERT OR IGNORE INTO messages (event, target, name, created, due, body) "
             "VALUES (?, ?, ?, ?, ?, ?)",
             (event, target, name, now, now, json.dumps(body)),
         )
         self.connection.execute(
+            # Only what is told or given up: what is still to be told stays, however much it is.
             "DELETE FROM messages WHERE due IS NULL AND rowid NOT IN "
             "(SELECT rowid FROM messages ORDER BY created DESC LIMIT ?)",
             (_KEPT,),
@@ -199,6 +214,7 @@ class Transaction:
             (now, *targets),
         ).fetchall()
         self.connection.executemany(
+            # Counted before it is made: an attempt that ends the process must not be repeated for ever.
             "UPDATE messages SET due = ?, attempts = attempts + 1 WHERE event = ? AND target = ?",
             [(now + hold, row[0], row[1]) for row in rows],
         )
@@ -206,6 +222,7 @@ class Transaction:
 
     def settle(self, message: Message, now: float, problem: str | None) -> bool:
         """Note how an attempt ended; returns whether there will be another one."""
+        # The message was read before `claim` counted this attempt.
         attempts = message.attempts + 1
         again = problem is not None and attempts <= len(_PAUSES)
         due = now + _PAUSES[attempts - 1] if again else None
@@ -236,19 +253,25 @@ class Transaction:
 _COLUMNS: Final = "event, target, name, created, attempts, told, problem, body"
 
 
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log from now on, however many processes begin to at the same time."""
+    end = time.monotonic() + _WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait here where another connection is writing, whatever its timeout.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
+
+
 def _message(row: tuple[Any, ...]) -> Message:
-    event, target, name, created, attempts, told, problem, body = row
+    *told, body = row
     try:
         read = json.loads(body)
     except (ValueError, RecursionError):
         read = {}
-    return Message(
-        event=event,
-        target=target,
-        name=name,
-        created=created,
-        attempts=attempts,
-        told=told,
-        problem=problem,
-        body=read if isinstance(read, dict) else {},
-    )
+    names = _COLUMNS.split(", ")[:-1]
+    return Message(**dict(zip(names, told, strict=True)), body=read if isinstance(read, dict) else {})

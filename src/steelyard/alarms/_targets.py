@@ -25,6 +25,7 @@ _log = SafeLogger("steelyard.alarms")
 _WEB = ("webhook", "slack")
 _BARE = ("log", "opentelemetry")
 _FROM_ENVIRONMENT = "env:"
+# Both together must stay below the watcher's `_HOLD`, or another process would tell the same.
 _TIMEOUT = urllib3.Timeout(connect=5.0, read=5.0)
 _SCOPE = "steelyard"
 EVENT = "steelyard.alarm"
@@ -90,6 +91,7 @@ def _resolved(kind: str, address: str) -> str:
 def _check_address(address: str, owner: str) -> None:
     try:
         parts = urlsplit(address)
+        # Reading `port` is what raises for one that is not a number.
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
@@ -107,6 +109,7 @@ def _post(address: str, body: Mapping[str, Any]) -> None:
                 body=json.dumps(body, allow_nan=False).encode(),
                 headers=headers,
                 redirect=False,
+                # The status is all that counts, and the body may be endless.
                 preload_content=False,
             )
             reply.close()
@@ -147,6 +150,7 @@ def _emit(event: AlarmEvent) -> None:
         attributes["steelyard.alarm.target"] = event.target
     get_logger(_SCOPE).emit(
         timestamp=round(event.at * 1e9),
+        # Of no span: the one that is current here has nothing to do with the turns that fell.
         context=Context(),
         severity_number=SeverityNumber.WARN if fallen else SeverityNumber.INFO,
         event_name=EVENT,

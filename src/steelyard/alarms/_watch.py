@@ -128,6 +128,7 @@ class Watch:
         self.lower_is_better = lower
         self.judge = how_made(score.provenance)
         self._remember(evaluation, score, quality)
+        # The bet's bound rests on the smallest probability: a turn below it counts for less than it should.
         inclusion = max(score.inclusion_probability, self.smallest)
         return self._step(alarm, quality, inclusion, evaluation.evaluated_at)
 
@@ -184,10 +185,12 @@ class Watch:
         """Keep apart the turns before and since the scores may have changed."""
         assert self.target is not None
         gap = self.target - quality if self.state != "fallen" else quality - self.target
+        # In units of the largest weight a turn can have, so that no step is larger than 1.
         self.drift += gap * self.smallest / inclusion
         self.since.add(quality, inclusion)
         if self.changed_at is None:
             self.changed_at = at
+        # Nothing is left that speaks for a change: these turns are like those before.
         if self.drift <= 0:
             if self.state != "fallen":
                 self.judge_before = self.judge
@@ -200,7 +203,9 @@ class Watch:
         """Whether the scores have certainly left the side of the target they were on."""
         assert self.target is not None
         fallen = self.state == "fallen"
+        # The other half is spent on the target, which may be off (`_learn`).
         alpha = alarm.alpha / 2 if alarm.falls_by is not None else alarm.alpha
+        # A recovery is a fall of the mirrored scores.
         bet = FallAlarm(
             target=1 - self.target if fallen else self.target, alpha=alpha, smallest_inclusion=self.smallest
         )
@@ -212,6 +217,7 @@ class Watch:
 
     def _turn_over(self, kind: Literal["fell", "recovered"]) -> None:
         self.state = "fallen" if kind == "fell" else "quiet"
+        # What the bet on the fall has won says nothing about the way back.
         self.steps, self.stakes, self.drift, self.changed_at = 0, (), 0.0, None
         self.before, self.since, self.worst = self.since, Moments(), []
         self.judge_before = self.judge

@@ -24,6 +24,7 @@ from steelyard.scores import Evaluation
 _log = SafeLogger("steelyard.alarms")
 _HOLD = 60.0
 """Seconds for which a process that tells keeps a message to itself; longer than one attempt can take."""
+# Also how late silence, or what another process left untold, is noticed at most.
 _LONGEST_SLEEP = 5.0
 DEFAULT_FILE = "steelyard-alarms.db"
 
@@ -88,6 +89,7 @@ class AlarmWatcher:
         self._store = AlarmStore(file)
         self._clock = clock
         self._warn = WarnOnce(_log)
+        # The file knows targets only as they may be shown; addresses are secrets and stay in memory.
         self._targets = {shown(target): target for alarm in self.alarms for target in alarm.to}
         self._fallen: dict[tuple[str, str], bool] = {}
         self._wake = threading.Event()
@@ -247,6 +249,7 @@ class AlarmWatcher:
                 due = None
             pause = _LONGEST_SLEEP if due is None else min(max(due - self._clock(), 0.0), _LONGEST_SLEEP)
             self._wake.wait(pause)
+            # Cleared before the look, so that what comes during it is not slept over.
             self._wake.clear()
 
     def _watch(self, file: Transaction, alarm: Alarm) -> Watch:

@@ -50,10 +50,12 @@ class Tracing:
             "parentSpanId": as_id(parent_id, 8) if parent_id else "",
             "name": name,
             "startTimeUnixNano": str(nanoseconds(start)),
+            # A span without an end is still taken: vendors store those of programs that were killed.
             "endTimeUnixNano": str(nanoseconds(end) or nanoseconds(start)),
             "status": {"code": 2, "message": error} if error else {},
             "attributes": [{"key": key, "value": _value(value)} for key, value in attributes.items()],
         }
+        # By its scope the reader takes a span for one of OpenInference's.
         scope = {"scope": {"name": "openinference.instrumentation.backfill"}, "spans": [span]}
         return json.dumps({"resourceSpans": [{"scopeSpans": [scope]}]}).encode()
 
@@ -82,6 +84,7 @@ def _id(own: TraceRef, record: Record) -> str:
 def as_id(text: str, size: int) -> str:
     """An id of so many bytes as hex: the vendor's own where it is one, else one made from it."""
     plain = text.lower().replace("-", "")
+    # An id of zeros is invalid in OpenTelemetry and would join spans that have nothing in common.
     if _HEX[size].fullmatch(plain) and any(letter != "0" for letter in plain):
         return plain
     return hashlib.blake2b(text.encode(), digest_size=size).hexdigest()
@@ -107,6 +110,7 @@ def as_text(value: object) -> str:
 
 def payload(value: object) -> Any:
     """A payload that may be written as JSON."""
+    # Only what can be JSON of use: a plain text may happen to be a number.
     if isinstance(value, str) and value[:1] in '[{"':
         try:
             return json.loads(value)
@@ -143,9 +147,11 @@ def _listed(value: object, depth: int = 3) -> list[Any]:
 
 
 def _value(value: object) -> dict[str, Any]:
+    # Before int, which True is too.
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
+        # OTLP/JSON writes 64-bit numbers as strings, since JavaScript has no such numbers.
         return {"intValue": str(value)}
     if isinstance(value, float):
         return {"doubleValue": value}

@@ -120,8 +120,10 @@ def _of_langfuse(row: Mapping[str, Any]) -> _Given | None:
 def _is_good(word: object, number: object) -> bool | None:
     if isinstance(word, str) and word.strip():
         return _WORDS.get(word.strip().casefold())
+    # True is an int to Python.
     if isinstance(number, bool):
         return number
+    # Other scales, such as one to five stars, do not say where good begins.
     if isinstance(number, int | float) and 0 <= number <= 1:
         return number >= 0.5
     return None

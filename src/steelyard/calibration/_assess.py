@@ -136,6 +136,7 @@ def _label_shares(every: _Array, pairs: _Array) -> list[_Array]:
     counts, there = (np.bincount(parts, minlength=len(edges) + 1) for parts in (own, theirs))
     expected = np.maximum(there, 1) / max(int(there.sum()), 1) * len(pairs)
     unlike = float(np.sum((counts - expected) ** 2 / expected))
+    # Labelled turns may be missing among the judged ones; no share is above 1.
     by_part = np.minimum(counts / np.maximum(np.maximum(there, counts), 1), 1.0)[own]
     if not len(edges) or unlike <= _CHI_SQUARE[len(edges)]:
         return [by_part, np.full(len(pairs), len(pairs) / max(len(every), len(pairs)))]
@@ -163,6 +164,7 @@ def _to_halve(
     """By how many labels like those there are the interval would be half as wide."""
 
     def halved(count: int) -> bool:
+        # The same labels again, so that scores and answers keep their proportions.
         more = [labelled[place % len(labelled)] for place in range(count)]
         found = corrected(judged, more, made)
         return found is not None and found.margin <= margin / 2
@@ -170,6 +172,7 @@ def _to_halve(
     low, high = len(labelled), _MOST * len(labelled)
     if margin <= 0 or not halved(high):
         return None
+    # To within a fiftieth: each step estimates the whole interval again.
     while high - low > max(1, low // 50):
         middle = (low + high) // 2
         low, high = (low, middle) if halved(middle) else (middle, high)

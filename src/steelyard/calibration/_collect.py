@@ -142,6 +142,7 @@ def _add(gathered: _Gathered, judged: Judged, metric: str, labels: Sequence[Labe
         by_person[label.who].append(label)
     votes: list[bool] = []
     of_turn = False
+    # In order of name: `pairs` must not depend on the order in which labels were read.
     for _, said in sorted(by_person.items()):
         vote, from_turn = _vote(said, metric, judged.claims)
         if vote is not None:
@@ -165,6 +166,7 @@ def _vote(labels: Sequence[LabelLike], metric: str, claims: int) -> tuple[bool |
     of_turn = next((good for label, good in reversed(known) if label.metric is None), None)
     of_parts = {label.claim: good for label, good in known if label.metric == metric}
     of_metric = of_parts.pop(None, None)
+    # A label may be of an earlier scoring that found more claims.
     of_claims = {claim: good for claim, good in of_parts.items() if claim is not None and claim < claims}
     if of_metric is not None:
         return of_metric, False

@@ -21,6 +21,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation, Score
 
 _SCHEMA = 1
+# The path may be that of any file; this much of it is read.
 _LARGEST = 16 * 1024 * 1024
 _Kind = TypeVar("_Kind", bound="Calibration")
 _log = SafeLogger("steelyard.calibration")
@@ -88,6 +89,7 @@ class Calibration:
     @property
     def version(self) -> str:
         """12 characters of a hash over the maps: it stands on every Score that they served."""
+        # Without `made_at`: the same maps have the same version, whenever they were made.
         text = json.dumps([entry.to_dict() for entry in self.entries], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -135,6 +137,7 @@ class Calibration:
             "maps": [entry.to_dict() for entry in self.entries],
         }
         place = Path(path)
+        # In the same folder, since only within one file system a file is replaced as a whole.
         draft = place.with_name(f".{place.name}.{os.getpid()}")
         draft.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
         draft.replace(place)

@@ -20,6 +20,7 @@ LEAST_OF_EACH = 8
 """Good ones and bad ones below which nothing is calibrated."""
 _ISOTONIC = 200  # below, steps follow the noise of the labels; two parameters do not
 _ISOTONIC_OF_EACH = 50  # of good and of bad labels; a rare kind has few steps of its own
+# With eight labels of each kind, every fifth holds one of each at least.
 _FOLDS = 5
 _BINS = 10
 
@@ -79,6 +80,7 @@ def fit(labelled: Sequence[Labelled]) -> Fit | Refusal:
     for signal in SIGNALS:
         numbers = [pair.judged.signal(signal) for pair in labelled]
         known = [number for number in numbers if number is not None]
+        # Candidates are compared label by label, so each needs a number for all of them.
         if len(known) < len(numbers):
             continue
         data = np.array(known)
@@ -114,6 +116,7 @@ def spread_error(chances: npt.ArrayLike, good: npt.ArrayLike) -> float:
     Each tenth counts by how many turns it holds (Naeini, Cooper & Hauskrecht, AAAI 2015).
     """
     numbers, truth = np.asarray(chances, float), np.asarray(good, float)
+    # 1 itself belongs to the last tenth.
     place = np.minimum((numbers * _BINS).astype(int), _BINS - 1)
     counts = np.bincount(place, minlength=_BINS)
     gaps = np.bincount(place, numbers - truth, minlength=_BINS)

@@ -66,6 +66,7 @@ class PlattMap:
 
     def __call__(self, value: float) -> float:
         """The probability."""
+        # exp overflows beyond 709.
         return 1 / (1 + math.exp(-min(max(self.slope * value + self.offset, -700.0), 700.0)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +136,9 @@ class IsotonicMap:
             while len(steps) > 1 and steps[-2].share >= steps[-1].share:
                 last = steps.pop()
                 steps[-1] = steps[-1].joined(last)
+        # A step over a single number has one end.
         ends = [(end, step.kept) for step in steps for end in dict.fromkeys((step.low, step.high))]
+        # Keeping a small step off 0 and 1 may put it below the one before.
         chances = np.maximum.accumulate([chance for _, chance in ends])
         return cls(tuple(end for end, _ in ends), tuple(float(chance) for chance in chances))
 

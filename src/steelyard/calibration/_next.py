@@ -55,6 +55,8 @@ def next_to_label(
     parts = _parts(np.array([one.value for one in turns]), draws, weights)
     waiting: list[list[int]] = [[] for _ in range(_PARTS)]
     counts = [0] * _PARTS
+    # The smallest quotient first is a draw in proportion to the weights (sequential Poisson sampling, Ohlsson
+    # 1998).
     for place in np.argsort(draws / weights, kind="stable").tolist():
         if turns[place].record_id in known:
             counts[parts[place]] += 1

@@ -64,6 +64,7 @@ async def evaluate_one(
     if record.status in _JUDGED:
         made = await _score(record, metrics, judge, embedder, fuse, deadline)
     else:
+        # Half an answer would be scored low for what the application never got to say.
         made = RecordScores(scores=_unjudged(record, metrics), usage=Usage())
     by_name = {score.metric: score for score in made.scores}
     scores = tuple(_picked(by_name[metric.name], _probability(inclusion, metric.name)) for metric in metrics)
@@ -93,6 +94,7 @@ async def _score(
     fuse: Fuse,
     deadline: float | None,
 ) -> RecordScores:
+    # By identity: judges need not be hashable, and two that are equal may have different clients.
     groups: dict[int, tuple[Judge, list[Metric]]] = {}
     for metric in metrics:
         chosen = metric.judge or judge
@@ -122,4 +124,5 @@ def _unjudged(record: Record, metrics: Sequence[Metric]) -> tuple[Score, ...]:
 
 
 def _probability(inclusion: Mapping[str, float] | float, name: str) -> float:
+    # A metric that a selection does not name is judged on every turn.
     return inclusion if isinstance(inclusion, float | int) else inclusion.get(name, 1.0)

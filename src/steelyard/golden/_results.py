@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from steelyard.errors import InvalidGoldenSet
 from steelyard.scores import Direction, Outcome, Usage
@@ -192,8 +192,10 @@ class Run:
             if result is not None and (value := result.value) is not None:
                 values.append(value)
                 weights.append(case.weight)
+        # The interval's formula is for bounded values; others have a mean only.
         if not values or not all(0 <= value <= 1 for value in values):
             return None
+        # A case that stands for ten turns is like one that was picked with a tenth of the probability.
         return weighted_mean(values, [min(weights) / weight for weight in weights])
 
     def save(self, path: str | Path) -> None:
@@ -217,6 +219,7 @@ class Run:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             raise InvalidGoldenSet(f"{path} is not JSON") from None
+        # Taken out, since what is left are the fields of a Run and nothing else.
         schema = data.pop("steelyard_run", None) if isinstance(data, dict) else None
         if not isinstance(schema, int):
             raise InvalidGoldenSet(f"{path} is not a stored run; `steelyard test --json FILE` writes one")
@@ -233,9 +236,3 @@ def _adapter() -> TypeAdapter[Run]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Run)
-
-
-def plain(run: Run) -> dict[str, Any]:
-    """The run as plain JSON values."""
-    data: dict[str, Any] = _adapter().dump_python(run, mode="json")
-    return data

@@ -44,6 +44,7 @@ class Adder:
             thresholds=thresholds,
             lower=lower,
         )
+        # Metric and piece of time in one number, by which a chunk is sorted once.
         metric = _coded(metrics) << 32
         buckets = ((np.array(times, float) - self.start) / self.width).astype(np.int64)
         for where in _pieces(metric + buckets):
@@ -94,8 +95,10 @@ def _into(found: dict[_Key, Sums], key: _Key, chunk: _Chunk, where: _Indices) ->
     sums.direction = "lower" if chunk.lower[last] else "higher"
     values, inclusion, passed = chunk.values[where], chunk.inclusion[where], chunk.passed[where]
     sums.values.add_all(values, inclusion)
+    # Scores without a threshold neither pass nor fail.
     told = ~np.isnan(passed)
     sums.passes.add_all(passed[told], inclusion[told])
+    # 1 itself is in the last bar, and so is what is outside of 0..1 in the nearest.
     bars = np.clip((values * BARS).astype(np.intp), 0, BARS - 1)
     sums.bars += np.bincount(bars, 1 / inclusion, BARS)
 
@@ -123,5 +126,6 @@ def groups_of(rows: Iterable[tuple[str, object]]) -> dict[str, tuple[str, ...]]:
     for record, group in rows:
         if isinstance(group, str) and group:
             groups = (*found.get(record, ()), group)
+            # Millions of turns share a few combinations of tags.
             found[record] = same.setdefault(groups, groups)
     return found

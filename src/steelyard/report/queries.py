@@ -289,6 +289,7 @@ def attributes_of(tags: object, framework: object, metadata: object) -> dict[str
         found["framework"] = [framework]
     items: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
     for name, value in items.items():
+        # Longer texts are contents, not labels, and hardly two turns share one.
         if isinstance(value, bool | int | str) and len(str(value)) <= 80:
             found[str(name)] = [str(value)]
     return found

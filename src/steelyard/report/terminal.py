@@ -21,6 +21,7 @@ from steelyard.stats import Estimate
 _BARS = "▁▂▃▄▅▆▇█"
 _TREND = 20
 _WORST = 3
+# A smaller range would draw a steady metric's noise as high as a fall.
 _SPAN = 0.2
 _LEGEND = "means are weighted by inclusion; a trend spans its own range, at least .2 of the scale"
 
@@ -53,6 +54,7 @@ def _section(console: Console, title: str, rows: Sequence[Text]) -> None:
     console.print()
     console.print(Text(title, style="bold"))
     for row in rows:
+        # Wrapped here, so that continued lines are indented as well.
         for line in row.wrap(console, console.width - 2):
             console.print(Text.assemble("  ", line))
 

@@ -62,6 +62,7 @@ class Verdict:
     @property
     def good(self) -> bool | None:
         """Whether it speaks for the answer; None where it is not a yes or no."""
+        # Ratings and levels have no yes and no.
         return self.value != self._bad_when_true if isinstance(self.value, bool) else None
 
     @property
@@ -109,6 +110,7 @@ class Usage:
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            # Unknown stays unknown; a part that is known is not taken for the whole being free.
             cost=sum(known) if known else None,
             seconds=self.seconds + other.seconds,
         )

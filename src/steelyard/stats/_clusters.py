@@ -41,6 +41,7 @@ def cluster(vectors: npt.ArrayLike, *, largest: int = 12) -> _Labels:
     for number in range(2, len(seeds) + 1):
         labels, centres = _k_means(points, counts, points[seeds[:number]])
         quality = _silhouette(points, counts, labels, centres)
+        # A gain by rounding alone is no reason for one more cluster.
         if quality > best_quality + 1e-9:
             best, best_quality = labels, quality
     return _by_size(best[inverse.reshape(-1)])
@@ -53,6 +54,7 @@ def _unit(rows: _Array) -> _Array:
 
 def _seeds(points: _Array, counts: _Array, number: int) -> list[int]:
     """Far from each other, but in company: an outlier makes a poor seed, so nearness to others counts."""
+    # Nearness to 2,000 of them tells as much as to all, which would be quadratic.
     sample = points[:: max(len(points) // 2000, 1)]
     density = (np.maximum(points @ sample.T, 0.0) ** 4).mean(axis=1) * np.sqrt(counts)
     seeds = [int(np.argmax(density))]
@@ -60,6 +62,7 @@ def _seeds(points: _Array, counts: _Array, number: int) -> list[int]:
     while len(seeds) < number:
         apart = np.clip(1 - nearest, 0.0, None) ** 2 * density
         following = int(np.argmax(apart))
+        # All others are where a seed is already.
         if apart[following] <= 1e-12:
             break
         seeds.append(following)

@@ -47,6 +47,7 @@ def systematic_sample(probabilities: npt.ArrayLike, *, rng: np.random.Generator)
         rng: Decides where to start.
     """
     ends = np.cumsum(np.asarray(probabilities, float))
+    # Rounding in the sum must not draw one member more.
     marks = np.arange(rng.random(), ends[-1] - 1e-9, 1.0) if len(ends) else np.array([])
     found = np.searchsorted(ends, marks, side="right")
     return [int(position) for position in np.minimum(found, len(ends) - 1)]

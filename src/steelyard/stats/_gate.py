@@ -133,6 +133,7 @@ class GateTest:
         if mean is None:
             return None
         if self._exact and not self._known:
+            # A mean that is on the bar but for rounding passes.
             return "fail" if mean < self.least - 1e-9 else "pass"
         evidence = self.evidence
         if evidence >= self._fail_at:

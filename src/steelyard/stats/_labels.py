@@ -96,6 +96,7 @@ def _area_variance(theta: float, positive: int, negative: int) -> float:
 def _edge(outside: Callable[[float], bool], inside: float, end: float) -> float:
     """Where the interval ends between a value inside it and an end of the range, by bisection."""
     beyond = end
+    # 2^-50 is finer than anybody reads an interval.
     for _ in range(50):
         middle = (inside + beyond) / 2
         inside, beyond = (inside, middle) if outside(middle) else (middle, beyond)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 _MOST_BET = 0.5  # more would risk all evidence on one score
+# Small bets find small falls, large ones find deep falls sooner; which it will be is not known.
 _BETS = (0.15, 0.4, 0.8)
 _HORIZON = 200.0  # scores after which half of the stake has been put on a fall
 
@@ -57,6 +58,7 @@ class ConfidenceSequence:
         """
         if inclusion < self._smallest * (1 - 1e-9):
             raise ValueError(f"inclusion {inclusion!r} is below the smallest one, {self._smallest!r}")
+        # Rounding is let through above, and must not make the share more than 1.
         share = min(self._smallest / inclusion, 1.0)
         bet = self._next_bet()
         penalty = (-math.log1p(-bet) - bet) * share * share

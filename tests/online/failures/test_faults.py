@@ -32,6 +32,7 @@ from steelyard.questions import Reply, Request
 from steelyard.record import Context
 from steelyard.scores import Evaluation
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 pytestmark = pytest.mark.faults
 
@@ -44,7 +45,7 @@ def test_12_a_producer_a_hundred_times_too_fast() -> None:
     for number in range(30_000):
         monitor.submit(turn(f"{number}", answer="Marie Curie found polonium, " * 400))
     assert _resident() - before < 60 * 2**20
-    assert monitor.flush(30) == 0
+    assert monitor.flush(60) == 0
     stats = monitor.stats()
     check_law(stats)
     assert stats.seen == 30_001 == stats.evaluated + stats.skipped["queue_full"]
@@ -127,7 +128,7 @@ def test_17_a_sink_that_is_down_or_hangs(seconds: float, caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING, "steelyard"):
         for number in range(100):
             monitor.submit(turn(f"{number}"))
-        assert monitor.flush(15) == 0
+        assert monitor.flush(60) == 0
     stats = monitor.stats()
     check_law(stats)
     assert stats.evaluated == stats.sinks["memory"].written == 100
@@ -199,7 +200,7 @@ def test_22_text_is_data(text: str, tmp_path: Path) -> None:
         monitor = Monitor(metrics=FAITHFUL, judge=chat(server), sinks=[sink], spool=tmp_path / "spool.db")
         record = turn(question=text, answer=f"{text} Then it ends.", contexts=(Context(text=text),))
         monitor.submit(record)
-        assert monitor.flush(10) == 0
+        assert monitor.flush(60) == 0
     [evaluation] = sink.evaluations
     assert evaluation.record is not None and evaluation.record.contexts[0].text == text
     score = evaluation["faithfulness"]
@@ -249,7 +250,7 @@ def test_23_a_judge_that_is_itself_recorded_does_not_recurse() -> None:
 
     monitor = Monitor(metrics=FAITHFUL, judge=Recorded(yes), sinks=[sink])
     monitor.submit(turn())
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert monitor.stats().seen == len(sink.evaluations) == 1
     monitor.close()
 
@@ -257,12 +258,10 @@ def test_23_a_judge_that_is_itself_recorded_does_not_recurse() -> None:
 def test_24_a_slow_callback_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
     monitor = Monitor(metrics=[], sinks=[])
     release = threading.Event()
-    monitor.on_evaluation(lambda evaluation: release.wait(20))
+    monitor.on_evaluation(lambda evaluation: release.wait(120))
     for _ in range(1200):
         monitor.submit(turn())
-    deadline = time.monotonic() + 10
-    while monitor.stats().evaluated < 1200 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: monitor.stats().evaluated >= 1200)
     stats = monitor.stats()
     check_law(stats)
     assert stats.evaluated == 1200
@@ -280,10 +279,10 @@ from steelyard.online import Monitor
 from steelyard.record import Record
 monitor = Monitor(metrics=[], sinks=[])
 monitor.submit(Record(question="before the fork"))
-monitor.flush(5)
+monitor.flush(60)
 def app(environ, start_response):
     monitor.submit(Record(question="q"))
-    left = monitor.flush(5)
+    left = monitor.flush(60)
     stats = monitor.stats()
     body = f"{os.getpid()} {left} {stats.seen} {stats.evaluated}".encode()
     start_response("200 OK", [("content-type", "text/plain")])

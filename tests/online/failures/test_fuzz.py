@@ -94,7 +94,7 @@ def test_any_record_gets_a_named_outcome(
         sink.evaluations.clear()
         monitor.submit(record)
         monitor.submit(after := turn())
-        assert monitor.flush(30) == 0
+        assert monitor.flush(60) == 0
         stats = monitor.stats()
         check_law(stats)
         assert stats.seen == before.seen + 2

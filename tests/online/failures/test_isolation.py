@@ -7,8 +7,9 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 pytestmark = pytest.mark.faults
 
@@ -264,7 +266,7 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
             self.calls += 1
             if self.calls == 1:
-                release.wait(30)
+                release.wait(120)
             await super().write(evaluations)
 
     blocking, good = Blocks(name="blocks"), MemorySink()
@@ -292,14 +294,14 @@ def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
 
     class Waits(MemorySink):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
-            await asyncio.to_thread(release.wait, 30)
+            await asyncio.to_thread(release.wait, 120)
             await super().write(evaluations)
 
     monitor = Monitor(metrics=[], sinks=[Waits(name="waits"), MemorySink()])
     for number in range(20):
         for part in range(5):
             monitor.submit(turn(f"{number} {part}", contexts=contexts))
-        assert _until(lambda written=5 * number + 5: monitor.stats().sinks["memory"].written == written)
+        until(partial(_has_written, monitor, 5 * number + 5))
     release.set()
     stats = finished(monitor, turns=100)
     counts = stats.sinks["waits"]
@@ -337,7 +339,7 @@ def test_helpers_that_hang_do_not_stop_name_resolution() -> None:
             if "hang" in str(asdict(request)):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.05):
-                        await asyncio.to_thread(release.wait, 30)
+                        await asyncio.to_thread(release.wait, 120)
             await asyncio.get_running_loop().getaddrinfo("localhost", 80)
             return await super().answer(request)
 
@@ -410,10 +412,5 @@ def test_what_is_not_a_turn_is_skipped_also_where_only_some_turns_are_picked() -
     monitor.close()
 
 
-def _until(condition: Callable[..., bool], seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
+def _has_written(monitor: Monitor, turns: int) -> bool:
+    return monitor.stats().sinks["memory"].written == turns

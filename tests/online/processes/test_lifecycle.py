@@ -194,11 +194,11 @@ def test_multiprocessing(tmp_path: Path, method: str) -> None:
                 monitor.submit(Record(question="q"))
                 with multiprocessing.get_context("{method}").Pool(2) as pool:
                     assert pool.map(work, range(4)) == [(0, 0)] * 4
-                assert monitor.flush(5) == 0
+                assert monitor.flush(60) == 0
             """
         )
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=40, check=False)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=150, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -216,7 +216,7 @@ def test_many_threads() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert len(sink.evaluations) == monitor.stats().evaluated == 800
     monitor.close()
 
@@ -231,7 +231,7 @@ def test_the_hosts_loop_is_not_needed() -> None:
 
     asyncio.run(host("one"))
     asyncio.run(host("two"))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert len(sink.evaluations) == 2
     monitor.close()
 
@@ -253,7 +253,7 @@ def test_it_wakes_up_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
     monitor = Monitor(metrics=[], sinks=[])
     for _ in range(3):
         monitor.submit(turn())
-        assert monitor.flush(5) == 0
+        assert monitor.flush(60) == 0
         time.sleep(0.2)
     assert monitor.stats().evaluated == 3
     monitor.close()
@@ -285,7 +285,7 @@ assert made()
 
 
 def test_what_the_local_judge_needs_is_loaded_when_a_monitor_that_judges_is_made(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", _LOADED], cwd=tmp_path, check=True, timeout=50)
+    subprocess.run([sys.executable, "-c", _LOADED], cwd=tmp_path, check=True, timeout=150)
 
 
 def test_closing_at_once_ends_the_thread() -> None:
@@ -307,13 +307,13 @@ def test_signal_module_is_left_alone() -> None:
 def test_nothing_happens_after_close() -> None:
     monitor = Monitor(metrics=[], sinks=[], selection=Selection(rate=0.0, suspicion=Suspicion()))
     monitor.submit(turn("passed over"))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
     before = set(threading.enumerate())
     monitor.feedback("passed over", False)
     monitor.start()
     monitor.submit(turn("late"))
-    assert monitor.flush(1) == monitor.close() == 0
+    assert monitor.flush(60) == monitor.close() == 0
     stats = monitor.stats()
     check_law(stats)
     assert (stats.pending, stats.skipped) == (0, {"sampled_out": 1, "closed": 1})

@@ -35,10 +35,10 @@ def test_a_worker_judges_what_is_on_the_broker_and_leaves(nats_server: NatsServe
     )
     for number in range(5):
         application.submit(turn(str(number)))
-    assert application.flush(20) == 0
+    assert application.flush(60) == 0
     application.close()
     by_variable = worker(tmp_path, "--once", "--concurrency", "3", STEELYARD_SPOOL=url)
-    _, said = by_variable.communicate(timeout=50)
+    _, said = by_variable.communicate(timeout=150)
     assert by_variable.returncode == 0, said
     assert "judging what comes into nats://127.0.0.1" in said
     assert "jsonl:results.jsonl 5" in said
@@ -51,7 +51,7 @@ def test_a_worker_waits_for_a_broker_that_is_not_there_and_hides_its_password(tm
     assert waiting.stderr is not None
     first, second = waiting.stderr.readline(), waiting.stderr.readline()
     waiting.send_signal(signal.SIGTERM)
-    _, rest = waiting.communicate(timeout=30)
+    _, rest = waiting.communicate(timeout=150)
     assert waiting.returncode == 1  # what waits there was not judged
     assert first.startswith("waiting for nats://127.0.0.1:")
     assert "hidden-word" not in first + second + rest
@@ -74,7 +74,7 @@ def test_with_once_a_worker_gives_up_after_a_minute_when_its_broker_is_away(tmp_
         text=True,
     )
     try:
-        _, said = leaving.communicate(timeout=40)
+        _, said = leaving.communicate(timeout=150)
     finally:
         leaving.kill()
     assert leaving.returncode == 1, said
@@ -92,6 +92,6 @@ def test_with_once_a_worker_gives_up_after_a_minute_when_its_broker_is_away(tmp_
 )
 def test_a_worker_without_a_queue_says_what_it_needs(tmp_path: Path, options: list[str], words: str) -> None:
     refused = worker(tmp_path, *options)
-    _, said = refused.communicate(timeout=50)
+    _, said = refused.communicate(timeout=150)
     assert refused.returncode == 2
     assert words in " ".join(said.split())

@@ -203,7 +203,7 @@ def test_a_monitor_works_in_memory_until_its_broker_is_there(tmp_path: Path) -> 
     server = NatsServer(tmp_path)
     monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=server.url)
     monitor.submit(turn("early"))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert (monitor.stats().evaluated, monitor.stats().spooled) == (1, 0)
     server.start()
     for number in range(600):
@@ -212,7 +212,7 @@ def test_a_monitor_works_in_memory_until_its_broker_is_there(tmp_path: Path) -> 
         if monitor.stats().spooled:
             break
     assert monitor.stats().spooled
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     check_law(monitor.stats())
     monitor.close()
     server.stop()
@@ -228,7 +228,7 @@ def test_wrong_credentials_are_named_and_never_shown(
         asyncio.run(try_queue(settings))
     monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[], spool=wrong)
     monitor.submit(turn())
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert monitor.stats().evaluated == 1
     monitor.close()
     right = SpoolSettings(path=wrong.replace("wrong-secret", "right-secret"))

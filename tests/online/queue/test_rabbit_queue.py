@@ -21,9 +21,6 @@ from steelyard.online.queue.broker._amqp import AmqpBroker
 from steelyard.online.queue.broker._queue import BrokerQueue
 from steelyard.scores import Evaluation
 
-pytestmark = pytest.mark.timeout(180)
-"""Starting a RabbitMQ takes some seconds, and a minute on a busy machine."""
-
 
 def queue_at(url: str, *, max_bytes: int = 1024**2, patience: float = 5) -> BrokerQueue:
     address = BrokerAddress.of(url)

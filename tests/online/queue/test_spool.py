@@ -288,7 +288,7 @@ def test_two_processes_never_hold_the_same_turn(tmp_path: Path) -> None:
     spool.put([spooled(str(number)) for number in range(300)])
     command = [sys.executable, "-c", _WORKER, str(path)]
     workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    taken = [worker.communicate(timeout=50)[0].split() for worker in workers]
+    taken = [worker.communicate(timeout=150)[0].split() for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0]
     assert len(taken[0] + taken[1]) == len({*taken[0], *taken[1]}) == 300
     counts = check(spool)
@@ -332,7 +332,7 @@ def test_a_kill_loses_nothing_and_does_nothing_twice(
 ) -> None:
     path = tmp_path / "spool.db"
     script = textwrap.dedent(_CRASH)
-    killed = subprocess.run([sys.executable, "-c", script, point, path], timeout=30, check=False)
+    killed = subprocess.run([sys.executable, "-c", script, point, path], timeout=150, check=False)
     assert killed.returncode == -9
     clock = Clock()
     clock.now = 1e9
@@ -361,7 +361,7 @@ def test_a_kill_before_any_statement_leaves_no_turn_ended_without_its_result(tmp
         copies[-1].mkdir()
         # In a process of its own: to close a database's file here would end the locks that SQLite has on it.
         files = [spool.path, spool.path.with_name("spool.db-wal")]
-        subprocess.run(["cp", *files, copies[-1]], check=True, timeout=30)
+        subprocess.run(["cp", *files, copies[-1]], check=True, timeout=150)
 
     spool._db.set_trace_callback(copy)
     spool.put([spooled("a")])

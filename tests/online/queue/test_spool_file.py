@@ -8,7 +8,6 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from steelyard.record import Context, Record
 from steelyard.scores import Evaluation
 from steelyard.sinks import JSONLSink, SQLiteSink
 from steelyard.testing import MemorySink, ScriptedJudge
+from waiting import until
 
 pytestmark = pytest.mark.faults
 EMPTY = QueueCounts(accepted=0, pending=0, evaluated=0, dead={}, undelivered=0, bytes=0)
@@ -90,7 +90,7 @@ def test_the_path_is_fixed_when_the_monitor_is_made(tmp_path: Path, monkeypatch:
     monitor = Monitor(metrics=[], sinks=[], spool="s.db")
     monkeypatch.chdir(tmp_path / "other")
     monitor.submit(turn())
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
     assert (tmp_path / "s.db").exists()
     assert not list((tmp_path / "other").iterdir())
@@ -103,7 +103,7 @@ def test_turns_are_masked_before_they_are_stored(tmp_path: Path) -> None:
     settings = SpoolSettings(path=tmp_path / "s.db", evaluate=False)
     monitor = Monitor(metrics=[], sinks=[], mask=mask, spool=settings)
     monitor.submit(turn("a"))
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     monitor.close()
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"[name] found polonium" in stored and b"Curie" not in stored
@@ -146,16 +146,16 @@ def test_a_removed_spool_is_noticed_and_made_again(tmp_path: Path, caplog: pytes
     path, sink = tmp_path / "s.db", MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=path)
     monitor.submit(turn("before"))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     with caplog.at_level(logging.WARNING, "steelyard"):
         for suffix in ("", "-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
         for number in range(20):
             monitor.submit(turn(f"{number}"))
-        assert monitor.flush(10) == 0
-        assert until(lambda: path.exists() and monitor.stats().spool is not None)
+        assert monitor.flush(60) == 0
+        until(lambda: path.exists() and monitor.stats().spool is not None)
         monitor.submit(turn("after"))
-        assert monitor.flush(10) == 0
+        assert monitor.flush(60) == 0
     check_law(monitor.stats())
     assert len(sink.evaluations) == 22
     assert monitor.stats().spooled == 2
@@ -174,11 +174,11 @@ def test_flush_counts_what_a_spool_that_failed_has_kept(tmp_path: Path) -> None:
     monitor = Monitor(metrics=FAITHFUL, judge=Waits(yes), sinks=[], spool=path, concurrency=1)
     for number in range(5):
         monitor.submit(turn(f"{number}"))
-    assert until(lambda: (monitor.stats().spool or EMPTY).accepted == 5)
+    until(lambda: (monitor.stats().spool or EMPTY).accepted == 5)
     path.rename(tmp_path / "away.db")
     path.mkdir()  # no spool can be made there
     release.set()
-    assert until(lambda: monitor.stats().spool is None)
+    until(lambda: monitor.stats().spool is None)
     started = time.monotonic()
     assert monitor.flush(30) >= 4
     assert time.monotonic() - started < 15
@@ -205,8 +205,8 @@ def test_one_unreadable_row_ends_alone(tmp_path: Path) -> None:
     sink = MemorySink()
     monitor = Monitor(metrics=[], sinks=[sink], spool=path)
     monitor.start()
-    assert until(lambda: monitor.stats().spool is not None)
-    assert monitor.flush(10) == 0
+    until(lambda: monitor.stats().spool is not None)
+    assert monitor.flush(60) == 0
     assert set(sink.by_record) == {"1", "2", "5"}
     counts = monitor.stats().spool
     assert counts is not None and counts.dead == {"unreadable": 2}
@@ -220,20 +220,11 @@ def test_a_surrogate_anywhere_is_repaired_or_refused_alone(tmp_path: Path) -> No
     monitor.submit(turn("odd", contexts_source="\ud800", contexts=(Context(text="x", id="\udfff"),)))
     for number in range(10):
         monitor.submit(turn(f"{number}"))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert {str(number) for number in range(10)} <= set(sink.by_record)
     check_law(monitor.stats())
     assert monitor.stats().spool is not None
     monitor.close()
-
-
-def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -51,9 +51,7 @@ QUEUES: dict[str, Callable[[pytest.FixtureRequest], TurnQueue]] = {
 }
 
 
-@pytest.fixture(
-    params=[pytest.param(name, marks=pytest.mark.timeout(180)) for name in QUEUES]  # RabbitMQ starts slowly
-)
+@pytest.fixture(params=QUEUES)
 def run(
     request: pytest.FixtureRequest,
 ) -> Callable[[Callable[[TurnQueue], Awaitable[None]]], None]:

@@ -144,7 +144,7 @@ def test_why_a_turn_was_picked_stands_on_it() -> None:
     monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
     monitor.submit(turn("plain"))
     monitor.submit(turn("suspect", answer="Polonium."))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     [evaluation] = sink.evaluations
     assert evaluation.record is not None
     assert evaluation.record.metadata["steelyard.picked_for"] == ["short_answer"]
@@ -177,7 +177,7 @@ def test_a_mean_over_a_leaning_sample_stays_true() -> None:
         monitor.submit(traced(number, contexts=(context,), answer=said))
         if number % 500 == 0:
             monitor.flush(20)
-    assert monitor.flush(30) == 0
+    assert monitor.flush(60) == 0
     check_law(monitor.stats())
     pairs = [(score(e), e["faithfulness"].inclusion_probability) for e in sink.evaluations]
     weights = [1 / probability for _, probability in pairs]
@@ -202,13 +202,13 @@ def test_a_disliked_turn_gets_a_second_chance() -> None:
     monitor.submit(turn("disliked"))
     monitor.feedback("early", False)
     monitor.submit(turn("early"))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["early"]
     monitor.feedback("disliked", -1)
     monitor.feedback("liked", True)
     monitor.feedback("unheard of", False)
     monitor.feedback([], "what")  # type: ignore[arg-type]
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     stats = monitor.stats()
     check_law(stats)
     assert (stats.seen, stats.evaluated, stats.skipped) == (3, 2, {"sampled_out": 1})
@@ -224,13 +224,13 @@ def test_a_disliked_turn_that_was_judged_is_judged_again_at_the_right_rate() -> 
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], selection=selection)
     for number in range(40):
         monitor.submit(traced(number, id=str(number)))
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     picked = len(sink.evaluations)
     assert 10 < picked < 30
     for number in range(40):
         monitor.feedback(str(number), False)
         check_law(monitor.stats())
-    assert monitor.flush(5) == 0
+    assert monitor.flush(60) == 0
     assert {e["faithfulness"].inclusion_probability for e in sink.evaluations} == {1.0}
     stats = monitor.stats()
     assert (stats.seen, stats.evaluated, len(sink.evaluations)) == (40, 40, 40)
@@ -271,7 +271,7 @@ def test_judges_see_only_what_is_picked() -> None:
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[], sample_rate=0.25)
     for number in range(200):
         monitor.submit(traced(number))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert (
         len(judge.requests)
         == monitor.stats().evaluated
@@ -285,11 +285,11 @@ def test_a_dislike_reaches_back_a_thousand_turns() -> None:
     monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
     for number in range(1_001):
         monitor.submit(turn(str(number)))
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     assert sink.evaluations == []
     monitor.feedback("0", False)
     monitor.feedback("1", False)
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     assert [evaluation.record_id for evaluation in sink.evaluations] == ["1"]
     check_law(monitor.stats())
     monitor.close()
@@ -300,11 +300,11 @@ def test_a_dislike_reaches_back_over_sixteen_megabytes() -> None:
     monitor = Monitor(metrics=[], sinks=[sink], selection=Selection(rate=0.0, suspicion=Suspicion(rate=1.0)))
     for number in range(20):
         monitor.submit(turn(str(number), metadata={"page": "x" * 2**20}))
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     assert sink.evaluations == []
     for number in range(20):
         monitor.feedback(str(number), False)
-    assert monitor.flush(20) == 0
+    assert monitor.flush(60) == 0
     reached = sorted(int(evaluation.record_id) for evaluation in sink.evaluations)
     assert reached == list(range(20 - len(reached), 20))
     assert 12 <= len(reached) <= 16

@@ -85,7 +85,7 @@ def test_an_exporter_that_hangs_holds_up_neither_the_loop_nor_other_sinks() -> N
 
     class Hangs(SpanExporter):
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-            free.wait(20)
+            free.wait(120)
             return SpanExportResult.SUCCESS
 
     tracers = TracerProvider()
@@ -96,7 +96,7 @@ def test_an_exporter_that_hangs_holds_up_neither_the_loop_nor_other_sinks() -> N
     )
     started = time.monotonic()
     monitor.submit(Record(question="Why?", answer="Because."))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     assert time.monotonic() - started < 5
     assert len(memory.evaluations) == 1
     assert monitor.stats().sinks["opentelemetry"].lost == 1
@@ -110,7 +110,7 @@ def test_while_a_write_hangs_the_next_fails_at_once() -> None:
 
     class Hangs(SpanProcessor):
         def on_end(self, span: ReadableSpan) -> None:
-            free.wait(20)
+            free.wait(120)
 
     tracers = TracerProvider()
     tracers.add_span_processor(Hangs())

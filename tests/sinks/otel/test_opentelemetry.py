@@ -185,7 +185,7 @@ def test_through_a_monitor(telemetry: Telemetry) -> None:
     monitor = Monitor(metrics=[], sinks=[telemetry.sink()])
     ref, rag = telemetry.turn()
     monitor.submit(Record(question="Why?", answer="Because.", trace=ref))
-    assert monitor.flush(10) == 0
+    assert monitor.flush(60) == 0
     span = telemetry.evaluation_span()
     assert [link.context.span_id for link in span.links] == [rag.get_span_context().span_id]
     points = telemetry.points()

@@ -163,7 +163,7 @@ def test_a_vendor_that_is_down_costs_the_other_sinks_nothing() -> None:
     monitor = Monitor(metrics=[], sinks=[down, memory])
     with VendorServer():
         monitor.submit(Record(question="Why?", answer="Because.", trace=TRACE))
-        assert monitor.flush(15) == 0
+        assert monitor.flush(60) == 0
     assert len(memory.evaluations) == 1
     monitor.close()
 

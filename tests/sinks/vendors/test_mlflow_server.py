@@ -67,7 +67,7 @@ def mlflow() -> Iterator[str]:
         finally:
             # It has workers of its own, which go on where only the first process is told to end.
             os.killpg(server.pid, signal.SIGKILL)
-            server.wait(60)
+            server.wait(120)
 
 
 def _wait_until_it_answers(url: str, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -79,7 +79,7 @@ def phoenix() -> Iterator[str]:
             yield url
         finally:
             server.terminate()
-            server.wait(30)
+            server.wait(120)
 
 
 def _wait(look: Callable[[], Any], seconds: float, alive: Callable[[], bool], log: Path) -> Any:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ from llama_index.core.chat_engine import (
 )
 from llama_index.core.memory import ChatMemoryBuffer
 from llamaindex_parts import ANSWER, BERLIN, FRANCE, PARIS, QUESTION, Fixed, Receiver, Scripted, engine, texts
+
+from waiting import until
 
 FORMS = ["chat", "achat", "stream_chat", "astream_chat"]
 STANDALONE = "What is the capital city of France?"
@@ -36,13 +37,6 @@ def chat_engine(kind: str) -> Any:
             )
         case _:
             return SimpleChatEngine.from_defaults(llm=model, memory=memory)
-
-
-def wait_for(receiver: Receiver) -> None:
-    """Until the thread that writes the answer is done."""
-    deadline = time.monotonic() + 5
-    while not receiver.drafts and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def ask(chat: Any, form: str, message: str) -> str:
@@ -103,7 +97,7 @@ def test_a_model_that_fails(receiver: Receiver, form: str) -> None:
 
 def test_streamed_chat_is_whole_even_if_nobody_reads_it(receiver: Receiver) -> None:
     chat_engine("context").stream_chat(QUESTION)
-    wait_for(receiver)
+    until(lambda: receiver.drafts)  # the thread that writes the answer is done
     assert (receiver.record.answer, receiver.record.status) == (ANSWER, "ok")
 
 
@@ -111,7 +105,7 @@ def test_streamed_chat_left_early_is_whole(receiver: Receiver) -> None:
     response = chat_engine("context").stream_chat(QUESTION)
     for _ in response.response_gen:
         break
-    wait_for(receiver)
+    until(lambda: receiver.drafts)  # the thread that writes the answer is done
     assert receiver.record.answer == ANSWER
 
 

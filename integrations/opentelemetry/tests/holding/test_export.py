@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from otel_holding import ref_of, scores
 from steelyard import Monitor
 from steelyard.testing import MemorySink
 from steelyard_opentelemetry import EvaluationSpanProcessor, HoldingSpanProcessor
+from waiting import until
 
 
 class Endpoint:
@@ -125,11 +125,8 @@ def test_with_the_recorder_and_a_monitor() -> None:
         ):
             pass
     recorder.force_flush()
-    assert monitor.flush(20) == 0
-    deadline = time.monotonic() + 10
-    while "rag" not in {span.name for span in exported.get_finished_spans()}:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert monitor.flush(60) == 0
+    until(lambda: "rag" in {span.name for span in exported.get_finished_spans()})
     (root,) = (span for span in exported.get_finished_spans() if span.name == "rag")
     assert (root.attributes or {})["steelyard.faithfulness.score"] == memory.evaluations[0][
         "faithfulness"

@@ -91,6 +91,7 @@ def compare_runs(first: Run, second: Run, *, least: int = 5) -> Comparison:
     before = {case.id: case for case in first}
     pairs = [(before[case.id], case) for case in second if case.id in before]
     differences = []
+    # `fromkeys` keeps the order in which metrics were given; a set would not.
     for name in dict.fromkeys([*first.metrics, *second.metrics]):
         for where, group in _slices(pairs):
             found = _difference(name, where, group, least=1 if where == ALL else least)
@@ -119,6 +120,7 @@ def _slices(pairs: Sequence[_Pair]) -> list[tuple[str, list[_Pair]]]:
         names += [f"kind {other.kind}"] if other.kind else []
         for name in [*names, f"source {other.source}"]:
             found.setdefault(name, []).append((one, other))
+    # A slice that all cases are in would say the same once more.
     return [(name, group) for name, group in found.items() if name == ALL or len(group) < len(pairs)]
 
 
@@ -132,6 +134,7 @@ def _difference(metric: str, where: str, pairs: Sequence[_Pair], *, least: int) 
         0 <= value <= 1 for before, after, _ in scored for value in (before, after)
     ):
         return None
+    # Weights as probabilities: the lightest case is 1, one that stands for twice as many turns a half.
     lightest = min(case.weight for *_, case in scored)
     difference = paired_difference(
         [before for before, _, _ in scored],

@@ -94,12 +94,14 @@ class GateCheck:
             ConfigurationError: If the gate needs a baseline and there is none with this metric.
         """
         self.gate = gate
+        # The test knows falls only: where lower is better, the negative is tested.
         self._sign = 1.0 if metric.direction == "higher" else -1.0
         self._cases = frozenset(cases)
         self._bar = gate.least
         known = 0.0
         if self._bar is None:
             self._bar, known, self._cases = _measured(baseline, gate.metric, self._cases)
+            # A bar that was measured by a judge that wavers is itself uncertain.
             exact = exact and known == 0
         self.test = GateTest(
             least=self._sign * self._bar,
@@ -130,6 +132,7 @@ class GateCheck:
         test, sign = self.test, self._sign
         enough = 0 < test.cases >= _ENOUGH * self.expected
         interval = test.interval()
+        # The sign may have swapped the ends.
         ends = sorted(sign * end for end in interval) if interval else [None, None]
         assert self._bar is not None
         relation = ">=" if sign > 0 else "<="

@@ -107,6 +107,7 @@ def schema(shape: Mapping[str, Any], count: int) -> dict[str, Any]:
         "properties": {name: {"$ref": "#/$defs/one"} for name in names},
         "required": names,
         "additionalProperties": False,
+        # Once, however many keys there are: the schema is part of what is paid for.
         "$defs": {"one": dict(shape)},
     }
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from steelyard._internal.text import shorten
 from steelyard.golden._results import CaseResult, GateResult, Run
 
+# XML 1.0 has no way to write other characters, and CI servers refuse the whole file.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MOST_ROWS = 30
 _LONGEST = 120
@@ -57,6 +58,7 @@ def _case(suite: ElementTree.Element, run: Run, case: CaseResult) -> None:
     )
     if case.asked != "answered":
         ElementTree.SubElement(node, "error", type=case.asked, message=_xml(case.problem))
+    # JUnit takes one outcome for a case: a missed threshold weighs more than a score that is missing.
     elif case.unscored and not case.failed:
         names = "; ".join(f"{name}: {case.metrics[name].cause}" for name in case.unscored)
         ElementTree.SubElement(node, "error", type="unscored", message=_xml(names))
@@ -131,6 +133,7 @@ def _what(case: CaseResult) -> str:
 
 def _cell(text: str) -> str:
     """A text that stays in its cell of a Markdown table, and is not markup there."""
+    # Shortened first: a cut between a backslash and its character would leave markup.
     flat = shorten(text, _LONGEST)
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", flat)
 

@@ -72,6 +72,7 @@ def _joined(pieces: list[Any]) -> object:
         merged: dict[str, Any] = {}
         for piece in pieces:
             for key, value in piece.items():
+                # Texts come in pieces; what else is streamed, contexts for one, comes whole.
                 merged[key] = merged[key] + value if isinstance(merged.get(key), str) else value
         return merged
     texts = [piece if isinstance(piece, str) else _text(piece) for piece in pieces]
@@ -83,11 +84,13 @@ def _answer(value: object) -> str | None:
         found = _field(value, name)
         if isinstance(found, str):
             return found
+        # A message or a document as the answer; mappings are looked into below.
         if found is not None and not isinstance(found, Mapping | Sequence) and (text := _text(found)):
             return text
         if isinstance(found, Mapping) and (inner := _answer(found)) is not None:
             return inner
     if isinstance(messages := _field(value, "messages"), Sequence) and messages:
+        # Of a graph's state: its last message is what the user is shown.
         return _text(messages[-1])
     return _text(value)
 
@@ -95,6 +98,7 @@ def _answer(value: object) -> str | None:
 def _field(value: object, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name)
+    # Their attributes are methods (`tuple.count`), never a field of a reply.
     return None if isinstance(value, list | tuple | int | float) else getattr(value, name, None)
 
 

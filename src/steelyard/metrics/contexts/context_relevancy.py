@@ -28,8 +28,6 @@ from steelyard.questions import (
 from steelyard.record import Record
 from steelyard.text import sentences
 
-__all__ = ["ContextRelevancy"]
-
 _Agreeing = Generator[Sequence[Question], Sequence[Answer], float]
 
 
@@ -71,6 +69,7 @@ class ContextRelevancy(Metric):
         texts, counts = list(times), list(times.values())
         if not texts:
             return self.not_applicable(f"no_{self.variant}", f"the contexts hold no {self.variant}")
+        # Sample 0 is what other metrics ask too, and shares their answer; repeats are questions of their own.
         samples = range(1, self.repeats + 1) if self.repeats > 1 else (0,)
         asked = [Relevant(text=text, sample=sample) for sample in samples for text in texts]
         answers = require((yield asked), YesNo)
@@ -98,6 +97,7 @@ class ContextRelevancy(Metric):
     def _texts(self, record: Record) -> Step:
         if self.variant == "statements":
             (found,) = require((yield [Claims(of="contexts")]), Texts)
+            # A statement that the judge gives twice is asked about once.
             return list(dict.fromkeys(found.items))
         split = sentences("\n\n".join(context.text for context in record.contexts))
         return [sentence.text for sentence in split]

@@ -16,7 +16,7 @@ from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, ReportFigures
 from steelyard.report.page._change import change_words, headline
-from steelyard.report.page._turn import TurnView, turn_view
+from steelyard.report.page._turn import turn_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -44,7 +44,10 @@ def render_html(figures: ReportFigures) -> str:
             figures=figures,
             headline=headline(figures.metrics),
             charts=[chart_of(metric) for metric in figures.metrics],
-            turns=_turns(figures),
+            turns={
+                worst.metric: [turn_view(turn, worst.metric) for turn in worst.turns]
+                for worst in figures.worst
+            },
             groups=_groups(figures),
             rest=rest_of(figures.funnel) if figures.funnel else [],
             script=script,
@@ -61,16 +64,13 @@ def _groups(figures: ReportFigures) -> dict[str, list[Any]]:
     return found
 
 
-def _turns(figures: ReportFigures) -> dict[str, list[TurnView]]:
-    return {worst.metric: [turn_view(turn, worst.metric) for turn in worst.turns] for worst in figures.worst}
-
-
 def chart_of(metric: MetricFigure) -> dict[str, Any]:
     """What `report.js` draws a metric from."""
     estimates = [point.estimate for point in metric.points]
     shift = metric.change if metric.change and metric.change.difference.clear else None
     return {
         "times": [point.time for point in metric.points],
+        # Finer than a pixel of the chart; all digits would double the file.
         "mean": [round(one.value, 4) for one in estimates],
         "low": [round(one.low, 4) for one in estimates],
         "high": [round(one.high, 4) for one in estimates],
@@ -129,6 +129,7 @@ def _amount(value: float | None) -> str:
 
 def _signed(value: float) -> str:
     """A difference with its sign, to a thousandth."""
+    # The typographic minus is as wide as the plus, so columns stay aligned.
     return f"{value:+.3f}".replace("-", "−")
 
 

@@ -28,7 +28,7 @@ from pydantic import BaseModel
 
 from apps.app import BOTH, Truth, chain
 from apps.island import FARES, FERRY, PRICE, PRICE_ANSWER, STORM, SUNDAY, SUNDAY_ANSWER
-from apps.langchain_pieces import ANSWERING, answering, calls, joined, model, prompt, shelf
+from apps.langchain.pieces import ANSWERING, answering, calls, joined, model, prompt, shelf
 
 PAIR = Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER)
 FOUND = shelf(FERRY, FARES)
@@ -283,3 +283,14 @@ def conversation_under_a_name_of_its_own() -> Any:
     builder.add_sequence([look, talk])
     builder.add_edge(START, "look")
     return builder.compile()
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER))
+def other_chain_where_one_fails() -> Any:
+    """`with_fallbacks` around a whole chain, whose model fails after it was shown other passages."""
+    question: Any = RunnablePassthrough()
+    failing = ANSWERING | model(otherwise=RuntimeError("out of tokens")) | StrOutputParser()
+    first = {"context": shelf(STORM) | joined, "question": question} | failing
+    return first.with_fallbacks(
+        [{"context": shelf(FERRY) | joined, "question": question} | answering(SUNDAY_ANSWER)]
+    )

@@ -30,8 +30,8 @@ from apps.island import (
     SUNDAY,
     SUNDAY_ANSWER,
 )
-from apps.llamaindex_engines import over
-from apps.llamaindex_pieces import Shelf, chats, completes
+from apps.llamaindex.engines import over
+from apps.llamaindex.pieces import Shelf, chats, completes
 
 FOLLOW_UP = "And with a dog?"
 THREAD = (
@@ -253,5 +253,18 @@ async def agent_whose_search_fails_at_first(config: Any) -> str:
         return [FERRY]
 
     llm = chats(("Signe", SUNDAY_ANSWER), otherwise=[("search", {"query": "Sunday ferry"})])
+    agent = FunctionAgent(tools=[FunctionTool.from_defaults(search)], llm=llm, streaming=False)
+    return str(await agent.run(SUNDAY))
+
+
+@script(Truth(question=SUNDAY, contexts=(), answer=MOOR_ANSWER), framework="llamaindex")
+async def search_without_a_result(config: Any) -> str:
+    """A function that searches and says, as a text, that there is nothing."""
+
+    def search(query: str) -> str:
+        """Searches the island's pages."""
+        return f"No pages were found for '{query}'."
+
+    llm = chats(("No pages", MOOR_ANSWER), otherwise=[("search", {"query": "ferry"})])
     agent = FunctionAgent(tools=[FunctionTool.from_defaults(search)], llm=llm, streaming=False)
     return str(await agent.run(SUNDAY))

@@ -1,85 +1,33 @@
-"""State graphs: the well-known corrective, adaptive and self-reflective ones, and the templates."""
+"""State graphs: templates, parallel nodes, commands, graphs within graphs, documents made in a node."""
 
 from __future__ import annotations
 
 import operator
 import threading
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, SystemMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.tools import create_retriever_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, Send
-from pydantic import BaseModel
 
 from apps.app import ALL, ASTREAM, Truth, chain, script
 from apps.island import (
     FARES,
     FERRY,
-    LENS,
-    LENS_ANSWER,
-    MOOR,
-    MOOR_ANSWER,
     MUSEUM,
-    NEWS,
     PRICE,
     PRICE_ANSWER,
     STORM,
     SUNDAY,
     SUNDAY_ANSWER,
 )
-from apps.langchain_pieces import ANSWERING, answering, calls, documents, joined, model, prompt, shelf, store
+from apps.langchain.pieces import ANSWERING, answering, documents, joined, model, prompt, shelf, store
+from apps.langgraph.pieces import State, asking, line, saying
 
 WAYS = (*ALL, ASTREAM)
-
-
-class State(TypedDict, total=False):
-    """What most tutorials keep."""
-
-    question: str
-    documents: list[Document]
-    generation: str
-
-
-class Grade(BaseModel):
-    """A binary score."""
-
-    binary_score: Literal["yes", "no"]
-
-
-class Source(BaseModel):
-    """Where to look."""
-
-    datasource: Literal["vectorstore", "web_search"]
-
-
-def asking(question: str) -> dict[str, str]:
-    """A state with a question."""
-    return {"question": question}
-
-
-def saying(question: str) -> dict[str, Any]:
-    """A state with a message."""
-    return {"messages": [HumanMessage(question)]}
-
-
-def grader(*words: str) -> Any:
-    """A model that says yes where one of these words stands in the prompt."""
-    rules = [(word, calls("Grade", binary_score="yes")) for word in words]
-    form = model(*rules, otherwise=calls("Grade", binary_score="no")).with_structured_output(Grade)
-    return prompt("Document:\n{document}\n\nQuestion: {question}") | form
-
-
-def line(*nodes: Any, state: Any = State, **options: Any) -> Any:
-    """A graph of nodes one after the other."""
-    builder = StateGraph(state)
-    builder.add_sequence(list(nodes))
-    builder.add_edge(START, nodes[0].__name__)
-    return builder.compile(**options)
 
 
 @chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
@@ -111,190 +59,6 @@ def documents_printed_by_a_graph() -> Any:
     return line(retrieve, generate)
 
 
-def corrective(*, relevant: str, answer: str) -> Any:
-    """Retrieve, grade each passage; where one fails, rewrite and add what the web says."""
-    rewrite = prompt("Improve for web search: {question}") | model(otherwise="boats mooring news")
-
-    def retrieve(state: State) -> State:
-        return {"documents": shelf(FERRY, FARES).invoke(state["question"])}
-
-    def grade_documents(state: State) -> State:
-        grades = [
-            grader(relevant).invoke({"document": each.page_content, "question": state["question"]})
-            for each in state["documents"]
-        ]
-        kept = [e for e, g in zip(state["documents"], grades, strict=True) if g.binary_score == "yes"]
-        return {"documents": kept}
-
-    def web_search(state: State) -> State:
-        query = rewrite.invoke({"question": state["question"]}).content
-        text = "\n".join(hit["content"] for hit in [{"url": f"web?{query}", "content": NEWS}])
-        return {"question": str(query), "documents": [*state["documents"], Document(page_content=text)]}
-
-    def generate(state: State) -> State:
-        given = {"context": state["documents"], "question": state["question"]}
-        return {"generation": answering(answer).invoke(given)}
-
-    builder = StateGraph(State)
-    for node in (retrieve, grade_documents, web_search, generate):
-        builder.add_node(node.__name__, node)
-    builder.add_edge(START, "retrieve")
-    builder.add_edge("retrieve", "grade_documents")
-    builder.add_conditional_edges(
-        "grade_documents",
-        lambda state: "generate" if len(state["documents"]) == 2 else "web_search",
-        ["generate", "web_search"],
-    )
-    builder.add_edge("web_search", "generate")
-    builder.add_edge("generate", END)
-    return builder.compile()
-
-
-@chain(Truth(question=MOOR, contexts=(NEWS,), answer=MOOR_ANSWER), given=asking, ways=WAYS)
-def corrective_with_nothing_relevant() -> Any:
-    """Corrective RAG: no passage passes, the question in the state is rewritten, the web answers."""
-    return corrective(relevant="no such word", answer=MOOR_ANSWER)
-
-
-@chain(Truth(question=SUNDAY, contexts=(FERRY, NEWS), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
-def corrective_with_one_relevant() -> Any:
-    """Corrective RAG: one passage passes, and a Document made of web results stands beside it."""
-    return corrective(relevant="Signe", answer=SUNDAY_ANSWER)
-
-
-def adaptive(datasource: str, answer: str) -> Any:
-    """Route to the web or the store, grade, generate, check for support and for usefulness."""
-    router = model(otherwise=calls("Source", datasource=datasource)).with_structured_output(Source)
-    supported = prompt("Facts:\n{documents}\n\nGeneration: {generation}") | model(
-        otherwise=calls("Grade", binary_score="yes")
-    ).with_structured_output(Grade)
-
-    def route(state: State) -> str:
-        made: Any = router.invoke([SystemMessage("Route this."), HumanMessage(state["question"])])
-        return "web_search" if made.datasource == "web_search" else "retrieve"
-
-    def web_search(state: State) -> Any:
-        return {"documents": Document(page_content="\n".join([NEWS]))}
-
-    def retrieve(state: State) -> State:
-        found = shelf(MUSEUM, FARES).invoke(state["question"])
-        keeps = grader("Fresnel")
-        asked = [{"document": each.page_content, "question": state["question"]} for each in found]
-        return {
-            "documents": [
-                e for e, a in zip(found, asked, strict=True) if keeps.invoke(a).binary_score == "yes"
-            ]
-        }
-
-    def generate(state: State) -> State:
-        given = {"context": state["documents"], "question": state["question"]}
-        return {"generation": answering(answer).invoke(given)}
-
-    def check(state: State) -> str:
-        given: Any = supported.invoke({"documents": state["documents"], "generation": state["generation"]})
-        useful: Any = grader(state["question"]).invoke(
-            {"document": state["generation"], "question": state["question"]}
-        )
-        return END if given.binary_score == useful.binary_score == "yes" else "generate"
-
-    builder = StateGraph(State)
-    for node in (web_search, retrieve, generate):
-        builder.add_node(node.__name__, node)
-    builder.add_conditional_edges(START, route, ["web_search", "retrieve"])
-    builder.add_edge("web_search", "generate")
-    builder.add_edge("retrieve", "generate")
-    builder.add_conditional_edges("generate", check, ["generate", END])
-    return builder.compile()
-
-
-@chain(Truth(question=MOOR, contexts=(NEWS,), answer=MOOR_ANSWER), given=asking, ways=WAYS)
-def adaptive_to_the_web() -> Any:
-    """Adaptive RAG by way of the web: one Document, not a list, is the state's `documents`."""
-    return adaptive("web_search", MOOR_ANSWER)
-
-
-@chain(Truth(question=LENS, contexts=(MUSEUM,), answer=LENS_ANSWER), given=asking, ways=WAYS)
-def adaptive_to_the_store() -> Any:
-    """Adaptive RAG by way of the store: graders before, checkers after the answer."""
-    return adaptive("vectorstore", LENS_ANSWER)
-
-
-@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
-def self_reflective() -> Any:
-    """Self-RAG: the first search finds nothing of use, the question is rewritten, the second search does."""
-    rewrite = prompt("Look at {question} and write a better question.") | model(
-        otherwise="What is the Sunday timetable of the ferry?"
-    )
-    search = shelf(FARES, STORM, by_word={"timetable": [FERRY, FARES]})
-
-    def retrieve(state: State) -> State:
-        return {"documents": search.invoke(state["question"])}
-
-    def grade_documents(state: State) -> State:
-        keeps = grader("Signe")
-        kept = [
-            each
-            for each in state["documents"]
-            if keeps.invoke({"document": each.page_content, "question": state["question"]}).binary_score
-            == "yes"
-        ]
-        return {"documents": kept}
-
-    def transform_query(state: State) -> State:
-        return {"question": str(rewrite.invoke({"question": state["question"]}).content)}
-
-    def generate(state: State) -> State:
-        given = {"context": state["documents"], "question": state["question"]}
-        return {"generation": answering(SUNDAY_ANSWER).invoke(given)}
-
-    builder = StateGraph(State)
-    for node in (retrieve, grade_documents, transform_query, generate):
-        builder.add_node(node.__name__, node)
-    builder.add_edge(START, "retrieve")
-    builder.add_edge("retrieve", "grade_documents")
-    builder.add_conditional_edges(
-        "grade_documents",
-        lambda state: "generate" if state["documents"] else "transform_query",
-        ["generate", "transform_query"],
-    )
-    builder.add_edge("transform_query", "retrieve")
-    builder.add_edge("generate", END)
-    return builder.compile()
-
-
-@chain(
-    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER, one_text=True),
-    given=saying,
-)
-def agentic_with_a_grader() -> Any:
-    """Agentic RAG: a retriever tool is called, its message graded, a last node answers with a string."""
-    search = create_retriever_tool(shelf(FERRY, FARES), "search", "Searches the island's pages.")
-    caller = model(otherwise=calls("search", query="Sunday ferry"))
-
-    def agent(state: MessagesState) -> Any:
-        return {"messages": [caller.invoke(state["messages"])]}
-
-    def relevant(state: MessagesState) -> str:
-        made: Any = grader("Signe").invoke(
-            {"document": state["messages"][-1].content, "question": state["messages"][0].content}
-        )
-        return "generate" if made.binary_score == "yes" else END
-
-    def generate(state: MessagesState) -> Any:
-        given = {"context": state["messages"][-1].content, "question": state["messages"][0].content}
-        return {"messages": [answering(SUNDAY_ANSWER).invoke(given)]}
-
-    builder = StateGraph(MessagesState)
-    builder.add_node("agent", agent)
-    builder.add_node("tools", ToolNode([search]))
-    builder.add_node("generate", generate)
-    builder.add_edge(START, "agent")
-    builder.add_conditional_edges("agent", tools_condition)
-    builder.add_conditional_edges("tools", relevant, ["generate", END])
-    builder.add_edge("generate", END)
-    return builder.compile()
-
-
 class Research(TypedDict, total=False):
     """What parallel searches add to."""
 
@@ -321,7 +85,7 @@ def research_plan_with_parallel_searches() -> Any:
 
     def retrieve_documents(state: Research) -> Research:
         if "fare" in state["query"]:
-            second.wait(5)  # the first search is the slower one
+            second.wait(120)  # the first search is the slower one
         found = search.invoke(state["query"])
         second.set()
         return {"documents": found}
@@ -596,3 +360,25 @@ def sub_questions_sent_to_a_node() -> Any:
     builder.add_edge("look_up", "put_together")
     builder.add_edge("put_together", END)
     return builder.compile()
+
+
+@script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER))
+def nodes_that_hand_the_handler_on(config: Any) -> Any:
+    """Nodes give their chains the handler of the application, not the config of the run."""
+
+    def rewrite(state: State) -> State:
+        asked = {"question": state["question"]}
+        return {
+            "question": answering("ferry timetable Sunday", prompt("Rewrite: {question}")).invoke(
+                asked, config
+            )
+        }
+
+    def retrieve(state: State) -> State:
+        return {"documents": shelf(FERRY).invoke(state["question"], config)}
+
+    def generate(state: State) -> State:
+        given = {"context": joined(state["documents"]), "question": state["question"]}
+        return {"generation": answering(SUNDAY_ANSWER).invoke(given, config)}
+
+    return line(rewrite, retrieve, generate).invoke(asking(SUNDAY), config)

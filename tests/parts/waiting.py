@@ -1,0 +1,23 @@
+"""Waiting for something to be so: tests wait for events, not for seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def until(condition: Callable[[], object], *, seconds: float = 120.0) -> None:
+    """Wait until a condition holds; it is looked at every hundredth of a second.
+
+    Args:
+        condition: What is waited for.
+        seconds: How long before it is given up. On a machine where ten programs share a core a tenth of a
+            second becomes several, so this only keeps a broken test from hanging.
+
+    Raises:
+        AssertionError: If it did not hold by then.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"this did not hold within {seconds:g} s"
+        time.sleep(0.01)
