@@ -8,15 +8,18 @@ from apps.app import REGISTRY, App, Framework
 
 FAMILIES: dict[Framework, tuple[str, ...]] = {
     "langchain": (
-        "langchain_prompts",
-        "langchain_queries",
-        "langchain_retrievers",
-        "langchain_answers",
-        "langgraph_graphs",
-        "langchain_agents",
-        "langchain_separate",
+        "langchain.prompts",
+        "langchain.queries",
+        "langchain.retrievers",
+        "langchain.answers",
+        "langgraph.graphs",
+        "langgraph.grading",
+        "langgraph.tables",
+        "langchain.agents",
+        "langchain.separate",
+        "langchain.side_calls",
     ),
-    "llamaindex": ("llamaindex_engines", "llamaindex_chats"),
+    "llamaindex": ("llamaindex.engines", "llamaindex.chats"),
 }
 """The files that hold applications."""
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import programs
-from apps import langchain_pieces
 from apps.app import App
 from apps.corpus import apps_of
 from apps.instrumented import key_of, ways_of
 from apps.island import marks_in
+from apps.langchain import pieces
 from apps.limits import LIMITS
 from apps.recorders import INSTRUMENTORS, recorders_of, run_own, silent, wrong
 from steelyard.record import Record, record_from_dict
@@ -116,9 +116,9 @@ def _told(found: list[tuple[str, list[str]]]) -> str:
 )
 def test_truths_are_what_the_models_saw(app: App) -> None:
     """A passage is true only if a model saw it; passages in the answer's own prompt are these."""
-    langchain_pieces.PROMPTS.clear()
+    pieces.PROMPTS.clear()
     app.run({}, app.ways[0])
-    prompts = list(langchain_pieces.PROMPTS)
+    prompts = list(pieces.PROMPTS)
     for truth in app.truths:
         expected = [passage for text in truth.contexts for passage in marks_in(text)]
         assert set(expected) <= {passage for prompt, _ in prompts for passage in marks_in(prompt)}

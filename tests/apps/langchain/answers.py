@@ -28,7 +28,7 @@ from pydantic import BaseModel
 
 from apps.app import BOTH, Truth, chain
 from apps.island import FARES, FERRY, PRICE, PRICE_ANSWER, STORM, SUNDAY, SUNDAY_ANSWER
-from apps.langchain_pieces import ANSWERING, answering, calls, joined, model, prompt, shelf
+from apps.langchain.pieces import ANSWERING, answering, calls, joined, model, prompt, shelf
 
 PAIR = Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER)
 FOUND = shelf(FERRY, FARES)

@@ -46,7 +46,7 @@ from apps.island import (
     SUNDAY,
     SUNDAY_ANSWER,
 )
-from apps.llamaindex_pieces import Shelf, Vectors, completes, index
+from apps.llamaindex.pieces import Shelf, Vectors, completes, index
 
 PAIR = Truth(question=SUNDAY, contexts=(FERRY, STORM), answer=SUNDAY_ANSWER)
 ONE = Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER)

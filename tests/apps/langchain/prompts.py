@@ -27,7 +27,7 @@ from apps.island import (
     SUNDAY,
     SUNDAY_ANSWER,
 )
-from apps.langchain_pieces import ANSWERING, answering, joined, model, prompt, shelf, store
+from apps.langchain.pieces import ANSWERING, answering, joined, model, prompt, shelf, store
 
 THREE = Truth(question=SUNDAY, contexts=(FERRY, FARES, STORM), answer=SUNDAY_ANSWER)
 FOUND = shelf(FERRY, FARES, STORM)

@@ -31,7 +31,7 @@ from apps.island import (
     SUNDAY,
     SUNDAY_ANSWER,
 )
-from apps.langchain_pieces import calls, joined, model, shelf, store
+from apps.langchain.pieces import calls, joined, model, shelf, store
 
 WAYS = (*ALL, ASTREAM)
 PAIR = Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER)

@@ -30,8 +30,8 @@ from apps.island import (
     SUNDAY,
     SUNDAY_ANSWER,
 )
-from apps.llamaindex_engines import over
-from apps.llamaindex_pieces import Shelf, chats, completes
+from apps.llamaindex.engines import over
+from apps.llamaindex.pieces import Shelf, chats, completes
 
 FOLLOW_UP = "And with a dog?"
 THREAD = (

@@ -28,7 +28,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from apps.app import ALL, BOTH, Truth, chain
 from apps.island import FARES, FERRY, LENS, MUSEUM, NEWS, STORM, SUNDAY, SUNDAY_ANSWER, embed
-from apps.langchain_pieces import ANSWERING, answering, calls, documents, joined, model, shelf, store
+from apps.langchain.pieces import ANSWERING, answering, calls, documents, joined, model, shelf, store
 
 PAIR = Truth(question=SUNDAY, contexts=(FERRY, STORM), answer=SUNDAY_ANSWER)
 ONE = Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER)

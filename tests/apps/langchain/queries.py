@@ -25,7 +25,7 @@ from apps.island import (
     SUNDAY,
     SUNDAY_ANSWER,
 )
-from apps.langchain_pieces import ANSWERING, answering, by_key, calls, joined, model, prompt, shelf
+from apps.langchain.pieces import ANSWERING, answering, by_key, calls, joined, model, prompt, shelf
 
 ASKED = by_key("question")
 TWO = Truth(question=SUNDAY, contexts=(FERRY, STORM), answer=SUNDAY_ANSWER)
