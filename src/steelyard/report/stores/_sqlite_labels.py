@@ -81,6 +81,7 @@ class SQLiteLabels:
                 if not _check_schema(connection, self._path):
                     return
                 query = f"SELECT {', '.join(COLUMNS)} FROM labels {where} ORDER BY labelled_at, rowid"
+                # All at once: a reader that stops halfway would keep the file open and its log growing.
                 rows = connection.execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise ConfigurationError(f"{self._path!r} cannot be read: {error_words(error)}") from None
@@ -91,6 +92,7 @@ class SQLiteLabels:
         """One transaction, in a file that was there before."""
         connect_readonly(self._path).close()  # refuses what is not a results database
         try:
+            # Never `rwc`: a file that was taken away is not made anew, with labels alone in it.
             uri = f"{Path(self._path).absolute().as_uri()}?mode=rw"
             connected = closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None))
             with connected as connection, transaction(connection):
