@@ -47,7 +47,6 @@ class App:
     name: str
     shape: str
     """The pattern, in words."""
-    family: str
     framework: Framework
     run: Callable[[Config, str], Any]
     """Runs it in one of its ways and returns what the user is shown."""
@@ -130,7 +129,6 @@ def _add(
         App(
             name=function.__name__,
             shape=inspect.getdoc(function) or "",
-            family=function.__module__.rpartition(".")[2],
             framework=framework,
             run=run,
             truths=truths,

@@ -30,6 +30,7 @@ MARKS = {
 
 SUNDAY = "When does the first ferry leave on Sundays?"
 SUNDAY_ANSWER = "On Sundays the first ferry leaves at 9:40."
+DOG = "12 euros for a grown-up and 3 for a dog."
 PRICE = "How much is the crossing for a family with a dog?"
 PRICE_ANSWER = "Two grown-ups and a dog pay 27 euros; small children travel free."
 LENS = "What is special about the lighthouse museum?"

@@ -112,7 +112,7 @@ def test_differences_are_paired_and_carry_an_interval() -> None:
     assert (good.metric, good.difference.n) == ("good", 9)
     assert good.difference.value == pytest.approx(-0.4)
     assert good.difference.low < -0.4 < good.difference.high < 0
-    assert good.difference.clear and good.second_is_worse
+    assert good.worse
     assert same.difference.value == pytest.approx(0)
     assert same.difference.low < 0 < same.difference.high
     assert not same.difference.clear

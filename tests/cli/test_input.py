@@ -53,9 +53,10 @@ def test_own_names() -> None:
         {"question": "Q", "contexts": ["C"], "answer": "A", "ground_truth": "R"},
         {"question": "Q", "contexts": ["C"], "answer": "A", "ground_truths": ["R"]},
         {"question": "Q", "user_input": None, "contexts": ["C"], "answer": "A", "ground_truths": "R"},
+        {"query": "Q", "documents": ["C"], "output": "A", "reference": "R"},
     ],
 )
-def test_names_of_ragas(line: dict[str, Any]) -> None:
+def test_names_of_ragas_and_of_files_written_by_hand(line: dict[str, Any]) -> None:
     record = read_record(line, number=3)
     assert record == Record(id="3", question="Q", contexts=(Context(text="C"),), answer="A", reference="R")
 
@@ -99,7 +100,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
         (["x"], "a record is a JSON object, not a list"),
         (None, "a record is a JSON object, not null"),
         ({}, "none of question, contexts, answer, reference is given; found: nothing"),
-        ({"query": "Q"}, "none of question, contexts, answer, reference is given; found: query"),
+        ({"wording": "Q"}, "none of question, contexts, answer, reference is given; found: wording"),
         ({"response": 1}, "'response' must be a string, not a number"),
         ({"answer": True}, "'answer' must be a string, not a boolean"),
         ({"retrieved_contexts": "text"}, "'retrieved_contexts' must be a list, not a string"),

@@ -156,8 +156,10 @@ def test_metrics_are_found_by_name() -> None:
     assert by_name("Context-Recall") is ContextRecall
     assert by_name("harmfulness")().name == "harmfulness"
     assert len(metrics_named(["all"], Script().judge())) == len(ALL)
-    with pytest.raises(ConfigurationError, match="no metric is named 'faith'; there are: faithfulness"):
-        by_name("faith")
+    with pytest.raises(ConfigurationError, match="no metric is named 'speed'; there are faithfulness, "):
+        by_name("speed")
+    with pytest.raises(ConfigurationError, match=r"'faithfulnes'; did you mean 'faithfulness'\?"):
+        by_name("faithfulnes")
 
 
 @pytest.mark.parametrize(

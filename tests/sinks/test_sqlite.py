@@ -271,6 +271,30 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     other.close()
 
 
+@pytest.mark.parametrize("meanwhile", ["removed", "moved", "another program's"])
+def test_a_file_that_is_removed_or_replaced_while_it_is_written_is_noticed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, meanwhile: str
+) -> None:
+    path = tmp_path / "x.db"
+    sink = SQLiteSink(path)
+    asyncio.run(sink.write([make_evaluation("before")]))
+    if meanwhile == "removed":
+        for file in tmp_path.iterdir():
+            file.unlink()
+    else:
+        path.rename(tmp_path / "elsewhere.db")
+    if meanwhile == "another program's":
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("CREATE TABLE mine (x)")
+        with pytest.raises(ConfigurationError, match="another program"):
+            asyncio.run(sink.write([make_evaluation("after")]))
+        path.unlink()
+    asyncio.run(sink.write([make_evaluation("after")]))
+    asyncio.run(sink.aclose())
+    assert [evaluation.record_id for evaluation in read_evaluations(path)] == ["after"]
+    assert caplog.text.count("removed or replaced") == 1
+
+
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "x.db", make_evaluation("a"))
     newer = sqlite3.connect(tmp_path / "x.db")

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -176,6 +177,23 @@ def test_a_sink_keeps_to_its_limits_while_it_writes(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert ids(path) == [f"r{n}" for n in range(350, 400)]
+
+
+def test_a_clock_that_jumps_ahead_deletes_nothing_for_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, day, began = tmp_path / "x.db", 86_400.0, time.time()
+    now = {"ahead": 0.0, "on": 0.0}
+    monkeypatch.setattr(time, "time", lambda: began + sum(now.values()))
+    monkeypatch.setattr("steelyard.sinks._retention._running", lambda: now["on"])
+    sink = SQLiteSink(path, keep="30d")
+    turns = [make_evaluation(f"r{n}", evaluated_at=began - n * day) for n in range(40)]
+    left = []
+    for now["ahead"], now["on"] in ((0.0, 0.0), (4000 * day, 600.0), (4000 * day, 1.1 * day)):
+        sink._next_look = 0.0  # a minute has passed
+        write(sink, *turns[:30])
+        left.append(len(ids(path)))
+    assert left == [30, 30, 0]
 
 
 @pytest.mark.parametrize("keep", ["", "x30d", "30y", 0, -1, True, "0d", "1d,2d", 1.5])

@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import pytest
+from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
-from langchain_parts import FRANCE, PARIS, QUESTION, Receiver, Shelf, joined, lcel, says, texts
+from langchain_core.tools import create_retriever_tool
+from langchain_parts import BERLIN, FRANCE, PARIS, QUESTION, Receiver, Shelf, calls, joined, lcel, says, texts
 from pydantic import BaseModel
 
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record
 from steelyard_langchain import CallbackHandler
+
+THREE = [PARIS.page_content, FRANCE.page_content, BERLIN.page_content]
 
 
 def run(chain: Any, value: Any, receiver: Receiver, **options: Any) -> Record:
@@ -275,3 +280,44 @@ def test_an_error_while_an_event_is_read_is_logged_without_its_message(
     handler.on_chain_end({}, run_id=run_id)
     assert handler.stats()["unreadable_event"] == 1
     assert "ValueError" in caplog.text and "private" not in caplog.text
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream", "agent"])
+def test_a_run_may_be_named_by_the_text_of_an_id(
+    receiver: Receiver, handler: CallbackHandler, way: str
+) -> None:
+    """As LangServe names the runs of the chains that it serves."""
+    config: Any = {"callbacks": [handler], "run_id": str(uuid4())}
+    if way == "invoke":
+        lcel().invoke(QUESTION, config)
+    elif way == "stream":
+        list(lcel().stream(QUESTION, config))
+    else:
+        tool = create_retriever_tool(Shelf(), "search", "Searches.")
+        model = says(calls("search", query="capital"), "Paris is the capital.")
+        given: Any = {"messages": [("user", QUESTION)]}
+        create_agent(model, [tool]).invoke(given, config)
+    record = receiver.record
+    assert (record.id, record.question, record.answer) == (
+        config["run_id"],
+        QUESTION,
+        "Paris is the capital.",
+    )
+    assert texts(record.contexts) == THREE
+
+
+def test_single_calls_may_be_named_by_the_text_of_an_id(receiver: Receiver, handler: CallbackHandler) -> None:
+    def config() -> Any:
+        return {"callbacks": [handler], "run_id": str(uuid4())}
+
+    context = joined(Shelf().invoke(QUESTION, config()))
+    says("Paris is the capital.").invoke(f"Context: {context}\n\nQuestion: {QUESTION}", config())
+    assert (receiver.record.question, receiver.record.answer) == (QUESTION, "Paris is the capital.")
+
+
+def test_a_text_that_is_not_an_id_is_counted(receiver: Receiver) -> None:
+    handler = CallbackHandler(receiver)
+    config: Any = {"callbacks": [handler], "run_id": "first run"}
+    assert lcel().invoke(QUESTION, config) == "Paris is the capital."
+    assert handler.stats()["unreadable_event"] > 0
+    assert not receiver.records

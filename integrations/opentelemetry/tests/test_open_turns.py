@@ -186,3 +186,29 @@ def test_no_span_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         assert right(traces.ripe(now)) == [True] * (now == 1.0)
     assert set(read.values()) == {1}
     assert len(read) == 5
+
+
+def test_a_call_awaits_what_another_instrumentor_began_before_it_in_another_trace() -> None:
+    traces = table(max_traces=2)
+    call = span("call", scope="openinference.instrumentation.openai", trace="a", at=(5, 6))
+    others = {
+        "later": span("later", scope=KNOWN, trace="b", at=(7, 9)),
+        "own": span("own", scope=call.scope, trace="b", at=(1, 9)),
+        "unknown": span("unknown", scope="app", trace="b", at=(1, 9)),
+        "same trace": span("same trace", scope=KNOWN, trace="a", at=(1, 9)),
+    }
+    for other in others.values():
+        begin(traces, other, 0.0)
+    assert not traces.awaits(call)
+    crew = span("crew", scope=KNOWN, trace="b", at=(2, 9))
+    for leaves in ("ended", "given up", "evicted"):
+        begin(traces, crew, 0.0)
+        assert traces.awaits(call), leaves
+        if leaves == "ended":
+            finish(traces, [crew], 0.0)
+        elif leaves == "given up":
+            traces.ripe(60.0)
+        else:
+            for trace in ("c", "d"):
+                begin(traces, span("x", scope="app", trace=trace, at=(1, 2)), 61.0)
+        assert not traces.awaits(call), leaves

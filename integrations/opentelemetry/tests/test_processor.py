@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from otel_parts import ANSWER, QUESTION, TEXTS, Receiver, documents, is_right, oi
 
 from steelyard.errors import ConfigurationError
+from steelyard.online import Monitor, SpoolSettings
 from steelyard.record import Record
 from steelyard.recording import Draft, unrecorded
 from steelyard_opentelemetry import EvaluationSpanProcessor
@@ -283,6 +284,24 @@ def test_limits_must_be_positive(limits: dict[str, Any]) -> None:
 def test_a_monitor_takes_records() -> None:
     with pytest.raises(ConfigurationError, match="submit"):
         EvaluationSpanProcessor(object())  # type: ignore[arg-type]
+
+
+def test_the_first_span_begins_on_what_a_spool_holds(tmp_path: Path) -> None:
+    settings = SpoolSettings(path=tmp_path / "turns.db", evaluate=False)
+    earlier = Monitor(metrics=[], sinks=[], spool=settings)
+    earlier.submit(Record(question="Why?", answer="So."))
+    assert earlier.flush(20) == 0
+    earlier.close()
+    monitor = Monitor(metrics=[], sinks=[], spool=settings.path)
+    judged = threading.Event()
+    monitor.on_evaluation(lambda evaluation: judged.set())
+    processor = EvaluationSpanProcessor(monitor)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    provider.get_tracer("app").start_span("GET /health").end()
+    assert judged.wait(30)
+    processor.shutdown()
+    monitor.close()
 
 
 _SCRIPT = """

@@ -1,7 +1,8 @@
-"""Transactions of SQLite, on connections that begin none by themselves (`isolation_level=None`)."""
+"""SQLite: transactions on connections that begin none by themselves (`isolation_level=None`), and files."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,3 +26,15 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def identity_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Which file stands at a path now; None where there is none.
+
+    A file that is removed or replaced while it is open can still be written, and nobody ever reads that.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 # C0 and C1 controls, the bidirectional controls and marks, line and paragraph separators, zero-width and
 # tag characters, and lone surrogates: whatever moves the cursor, starts a sequence or reorders what is read.
@@ -40,3 +42,10 @@ def shorten(text: str, width: int) -> str:
     """A printable text of at most so many characters, on one line."""
     flat = printable(text[: 4 * width + 100])
     return flat if len(flat) <= width else flat[: max(width - 1, 0)].rstrip() + "…"
+
+
+def instead_of(name: str, known: Iterable[str]) -> str:
+    """For the message about an unknown name: the one that was probably meant, or else all there are."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"

@@ -14,7 +14,7 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
@@ -352,3 +352,30 @@ async def leave(task: asyncio.Task[Any], seconds: float) -> None:
 def _take_note(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
         task.exception()  # nobody asks for it any more
+
+
+def run_anywhere(work: Coroutine[Any, Any, _Result], *, name: str = "steelyard") -> _Result:
+    """Run a coroutine in a loop of our own, in a thread of that name where a loop runs already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    started = threading.Event()
+    stop: list[Callable[[], object]] = []
+
+    async def stoppable() -> _Result:
+        task = asyncio.current_task()
+        assert task is not None
+        stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        started.set()
+        return await work
+
+    with ThreadPoolExecutor(1, thread_name_prefix=name) as thread:
+        try:
+            return thread.submit(lambda: asyncio.run(stoppable())).result()
+        except KeyboardInterrupt:  # of a notebook's cell: nothing more is to be asked, or paid for
+            started.wait(1)
+            with contextlib.suppress(RuntimeError):  # the loop has closed in the meantime
+                for cancel in stop:
+                    cancel()
+            raise

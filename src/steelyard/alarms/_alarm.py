@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from steelyard._internal.text import instead_of
 from steelyard.alarms._targets import check_target
 from steelyard.errors import ConfigurationError
 from steelyard.record import Record
@@ -182,9 +183,8 @@ def alarms_from(entries: Iterable[Mapping[str, Any]]) -> tuple[Alarm, ...]:
         if not _is_table(entry):
             raise ConfigurationError("alarm: write each one as a table, [[alarm]]")
         if unknown := sorted(set(entry) - known):
-            raise ConfigurationError(
-                f"alarm: there is no entry {unknown[0]!r}; there are {', '.join(sorted(known))}"
-            )
+            meant = instead_of(unknown[0], sorted(known))
+            raise ConfigurationError(f"alarm: there is no entry {unknown[0]!r}; {meant}")
         if "metric" not in entry:
             raise ConfigurationError("alarm: metric is missing")
         alarms.append(Alarm(**entry))

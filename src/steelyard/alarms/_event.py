@@ -164,11 +164,8 @@ class AlarmEvent:
         mark = {"fell": ":red_circle:", "recovered": ":large_green_circle:"}.get(self.kind, ":white_circle:")
         # Escaped at last: judged text is in it, and may try to mention everybody.
         body = "\n".join([f"*{_escaped(self.title)}*", *map(_escaped, [printable(self.alarm), *self.lines])])
-        return {"text": _escaped(self.title), "blocks": [_section(f"{mark} {body}")]}
-
-
-def _section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text[:_LONGEST]}}
+        section = {"type": "section", "text": {"type": "mrkdwn", "text": f"{mark} {body}"[:_LONGEST]}}
+        return {"text": _escaped(self.title), "blocks": [section]}
 
 
 def _escaped(text: str) -> str:

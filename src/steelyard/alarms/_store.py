@@ -268,18 +268,10 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _message(row: tuple[Any, ...]) -> Message:
-    event, target, name, created, attempts, told, problem, body = row
+    *told, body = row
     try:
         read = json.loads(body)
     except (ValueError, RecursionError):
         read = {}
-    return Message(
-        event=event,
-        target=target,
-        name=name,
-        created=created,
-        attempts=attempts,
-        told=told,
-        problem=problem,
-        body=read if isinstance(read, dict) else {},
-    )
+    names = _COLUMNS.split(", ")[:-1]
+    return Message(**dict(zip(names, told, strict=True)), body=read if isinstance(read, dict) else {})

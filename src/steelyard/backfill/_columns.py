@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from steelyard.backfill._rows import read_record
+from steelyard.backfill._rows import OTHER_NAMES, read_record
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import Record
 
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "question": ("user_input", "input", "query"),
-    "contexts": ("retrieved_contexts", "retrieval_context", "documents", "context"),
-    "answer": ("response", "actual_output", "output"),
+    **OTHER_NAMES,
+    # In a table without a column for what was expected, this is what was found.
+    "contexts": (*OTHER_NAMES["contexts"], "context"),
+    "reference": ("ground_truth", "expected_output"),  # a cell holds one text, no list of them
     "id": ("record_id",),
-    "reference": ("ground_truth", "expected_output"),
     "reference_contexts": (),
     "status": (),
     "time": ("started_at", "timestamp", "created_at", "start_time"),

@@ -15,12 +15,13 @@ BadLine = Callable[[int, str], None]
 """Told the number of a bad line, from 1, and what is wrong with it."""
 
 _LONGEST = 256 * 1024 * 1024
-_OTHER_NAMES = {
-    "question": ("user_input", "input"),
-    "contexts": ("retrieved_contexts", "retrieval_context"),
-    "answer": ("response", "actual_output"),
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "question": ("user_input", "input", "query"),
+    "contexts": ("retrieved_contexts", "retrieval_context", "documents"),
+    "answer": ("response", "actual_output", "output"),
     "reference": ("ground_truth", "ground_truths", "expected_output"),
 }
+"""What else the parts of a turn are called: by Ragas, by DeepEval, and in files that people write by hand."""
 _DEEPEVAL = frozenset({"actual_output", "retrieval_context"})
 _IDS = {"contexts": "retrieved_context_ids", "reference_contexts": "reference_context_ids"}
 _CONTEXTS = ("contexts", "reference_contexts", "retrieved")
@@ -74,15 +75,15 @@ def read_record(data: object, *, number: int) -> Record:
 
     Accepts, beside our own, the names of Ragas (`user_input`, `retrieved_contexts`, `response`, lists of
     context ids), of its older form (`ground_truth`, or a list in `ground_truths`, whose entries are joined by
-    line breaks), and of DeepEval (`input`, `retrieval_context`, `actual_output`, `expected_output`, and
-    `context` for the expected contexts where it comes with one of these).
+    line breaks), of DeepEval (`input`, `retrieval_context`, `actual_output`, `expected_output`, and `context`
+    for the expected contexts where it comes with one of these), and `query`, `documents`, `output`.
 
     Raises:
         InvalidRecord: If it holds none; the message says why.
     """
     if not isinstance(data, Mapping):
         raise InvalidRecord(f"a record is a JSON object, not {_kind(data)}")
-    given = {**data, **{name: _under(data, name, others) for name, others in _OTHER_NAMES.items()}}
+    given = {**data, **{name: _under(data, name, others) for name, others in OTHER_NAMES.items()}}
     if all(given[name] is None for name in _TELLING):
         found = ", ".join(list(data)[:8]) or "nothing"
         raise InvalidRecord(f"none of question, contexts, answer, reference is given; found: {found}")

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, cast
 
@@ -76,7 +77,8 @@ def open_sources(
     traced: list[tuple[Kind, Path]] = []
     for place in places:
         if place.startswith(("http://", "https://")):
-            found.append(_Served(_phoenix.PhoenixServer(place, project=project), read_traces))
+            server = _phoenix.PhoenixServer(place, project=project)
+            found.append(_Traces(server.name, partial(_served, server), read_traces))
             continue
         for path in _files(Path(place)):
             kind = _kind(path)
@@ -88,7 +90,8 @@ def open_sources(
                 found.append(_Lines(path, columns))
     if traced:
         # Read together: a trace may go on in the next file.
-        found.append(_Traces(traced, read_traces))
+        name = str(traced[0][1]) if len(traced) == 1 else f"{len(traced)} files of traces"
+        found.append(_Traces(name, partial(_spans, traced), read_traces))
     return found
 
 
@@ -185,12 +188,14 @@ class _Lines:
 
 
 class _Traces:
-    """Spans in files."""
+    """Spans, in files or on a server."""
 
-    def __init__(self, files: Sequence[tuple[Kind, Path]], read: TraceReader) -> None:
-        self.name = str(files[0][1]) if len(files) == 1 else f"{len(files)} files of traces"
+    def __init__(
+        self, name: str, lines: Callable[[Tracing, Bad], Iterable[bytes]], read: TraceReader
+    ) -> None:
+        self.name = name
         self.without: Mapping[str, int] = {}
-        self._files = files
+        self._lines = lines
         self._read = read
 
     def records(self, bad: Bad) -> Iterator[Record]:
@@ -198,27 +203,17 @@ class _Traces:
         yield from tracing.turns(self._lines(tracing, bad), self._read, self.name, bad)
         self.without = tracing.without
 
-    def _lines(self, tracing: Tracing, bad: Bad) -> Iterator[bytes]:
-        for kind, path in self._files:
-            if kind == "otlp":
-                with _opened(path) as file:
-                    yield from file
-                continue
-            given = rows(path) if path.suffix.lower() in SUFFIXES else _objects(path, bad)
-            module = _langfuse if kind == "langfuse" else _langsmith
-            yield from (line for row in given if (line := module.span_of(row, tracing)))
+
+def _served(server: _phoenix.PhoenixServer, _tracing: Tracing, _bad: Bad) -> Iterator[bytes]:
+    return server.lines()
 
 
-class _Served:
-    """Spans on a server."""
-
-    def __init__(self, server: _phoenix.PhoenixServer, read: TraceReader) -> None:
-        self.name = server.name
-        self.without: Mapping[str, int] = {}
-        self._server = server
-        self._read = read
-
-    def records(self, bad: Bad) -> Iterator[Record]:
-        tracing = Tracing()
-        yield from tracing.turns(self._server.lines(), self._read, self.name, bad)
-        self.without = tracing.without
+def _spans(files: Sequence[tuple[Kind, Path]], tracing: Tracing, bad: Bad) -> Iterator[bytes]:
+    for kind, path in files:
+        if kind == "otlp":
+            with _opened(path) as file:
+                yield from file
+            continue
+        given = rows(path) if path.suffix.lower() in SUFFIXES else _objects(path, bad)
+        module = _langfuse if kind == "langfuse" else _langsmith
+        yield from (line for row in given if (line := module.span_of(row, tracing)))

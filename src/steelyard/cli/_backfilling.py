@@ -8,7 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
 
 from rich.console import Console
@@ -20,14 +21,15 @@ from steelyard.backfill import (
     Columns,
     InProcess,
     Scorer,
-    Source,
     Task,
     TracesFound,
     TurnFilter,
     open_sources,
 )
+from steelyard.cli._options import listed
 from steelyard.cli._terminal import progress
 from steelyard.cli._words import counted
+from steelyard.cli.commands.recording._backfill import BackfillOptions
 from steelyard.cli.scoring._dry_run import DryRunJudge
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._plan import price_of_all
@@ -54,32 +56,6 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BackfillOptions:
-    """One call of `steelyard backfill`, as it was typed."""
-
-    sources: tuple[str, ...]
-    since: str
-    until: str
-    where: tuple[str, ...]
-    sample: float
-    budget: float | None
-    metrics: tuple[str, ...]
-    judge: str
-    model: str
-    base_url: str
-    key_variable: str
-    columns: str
-    project: str
-    db: str
-    concurrency: int
-    plan: bool
-    yes: bool
-    engine: str
-    address: str
-    actors: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
     """What there is to do."""
@@ -90,69 +66,73 @@ class _Plan:
 
 
 def run(job: BackfillOptions) -> int:
-    """Plan, and unless that is all, judge.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given, or a source cannot be read.
-    """
+    """Plan, and unless that is all, judge; returns the exit status."""
     if job.engine not in ("local", "ray"):
         raise ConfigurationError(f"--engine must be local or ray, not {job.engine!r}")
     console = Console(stderr=True, highlight=False)
     choice = _judge_choice(job)
     options = _options(job, choice)
-    results = next((sink.path for sink in options.sinks if isinstance(sink, SQLiteSink)), None)
-    sources = open_sources(
-        job.sources, columns=Columns.parse(job.columns), read_traces=_read_traces, project=job.project
+    now, named = time.time(), count()
+
+    def bad(where: str, why: str) -> None:
+        if next(named) < _MOST_NAMED:
+            console.print(printable(f"{where}: {why}"), style="red", markup=False, soft_wrap=True)
+
+    make = partial(
+        Backfill,
+        open_sources(
+            job.sources, columns=Columns.parse(job.columns), read_traces=_read_traces, project=job.project
+        ),
+        options=options,
+        results=next((sink.path for sink in options.sinks if isinstance(sink, SQLiteSink)), None),
+        meant=TurnFilter(
+            since=moment(job.since, now=now),
+            until=moment(job.until, now=now),
+            where=TurnFilter.parse(job.where or ()),
+        ),
+        sample=job.sample,
+        budget=job.budget,
+        price=_price(job, choice),
     )
-    price = _price(job, choice)
-    planned = _planned(_backfill(job, sources, options, results, price, InProcess(options), console))
+    planned = _planned(make(scorer=InProcess(options), bad=bad))
     _show_plan(console, job, choice, options, planned)
     # Nothing read at all is a finding too: the path may be wrong.
     if job.plan or not planned.tasks:
         return 1 if planned.counts.bad or not planned.counts.read else 0
     if not _is_agreed(job, choice, planned):
         return 1
-    return _judge(console, job, choice, options, results, sources, price, planned)
+    # What is bad was named while the plan was made.
+    work = make(scorer=_scorer(job, choice, options), bad=lambda *_: None)
+    return _judge(console, work, planned.tasks, options.sinks)
 
 
-def _judge(
-    console: Console,
-    job: BackfillOptions,
-    choice: JudgeChoice,
-    options: MonitorOptions,
-    results: str | None,
-    sources: list[Source],
-    price: Price | None,
-    planned: _Plan,
-) -> int:
-    scorer: Scorer = InProcess(options)
-    if job.engine == "ray":
-        from steelyard_ray import RayScorer
+def _scorer(job: BackfillOptions, choice: JudgeChoice, options: MonitorOptions) -> Scorer:
+    if job.engine == "local":
+        return InProcess(options)
+    from steelyard_ray import RayScorer
 
-        scorer = RayScorer(
-            metrics=[metric.name for metric in options.metrics],
-            judge=choice.name,
-            base_url=choice.base_url,
-            key_variable=choice.key_variable,
-            fuse=options.fuse,
-            deadline=options.deadline,
-            concurrency=job.concurrency,
-            actors=job.actors,
-            address=job.address or None,
-        )
-    # Without a console: what is bad was named while the plan was made.
-    work = _backfill(job, sources, options, results, price, scorer, None)
+    return RayScorer(
+        metrics=[metric.name for metric in options.metrics],
+        judge=choice.name,
+        base_url=choice.base_url,
+        key_variable=choice.key_variable,
+        fuse=options.fuse,
+        deadline=options.deadline,
+        concurrency=job.concurrency,
+        actors=job.actors,
+        address=job.address or None,
+    )
+
+
+def _judge(console: Console, work: Backfill, tasks: int, sinks: Iterable[Sink]) -> int:
     started = time.monotonic()
     interrupted = False
-    with progress(console, "Judging", total=planned.tasks) as move:
+    with progress(console, "Judging", total=tasks) as move:
         try:
             asyncio.run(work.run(lambda _: move(advance=1)))
         except KeyboardInterrupt:
             interrupted = True
-    _sum_up(console, work.counts, time.monotonic() - started, options.sinks)
+    _sum_up(console, work.counts, time.monotonic() - started, sinks)
     if interrupted:
         console.print("interrupted; run the same again to go on", style="red")
         return _INTERRUPTED
@@ -163,40 +143,6 @@ def _judge(
     return 1 if work.counts.stopped or work.counts.bad else 0
 
 
-def _backfill(
-    job: BackfillOptions,
-    sources: list[Source],
-    options: MonitorOptions,
-    results: str | None,
-    price: Price | None,
-    scorer: Scorer,
-    console: Console | None,
-) -> Backfill:
-    now = time.time()
-    named = Counter[str]()
-
-    def bad(where: str, why: str) -> None:
-        named["bad"] += 1
-        if console is not None and named["bad"] <= _MOST_NAMED:
-            console.print(printable(f"{where}: {why}"), style="red", markup=False, soft_wrap=True)
-
-    return Backfill(
-        sources,
-        options=options,
-        results=results,
-        meant=TurnFilter(
-            since=moment(job.since, now=now),
-            until=moment(job.until, now=now),
-            where=TurnFilter.parse(job.where),
-        ),
-        sample=job.sample,
-        budget=job.budget,
-        price=price,
-        scorer=scorer,
-        bad=bad,
-    )
-
-
 def _judge_choice(job: BackfillOptions) -> JudgeChoice:
     """The judge that was typed; the one that is configured where none was."""
     settings = load_settings().settings
@@ -205,7 +151,7 @@ def _judge_choice(job: BackfillOptions) -> JudgeChoice:
         job.judge or kind,
         model=job.model or ("" if job.judge else configured),
         base_url=job.base_url or ("" if kind in ("local", "pair") else settings.base_url),
-        key_variable=job.key_variable,
+        key_variable=job.api_key_env,
         concurrency=job.concurrency,
     )
 
@@ -214,7 +160,7 @@ def _options(job: BackfillOptions, choice: JudgeChoice) -> MonitorOptions:
     """What a Monitor would do here, with this judge and without its limits on speed."""
     settings = load_settings().settings
     judge = choice.build()
-    suite = suite_of(job.metrics or tuple(settings.metrics), judge)
+    suite = suite_of(listed(job.metrics) or tuple(settings.metrics), judge)
     options = Monitor(metrics=suite, judge=judge, sinks=[], concurrency=job.concurrency).options
     # What is there by default writes onto live traces, of which there are none here.
     configured = [

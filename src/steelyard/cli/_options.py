@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -47,6 +49,32 @@ Results = Annotated[
     str, typer.Option("--db", metavar="FILE", help="The results: a file, or the address of a database.")
 ]
 GoldenSetFile = Annotated[Path, typer.Argument(metavar="GOLDEN.jsonl", help="A golden set.")]
+
+_Options = TypeVar("_Options")
+
+
+def takes(
+    options: Callable[..., _Options],
+) -> Callable[[Callable[[_Options], int]], Callable[..., None]]:
+    """Make a command whose options are the fields of a dataclass, each declared there and nowhere else.
+
+    The function is given one of these, as it was typed, and returns the exit status.
+    """
+    hints = get_type_hints(options, include_extras=True)
+    signature = inspect.signature(options)
+    fields = [field.replace(annotation=hints[name]) for name, field in signature.parameters.items()]
+
+    def made(function: Callable[[_Options], int]) -> Callable[..., None]:
+        @wraps(function)
+        def command(**given: Any) -> None:
+            raise typer.Exit(function(options(**given)))
+
+        # Typer reads the signature; that of the function would be one parameter.
+        command.__signature__ = signature.replace(parameters=fields)  # type: ignore[attr-defined]
+        command.__annotations__ = hints
+        return command
+
+    return made
 
 
 def listed(names: str) -> tuple[str, ...]:

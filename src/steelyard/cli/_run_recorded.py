@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import runpy
 import sys
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from steelyard.cli._options import listed
+from steelyard.cli.commands.recording._run import RunOptions
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import metrics_named
@@ -15,29 +16,20 @@ from steelyard.online import Monitor
 from steelyard.recording import attach_recorders
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """What to run, and how to judge it."""
-
-    program: str
-    judge: JudgeChoice
-    arguments: tuple[str, ...] = ()
-    module: bool = False
-    metrics: tuple[str, ...] = ()
-    sample_rate: float = 1.0
-
-
-def run_recorded(options: RunOptions) -> None:
-    """Run the program in this process, under its own name and arguments.
+def run_recorded(options: RunOptions) -> int:
+    """Run the program in this process, under its own name and arguments; returns the exit status.
 
     Raises:
         ConfigurationError: If there is no such program or judge, or no framework is installed.
         SystemExit: The program's own.
     """
+    choice = JudgeChoice.named(
+        options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
+    )
     # Before frameworks are imported, which takes seconds.
     _find(options)
-    judge = options.judge.build()
-    metrics = metrics_named(list(options.metrics), judge) if options.metrics else None
+    judge = choice.build()
+    metrics = metrics_named(list(listed(options.metrics)), judge) if options.metrics else None
     monitor = Monitor(judge=judge, metrics=metrics, sample_rate=options.sample_rate)
     # A run that can record nothing would look as if there had been no turn.
     if not attach_recorders(monitor):
@@ -48,6 +40,7 @@ def run_recorded(options: RunOptions) -> None:
         _become(options)
     finally:
         monitor.close()
+    return 0
 
 
 def _find(options: RunOptions) -> None:
@@ -68,7 +61,7 @@ def _find(options: RunOptions) -> None:
 
 
 def _become(options: RunOptions) -> None:
-    sys.argv = [options.program, *options.arguments]
+    sys.argv = [options.program, *(options.arguments or ())]
     if options.module:
         runpy.run_module(options.program, run_name="__main__", alter_sys=True)
         return

@@ -44,13 +44,7 @@ def progress(
 
 
 def figures_table(*headings: str, names: int = 1, pad: int = 0) -> Table:
-    """A table whose first columns are names, on the left, and the others figures, on the right.
-
-    Args:
-        headings: Of every column.
-        names: How many columns are names.
-        pad: Blanks before a cell besides the one after it.
-    """
+    """A table: the first `names` columns on the left, figures on the right, `pad` blanks before each cell."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, pad))
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="left" if place < names else "right", no_wrap=True)

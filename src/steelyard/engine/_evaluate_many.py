@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager, suppress
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import aclosing, contextmanager
 
+from steelyard._internal.threads import run_anywhere
 from steelyard.engine._evaluate import check_names, evaluate_one
 from steelyard.engine._results import Results
 from steelyard.errors import ConfigurationError
-from steelyard.judge import judge_from
+from steelyard.judge import StaticEmbedder, judge_from
 from steelyard.metrics import Metric, default_metrics
 from steelyard.questions import Embedder, Fuse, Judge
 from steelyard.record import Record
@@ -23,8 +20,6 @@ from steelyard.scores import Evaluation
 
 Progress = bool | Callable[[Evaluation], None]
 """Show a bar on stderr, show nothing, or call a function for each finished Evaluation."""
-
-_Result = TypeVar("_Result")
 
 
 def evaluate(
@@ -45,7 +40,7 @@ def evaluate(
     Raises:
         ConfigurationError: If an option cannot mean what was given.
     """
-    return _run(
+    return run_anywhere(
         aevaluate(
             records,
             metrics=metrics,
@@ -55,7 +50,8 @@ def evaluate(
             concurrency=concurrency,
             deadline=deadline,
             progress=progress,
-        )
+        ),
+        name="steelyard-evaluate",
     )
 
 
@@ -121,7 +117,7 @@ async def evaluate_each(
         raise ConfigurationError(f"metrics is a single Metric; pass a list of them: [{metrics.name}]")
     suite = list(metrics) if metrics is not None else default_metrics(chosen)
     check_names(suite)
-    vectors = embedder if embedder is not None else _static_embedder()
+    vectors = embedder if embedder is not None else StaticEmbedder()
 
     slots = asyncio.Semaphore(concurrency)
 
@@ -171,39 +167,6 @@ def _checked(records: Iterable[Record]) -> Iterator[Record]:
                 "Record.from_ragas(sample), Record.from_deepeval(case) or record_from_dict(data)"
             )
         yield record
-
-
-def _static_embedder() -> Embedder:
-    from steelyard.judge import StaticEmbedder
-
-    return StaticEmbedder()
-
-
-def _run(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run a coroutine in a loop of our own, wherever we are called from."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    started = threading.Event()
-    stop: list[Callable[[], object]] = []
-
-    async def stoppable() -> _Result:
-        task = asyncio.current_task()
-        assert task is not None
-        stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
-        started.set()
-        return await work
-
-    with ThreadPoolExecutor(1, thread_name_prefix="steelyard-evaluate") as thread:
-        try:
-            return thread.submit(lambda: asyncio.run(stoppable())).result()
-        except KeyboardInterrupt:  # of a notebook's cell: nothing more is to be asked, or paid for
-            started.wait(1)
-            with suppress(RuntimeError):  # the loop has closed in the meantime
-                for cancel in stop:
-                    cancel()
-            raise
 
 
 @contextmanager

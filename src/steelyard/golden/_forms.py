@@ -94,11 +94,10 @@ def _ours(row: Mapping[str, Any]) -> dict[str, Any]:
         found["source"] = given.get("source", "synthetic" if "synthesizer_name" in row else "person")
     if isinstance(found.get("question"), list):
         raise InvalidGoldenSet("a case has one question; this sample is a conversation of several turns")
-    return {key: list(value) if _is_array(value) else value for key, value in found.items()}
-
-
-def _is_array(value: object) -> bool:
-    return hasattr(value, "tolist") and hasattr(value, "shape")
+    return {
+        key: list(value) if hasattr(value, "tolist") and hasattr(value, "shape") else value
+        for key, value in found.items()
+    }
 
 
 def _tells(value: object) -> bool:

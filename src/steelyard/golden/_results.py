@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from steelyard.errors import InvalidGoldenSet
 from steelyard.scores import Direction, Outcome, Usage
@@ -236,9 +236,3 @@ def _adapter() -> TypeAdapter[Run]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Run)
-
-
-def plain(run: Run) -> dict[str, Any]:
-    """The run as plain JSON values."""
-    data: dict[str, Any] = _adapter().dump_python(run, mode="json")
-    return data

@@ -276,15 +276,7 @@ def _reason(error: Exception) -> str:
 def named_error(
     status: int, message: str, *, code: str | None, headers: Mapping[str, str], where: str
 ) -> JudgeError:
-    """The error that an HTTP status stands for.
-
-    Args:
-        status: The status code.
-        message: The server's words.
-        code: The server's own code, where it sent one.
-        headers: The response's headers.
-        where: The server, for the message.
-    """
+    """The error that an HTTP status stands for."""
     # Cut: some servers reply with a whole page.
     text = f"{where} replied {status}: {message[:300]}"
     if status == 429:

@@ -249,11 +249,7 @@ class DecisionsJudge(Wrapper):
         )
 
     async def answer(self, request: Request) -> Reply:
-        """Extract what is to be extracted, decide the rest.
-
-        Raises:
-            JudgeError: If the whole request came to nothing.
-        """
+        """Extract what is to be extracted, decide the rest."""
         extractions = {key: q for key, q in request.questions.items() if q.extracts}
         decisions = {key: q for key, q in request.questions.items() if not q.extracts}
         answers: dict[str, Answer] = {}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.text import instead_of
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._metric import Metric
@@ -85,7 +86,7 @@ def by_name(name: str) -> Callable[[], Metric]:
     """The metric, or the aspect, with this name or alias, whatever the case and with `-` for `_`.
 
     Raises:
-        ConfigurationError: If there is none; the message lists those there are.
+        ConfigurationError: If there is none; the message names the nearest, or all.
     """
     wanted = name.strip().lower().replace("-", "_")
     # Two libraries mean different things by this name, so the choice made is said.
@@ -98,9 +99,8 @@ def by_name(name: str) -> Callable[[], Metric]:
         return partial(AspectCritique, aspect=wanted)
     if wanted in ALIASES:
         return ALIASES[wanted]
-    known = ", ".join([*(metric.key for metric in ALL), *ASPECTS])
-    also = ", ".join(ALIASES)
-    raise ConfigurationError(f"no metric is named {name!r}; there are: {known}; also known as: {also}")
+    known = [*(metric.key for metric in ALL), *ASPECTS, *ALIASES]
+    raise ConfigurationError(f"no metric is named {name!r}; {instead_of(wanted, known)}")
 
 
 def default_metrics(judge: Judge) -> list[Metric]:

@@ -17,8 +17,6 @@ from steelyard.questions import MetricRun, Part, ScoreOf, require
 from steelyard.record import Record
 from steelyard.scores import Score, Verdict
 
-__all__ = ["RagScore"]
-
 
 def _default() -> tuple[Metric, ...]:
     return (Faithfulness(), AnswerRelevancy(), ContextRelevancy(), ContextRecall())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from steelyard.probing._figures import Change, JudgeCheck
+from steelyard.probing._figures import JudgeCheck
 
 _CHANCE = 0.5  # what a coin gets right
 _SINGLE = 0.9
@@ -88,7 +88,7 @@ def _unsteady(check: JudgeCheck) -> Iterator[str]:
             "somebody may have written for it.",
         ),
     ):
-        if found is not None and _moves(found):
+        if found is not None and found.moved is not None and found.moved.low > _MOVES:
             yield message
 
 
@@ -104,10 +104,6 @@ def _mode(check: JudgeCheck) -> str:
     return (
         f"Ask it with fuse {name!r}: right in {modes[name].value:.2f}, and no other mode is clearly better."
     )
-
-
-def _moves(found: Change) -> bool:
-    return found.moved is not None and found.moved.low > _MOVES
 
 
 def _listed(kinds: Sequence[str]) -> str:

@@ -61,8 +61,11 @@ class CheckRun:
         # A judge that is not there would be waited for in six further passes.
         if any(given.value is not None for given in first.given):
             await self._pass("again", every, again=True)
-            await self._pass("swapped", [_swapped(probe) for probe in claims])
-            await self._pass("longer", [_longer(probe) for probe in claims if _can_grow(probe)])
+            await self._pass("swapped", [replace(probe, contexts=probe.contexts[::-1]) for probe in claims])
+            await self._pass(
+                "longer",
+                [replace(probe, claim=_LONGER + probe.claim) for probe in claims if _can_grow(probe)],
+            )
             await self._pass("record", every, fuse="record")
             await self._pass("off", every, fuse="off")
             await self._pass("plain", [probe.without_address() for probe in every if probe.address])
@@ -112,14 +115,6 @@ class CheckRun:
         return change(self.passes[before], self.passes[after])
 
 
-def _swapped(probe: Probe) -> Probe:
-    return replace(probe, contexts=probe.contexts[::-1])
-
-
 def _can_grow(probe: Probe) -> bool:
     """Whether the longer wording, which is English and wants a sentence, fits."""
     return probe.language == "en" and probe.kind != "yes_no" and not probe.address
-
-
-def _longer(probe: Probe) -> Probe:
-    return replace(probe, claim=_LONGER + probe.claim)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from steelyard.errors import ConfigurationError
 
@@ -91,7 +92,7 @@ def load_probes(folder: str | Path | None = None) -> ProbeSet:
         ConfigurationError: If a file cannot be read, a line is not what it should be, or the files of this
             version were edited.
     """
-    place: _Folder = Path(folder) if folder is not None else files("steelyard.probing") / "data"
+    place: Traversable = Path(folder) if folder is not None else files("steelyard.probing") / "data"
     try:
         content = [(place / name).read_bytes() for name in _FILES]
     except OSError as error:
@@ -110,10 +111,6 @@ def load_probes(folder: str | Path | None = None) -> ProbeSet:
     probes = tuple(probe for row in pairs for probe in _twins(row, texts))
     _check_unique(probes)
     return ProbeSet(probes=probes, sha256=digest)
-
-
-class _Folder(Protocol):
-    def __truediv__(self, name: str, /) -> Any: ...
 
 
 def _digest(content: list[bytes]) -> str:

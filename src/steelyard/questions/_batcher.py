@@ -65,16 +65,17 @@ class _Case:
     def advance(self, known: Mapping[Question, Answer]) -> list[Question]:
         """Go as far as the known answers carry it; returns what is still to be asked, nothing at the end."""
         while self.run is not None:
-            outstanding = [question for question in self.questions if self._is_open(question, known)]
+            outstanding = [
+                question
+                for question in self.questions
+                if not isinstance(question, ScoreOf) and question not in known
+            ]
             outstanding += [question for part in self.parts.values() for question in part.advance(known)]
             if outstanding:
                 return outstanding
             self.asked += [question for part in self.parts.values() for question in part.asked]
             self._resume([self._answer_at(place, known) for place in range(len(self.questions))])
         return []
-
-    def _is_open(self, question: Question, known: Mapping[Question, Answer]) -> bool:
-        return not isinstance(question, ScoreOf) and question not in known
 
     def _answer_at(self, place: int, known: Mapping[Question, Answer]) -> Answer:
         if (part := self.parts.get(place)) is None:

@@ -80,10 +80,6 @@ def _in_unit(probability: object) -> bool:
     return isinstance(probability, Real) and 0 <= float(probability) <= 1
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real)
-
-
 def _texts_fault(items: Sequence[object]) -> str | None:
     # A text is a sequence of texts too, and each of its letters would become a claim.
     if isinstance(items, str) or not all(isinstance(item, str) and item.strip() for item in items):
@@ -94,7 +90,7 @@ def _texts_fault(items: Sequence[object]) -> str | None:
 def _level_fault(question: Question, answer: Level) -> str | None:
     assert isinstance(question, Rating)
     scale = {value for value, _ in question.levels}
-    if not _is_number(answer.value) or answer.value not in scale:
+    if not isinstance(answer.value, Real) or answer.value not in scale:
         return f"level {answer.value!r} is not on the scale {sorted(scale)!r}"
     return _weights_fault(answer.probabilities, scale)
 

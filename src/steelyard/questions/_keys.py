@@ -32,7 +32,7 @@ def keyed(questions: Sequence[Question]) -> dict[str, Question]:
             if isinstance(question, Supported) and question.passage is not None:
                 key += f"{'c' if question.by == 'contexts' else 'e'}{question.passage + 1}"
             elif several:
-                key += letters.setdefault(_asked(question), _letter(len(letters)))
+                key += letters.setdefault(_asked(question), ascii_lowercase[len(letters) % 26])
         elif isinstance(question, Useful):
             key = f"c{question.context + 1}"
         else:
@@ -48,10 +48,6 @@ def _squeezed(text: str) -> str:
 def _lettered(question: Question) -> bool:
     """Whether a letter tells it from what else is asked of its statement, and not the number of a context."""
     return not (isinstance(question, Supported) and question.passage is not None)
-
-
-def _letter(number: int) -> str:
-    return ascii_lowercase[number % 26]
 
 
 def _asked(question: Question) -> str:

@@ -36,12 +36,7 @@ def funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
         last=max(ends),
         skipped=_most_frequent(reasons["skipped"]),
         dead=_most_frequent(reasons["dead"]),
-        seen=sums["seen"],
-        accepted=sums["accepted"],
-        evaluated=sums["evaluated"],
-        pending=sums["pending"],
-        spooled=sums["spooled"],
-        abandoned=sums["abandoned"],
+        **{name: sums[name] for name in _PLAIN},
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
+from steelyard._internal.threads import run_anywhere
 from steelyard.report.figures import MetricFigure, SliceFigure
 from steelyard.report.queries import ResultsReader, SampledScore, Scope
 from steelyard.stats import cluster, find_slices, name_clusters
@@ -110,18 +109,12 @@ def _clusters(questions: Sequence[str]) -> dict[str, str]:
     chosen = sorted(counts, key=lambda question: (-counts[question], question))[:_QUESTIONS]
     if len(chosen) < 8:
         return {}
-    with ThreadPoolExecutor(1) as thread:  # a notebook's own thread already runs a loop
-        vectors = thread.submit(lambda: asyncio.run(_embed(chosen))).result()
+    from steelyard.judge import StaticEmbedder
+
+    vectors, _ = run_anywhere(StaticEmbedder().embed(chosen))
     labels = cluster(vectors).tolist()
     names = name_clusters(chosen, labels)
     return {
         question: names[label] or f"cluster {label + 1}"
         for question, label in zip(chosen, labels, strict=True)
     }
-
-
-async def _embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
-    from steelyard.judge import StaticEmbedder
-
-    vectors, _ = await StaticEmbedder().embed(texts)
-    return vectors

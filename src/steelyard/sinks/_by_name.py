@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 from steelyard._internal.lazy import is_installed
 from steelyard._internal.logs import SafeLogger
+from steelyard._internal.text import instead_of
 from steelyard.errors import ConfigurationError
 from steelyard.sinks._sink import Sink
 from steelyard.sinks.jsonl import JSONLSink
@@ -39,7 +41,7 @@ def sink_from(name: str) -> list[Sink]:
     kind, _, argument = name.strip().partition(":")
     make = _SINKS.get(kind)
     if make is None:
-        raise ConfigurationError(f"there is no sink {kind!r}; there are {', '.join(_NAMES)}")
+        raise ConfigurationError(f"there is no sink {kind!r}; {instead_of(kind, _NAMES)}")
     if argument and kind not in _WITH_FILE:
         raise ConfigurationError(f"the sink {kind!r} takes nothing after its name; write {kind!r} alone")
     return make(argument)
@@ -52,7 +54,7 @@ def _auto(_: str) -> list[Sink]:
     if not (os.access(folder, os.W_OK) and os.access(existing, os.W_OK)):
         _log.warning("%s cannot be written to; results are kept in memory and end with the process", folder)
         path = ":memory:"
-    return [SQLiteSink(path), *(_opentelemetry("") if is_installed("opentelemetry.trace") else ())]
+    return [SQLiteSink(path), *(_SINKS["opentelemetry"]("") if is_installed("opentelemetry.trace") else ())]
 
 
 def _sqlite(file: str) -> list[Sink]:
@@ -63,12 +65,6 @@ def _jsonl(file: str) -> list[Sink]:
     if not file:
         raise ConfigurationError("the sink 'jsonl' needs a file: 'jsonl:results.jsonl'")
     return [JSONLSink(file)]
-
-
-def _opentelemetry(_: str) -> list[Sink]:
-    from steelyard.sinks import OpenTelemetrySink
-
-    return [OpenTelemetrySink()]
 
 
 def _postgres(address: str) -> list[Sink]:
@@ -84,48 +80,23 @@ def _postgres(address: str) -> list[Sink]:
     return [PostgresSink(f"postgresql:{address}")]
 
 
-def _phoenix(_: str) -> list[Sink]:
-    from steelyard.sinks.vendors.phoenix import PhoenixSink
-
-    return [PhoenixSink()]
-
-
-def _langfuse(_: str) -> list[Sink]:
-    from steelyard.sinks.vendors.langfuse import LangfuseSink
-
-    return [LangfuseSink()]
-
-
-def _mlflow(_: str) -> list[Sink]:
-    from steelyard.sinks.vendors.mlflow import MLflowSink
-
-    return [MLflowSink()]
-
-
-def _langsmith(_: str) -> list[Sink]:
-    from steelyard.sinks.vendors.langsmith import LangSmithSink
-
-    return [LangSmithSink()]
-
-
-def _datadog(_: str) -> list[Sink]:
-    from steelyard.sinks.vendors.datadog import DatadogSink
-
-    return [DatadogSink()]
+def _class(name: str) -> Callable[[str], list[Sink]]:
+    """A sink that the room imports when it is first asked for."""
+    return lambda _: [getattr(import_module("steelyard.sinks"), name)()]
 
 
 _SINKS: Mapping[str, Callable[[str], list[Sink]]] = {
     "auto": _auto,
     "sqlite": _sqlite,
     "jsonl": _jsonl,
-    "opentelemetry": _opentelemetry,
+    "opentelemetry": _class("OpenTelemetrySink"),
     "postgres": _postgres,
     "postgresql": _postgres,
-    "phoenix": _phoenix,
-    "langfuse": _langfuse,
-    "mlflow": _mlflow,
-    "langsmith": _langsmith,
-    "datadog": _datadog,
+    "phoenix": _class("PhoenixSink"),
+    "langfuse": _class("LangfuseSink"),
+    "mlflow": _class("MLflowSink"),
+    "langsmith": _class("LangSmithSink"),
+    "datadog": _class("DatadogSink"),
 }
 _WITH_FILE = frozenset({"sqlite", "jsonl", "postgres", "postgresql"})
 _NAMES = (

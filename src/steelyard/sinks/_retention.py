@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
@@ -16,6 +17,10 @@ _UNITS: Final[Mapping[str, tuple[str, float]]] = {
     "": ("turns", 1),
     "turns": ("turns", 1),
 }
+_JUMP: Final = 3600.0
+"""So far ahead within one step is no drift."""
+_BELIEVED: Final = 86_400.0
+"""Seconds after which a clock that jumped ahead is taken to be right: a wrong one is set back by then."""
 _LIMIT: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s?([a-z]{0,5})")
 
 
@@ -35,6 +40,29 @@ class Retention:
             value = getattr(self, field.name)
             if value is not None and (isinstance(value, bool) or not value > 0):
                 raise ConfigurationError(f"{field.name} to keep must be more than 0, not {value!r}")
+
+
+class SteadyClock:
+    """The time of day by which a sink deletes: what a clock that jumped ahead makes old is gone for good."""
+
+    def __init__(self) -> None:
+        """Begin with the time as it is."""
+        self._day, self._running = time.time(), _running()
+
+    def now(self) -> float:
+        """The time; after a jump ahead, for a day, the one that it would be without."""
+        day, running = time.time(), _running()
+        expected = self._day + running - self._running
+        if day - expected < _JUMP or running - self._running > _BELIEVED:
+            self._day, self._running = day, running
+            return day
+        return expected
+
+
+def _running() -> float:
+    """Seconds that the machine has been on; where the system tells, with those in which it slept."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
 def retention_from(given: str | int | Retention) -> Retention:

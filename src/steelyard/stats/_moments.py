@@ -126,17 +126,10 @@ class Moments:
 
     def merge(self, other: Moments) -> None:
         """Take the values of other sums into account."""
-        self.n += other.n
-        self.ends += other.ends
-        self.weight += other.weight
-        self.value += other.value
-        self.value_value += other.value_value
-        self.value_value_value += other.value_value_value
-        self.square += other.square
-        self.square_value += other.square_value
-        self.square_value_value += other.square_value_value
-        self.fourth += other.fourth
-        self.least = min(self.least, other.least)
+        least = min(self.least, other.least)
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.least = least
 
     @property
     def mean(self) -> float | None:

@@ -12,11 +12,13 @@ from pathlib import Path
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.online import QueueCounts, Spool, SpoolSettings
-from steelyard.report import MonitorRun, ResultsReader
+from steelyard.report import ResultsReader
 from steelyard.sinks import Monitored
 
 _RUNS = 12
 _DAY = 86_400.0
+_COUNTED = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
+_BY_REASON = ("skipped", "dead")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,22 +29,8 @@ class LiveRow:
     """Machine and process, or that it is this one."""
     age: float | None
     """Seconds since its counts were stored; None for the one in this process, whose counts are of now."""
-    seen: int
-    """Turns handed to it."""
-    skipped: int
-    """Not judged, for whatever reason."""
-    accepted: int
-    """Picked."""
-    evaluated: int
-    """Judged."""
-    pending: int
-    """Queued or being judged."""
-    spooled: int
-    """Handed to a spool."""
-    dead: int
-    """Impossible to judge."""
-    abandoned: int
-    """Given up at exit."""
+    counts: Mapping[str, int]
+    """Turns by what became of them, under the names that a Monitor's stats have."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,11 +68,19 @@ class LiveLook:
         """The state at this moment."""
         at = time.time()
         # Monitors that ended long ago are of no interest here; the report has them.
-        rows = [_row(run, at) for run in results.runs(limit=_RUNS) if at - run.updated_at < _DAY]
+        rows = [
+            LiveRow(
+                where=f"{run.host}, process {run.pid}",
+                age=max(at - run.updated_at, 0.0),
+                counts=_turns(run.counts),
+            )
+            for run in results.runs(limit=_RUNS)
+            if at - run.updated_at < _DAY
+        ]
         spool, problem = self._counts()
         if self._monitor is not None:
             stats = self._monitor.stats()
-            rows.insert(0, _own(stats))
+            rows.insert(0, LiveRow(where="this process", age=None, counts=_turns(stats)))
             spool = spool or stats.spool
         return LiveState(at=at, rows=tuple(rows), spool=spool, problem=problem)
 
@@ -106,33 +102,6 @@ class LiveLook:
                 return None, f"the spool {str(self._path)!r} cannot be read: {error_words(error)}"
 
 
-def _row(run: MonitorRun, at: float) -> LiveRow:
-    counts = run.counts
-    return LiveRow(
-        where=f"{run.host}, process {run.pid}",
-        age=max(at - run.updated_at, 0.0),
-        seen=counts.seen,
-        skipped=_sum(counts.skipped),
-        accepted=counts.accepted,
-        evaluated=counts.evaluated,
-        pending=counts.pending,
-        spooled=counts.spooled,
-        dead=_sum(counts.dead),
-        abandoned=counts.abandoned,
-    )
-
-
-def _own(stats: object) -> LiveRow:
-    names = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
-    numbers = {name: getattr(stats, name) for name in names}
-    return LiveRow(
-        where="this process",
-        age=None,
-        skipped=_sum(getattr(stats, "skipped", {})),
-        dead=_sum(getattr(stats, "dead", {})),
-        **numbers,
-    )
-
-
-def _sum(counts: Mapping[str, int]) -> int:
-    return sum(counts.values())
+def _turns(stats: object) -> dict[str, int]:
+    numbers = {name: getattr(stats, name) for name in _COUNTED}
+    return numbers | {name: sum(getattr(stats, name, {}).values()) for name in _BY_REASON}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Final
 
 from jinja2 import Environment
 
+from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.text import printable
 from steelyard.report import (
     Scope,
@@ -76,7 +76,7 @@ class CloserLooks:
         """Name the database."""
         self._address = address
         self._lock = threading.Lock()
-        self._found: OrderedDict[Scope, Closer] = OrderedDict()
+        self._found: BoundedDict[Scope, Closer] = BoundedDict(max_items=_KEPT)
 
     def get(self, scope: Scope) -> Closer:
         """What was found in a scope a minute ago at most.
@@ -95,9 +95,6 @@ class CloserLooks:
                         at=time.time(),
                     )
                 self._found[scope] = found
-                while len(self._found) > _KEPT:
-                    self._found.popitem(last=False)
-            self._found.move_to_end(scope)
             return found
 
 

@@ -283,3 +283,14 @@ def conversation_under_a_name_of_its_own() -> Any:
     builder.add_sequence([look, talk])
     builder.add_edge(START, "look")
     return builder.compile()
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER))
+def other_chain_where_one_fails() -> Any:
+    """`with_fallbacks` around a whole chain, whose model fails after it was shown other passages."""
+    question: Any = RunnablePassthrough()
+    failing = ANSWERING | model(otherwise=RuntimeError("out of tokens")) | StrOutputParser()
+    first = {"context": shelf(STORM) | joined, "question": question} | failing
+    return first.with_fallbacks(
+        [{"context": shelf(FERRY) | joined, "question": question} | answering(SUNDAY_ANSWER)]
+    )

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnablePar
 from langchain_core.runnables import chain as as_chain
 from pydantic import BaseModel
 
-from apps.app import Truth, chain
+from apps.app import Truth, chain, script
 from apps.island import (
     FARES,
     FERRY,
@@ -235,3 +235,16 @@ def each_passage_graded() -> Any:
         return [each for each, given in zip(found, grades, strict=True) if given.binary_score == "yes"]
 
     return {"context": search, "question": RunnablePassthrough()} | answering(SUNDAY_ANSWER)
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
+    Truth(question=PRICE, contexts=(FARES,), answer=PRICE_ANSWER),
+    allowed_notes=dict.fromkeys(("handler", "attach", "openinference", "openllmetry"), ("turns",)),
+)
+def several_questions_in_one_run(config: Any) -> list[str]:
+    """`chain.map()` is given a list of questions and returns the list of their answers."""
+    speaks = ANSWERING | model(("How much", PRICE_ANSWER), otherwise=SUNDAY_ANSWER) | StrOutputParser()
+    search = shelf(FERRY, by_word={"How much": [FARES]})
+    each = {"context": search | joined, "question": RunnablePassthrough()} | speaks
+    return each.map().invoke([SUNDAY, PRICE], config)

@@ -8,26 +8,19 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, Literal
 
-from langchain_classic.chains import (
-    ConversationalRetrievalChain,
-    create_history_aware_retriever,
-    create_retrieval_chain,
-)
-from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-from langchain_core.chat_history import InMemoryChatMessageHistory
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-from langchain_core.runnables import RunnableBranch, RunnablePassthrough, RunnableWithMessageHistory
+from langchain_core.runnables import RunnablePassthrough
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from apps.app import BOTH, Truth, script
-from apps.island import FARES, FERRY, NEWS, PRICE, PRICE_ANSWER, STORM, SUNDAY, SUNDAY_ANSWER
+from apps.app import Truth, script
+from apps.island import DOG, FARES, FERRY, NEWS, PRICE, PRICE_ANSWER, STORM, SUNDAY, SUNDAY_ANSWER
 from apps.langchain.pieces import (
     ANSWERING,
     answering,
     calls,
+    documents,
     joined,
     model,
     prompt,
@@ -40,13 +33,6 @@ ROOTLESS: Any = dict.fromkeys(("openinference", "openllmetry"), ("turns", "quest
 
 HIDDEN: Any = {**ROOTLESS, **dict.fromkeys(("handler", "attach", "block"), ("contexts",))}
 """And where no retriever runs and no document passes by, a block cannot know the contexts either."""
-
-FOLLOW_UP = "And with a dog?"
-DOG = "12 euros for a grown-up and 3 for a dog."
-THREAD = (
-    Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
-    Truth(question=FOLLOW_UP, contexts=(FARES,), answer=PRICE_ANSWER, standalone=PRICE),
-)
 
 
 @script(
@@ -246,79 +232,68 @@ async def two_users_at_once(config: Any) -> tuple[str, str]:
     return await asyncio.gather(serve(SUNDAY, FERRY, SUNDAY_ANSWER), serve(PRICE, FARES, PRICE_ANSWER))
 
 
-@script(*THREAD, ways=BOTH)
-async def conversational_chain(config: Any, way: str) -> list[str]:
-    """`ConversationalRetrievalChain`: a model condenses the follow-up into a question of its own."""
-    speaks = model(("Follow Up", PRICE), ("Grown-ups", PRICE_ANSWER), otherwise=SUNDAY_ANSWER)
-    made = ConversationalRetrievalChain.from_llm(speaks, shelf(FERRY, by_word={"dog": [FARES]}))
-    shown: list[str] = []
-    for at, question in enumerate((SUNDAY, FOLLOW_UP)):
-        given = {"question": question, "chat_history": [(SUNDAY, shown[0])] if at else []}
-        result = await made.ainvoke(given, config) if way == "ainvoke" else made.invoke(given, config)
-        shown.append(result["answer"])
-    return shown
+class Shelfmark(BaseModel):
+    """Where to look."""
+
+    datasource: str
 
 
-@script(*THREAD, ways=BOTH)
-async def history_aware_chain(config: Any, way: str) -> list[str]:
-    """`create_history_aware_retriever` and `RunnableWithMessageHistory`."""
-    condense = ChatPromptTemplate.from_messages(
-        [MessagesPlaceholder("chat_history"), ("human", "Rewrite: {input}")]
-    )
-    retriever = create_history_aware_retriever(
-        model(otherwise=PRICE), shelf(FERRY, by_word={"dog": [FARES]}), condense
-    )
-    answer = create_stuff_documents_chain(
-        model(("Grown-ups", PRICE_ANSWER), otherwise=SUNDAY_ANSWER),
-        ChatPromptTemplate.from_messages(
-            [("system", "Use:\n{context}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
-        ),
-    )
-    history = InMemoryChatMessageHistory()
-    made = RunnableWithMessageHistory(
-        create_retrieval_chain(retriever, answer),
-        lambda session_id: history,
-        input_messages_key="input",
-        history_messages_key="chat_history",
-        output_messages_key="answer",
-    )
-    session: Any = {**config, "configurable": {"session_id": "1"}}
-    shown = []
-    for question in (SUNDAY, FOLLOW_UP):
-        given = {"input": question}
-        result = await made.ainvoke(given, session) if way == "ainvoke" else made.invoke(given, session)
-        shown.append(result["answer"])
-    return shown
+@script(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER))
+def route_asked_for_first(config: Any) -> str:
+    """A chain fills in a form with a route; then the chain of that route answers."""
+    form = model(otherwise=calls("Shelfmark", datasource="harbour_pages")).with_structured_output(Shelfmark)
+    router = prompt("Route the question to the data source that can answer it.\n\n{question}") | form
+    route: Any = router.invoke({"question": SUNDAY}, config)
+    found = {"harbour_pages": shelf(FERRY, FARES)}[route.datasource]
+    chain = {"context": found | joined, "question": RunnablePassthrough()} | answering(SUNDAY_ANSWER)
+    return str(chain.invoke(SUNDAY, config))
 
 
-@script(*THREAD, ways=BOTH)
-async def chat_loop_with_a_branch(config: Any, way: str) -> list[str]:
-    """A chat product's chain: with a history a branch condenses, without one it does not."""
-    condense = (
-        prompt("History: {chat_history}\nFollow up: {question}\nStandalone:")
-        | model(otherwise=PRICE)
-        | StrOutputParser()
+class Described(BaseModel):
+    """Questions that a page answers."""
+
+    questions: list[str]
+
+
+@script(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER))
+def pages_described_for_the_index(config: Any) -> str:
+    """Each page is summarised, and questions are made that it answers, before anybody asks one."""
+    page = {"page": lambda document: document.page_content}
+    summarise = page | prompt("Summarise this page:\n\n{page}") | model(otherwise="It is about boats.")
+    form = model(otherwise=calls("Described", questions=["When do boats leave?"]))
+    imagine = (
+        page
+        | prompt("Which questions does this page answer?\n\n{page}")
+        | form.with_structured_output(Described)
+        | (lambda described: described.questions)
     )
-    query = RunnableBranch(
-        (lambda given: bool(given["chat_history"]), condense), lambda given: given["question"]
+    pages = documents(FERRY, FARES)
+    summarise.batch(pages, config)
+    imagine.batch(pages, config)
+    chain = {"context": shelf(FERRY, FARES) | joined, "question": RunnablePassthrough()}
+    return str((chain | answering(SUNDAY_ANSWER)).invoke(SUNDAY, config))
+
+
+class Links(BaseModel):
+    """What a page says of a thing."""
+
+    thing: str
+    links: list[str]
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    allowed_notes=dict.fromkeys(("openinference", "openllmetry"), ("turns",)),
+)
+def fields_taken_out_of_pages(config: Any) -> str:
+    """A graph of things is made: a form is filled in for each page, before anybody asks."""
+    form = model(otherwise=calls("Links", thing="Signe", links=["leaves from Nordhavn"]))
+    extract = prompt("What is linked with what?\n\n{input}") | form.with_structured_output(
+        Links, include_raw=True
     )
-    template = ChatPromptTemplate.from_messages(
-        [("system", "Use:\n{context}"), ("placeholder", "{chat_history}"), ("human", "{question}")]
-    )
-    made = (
-        RunnablePassthrough.assign(context=query | shelf(FERRY, by_word={"dog": [FARES]}) | joined)
-        | template
-        | model(("Grown-ups", PRICE_ANSWER), otherwise=SUNDAY_ANSWER)
-        | StrOutputParser()
-    )
-    history: list[Any] = []
-    shown = []
-    for question in (SUNDAY, FOLLOW_UP):
-        given = {"question": question, "chat_history": list(history)}
-        text = await made.ainvoke(given, config) if way == "ainvoke" else made.invoke(given, config)
-        history += [HumanMessage(question), AIMessage(text)]
-        shown.append(text)
-    return shown
+    extract.batch([{"input": FERRY}, {"input": FARES}], config)
+    chain = {"context": shelf(FERRY, FARES) | joined, "question": RunnablePassthrough()}
+    return str((chain | answering(SUNDAY_ANSWER)).invoke(SUNDAY, config))
 
 
 @script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), rootless=True, allowed_notes=HIDDEN)

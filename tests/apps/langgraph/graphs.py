@@ -1,4 +1,4 @@
-"""State graphs of the templates: in a row, in parallel, with a thread, with commands, within graphs."""
+"""State graphs: templates, parallel nodes, commands, graphs within graphs, documents made in a node."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send
 
-from apps.app import Truth, chain, script
+from apps.app import ALL, ASTREAM, Truth, chain, script
 from apps.island import (
     FARES,
     FERRY,
+    MUSEUM,
     PRICE,
     PRICE_ANSWER,
     STORM,
     SUNDAY,
     SUNDAY_ANSWER,
 )
-from apps.langchain.pieces import ANSWERING, answering, joined, model, prompt, shelf, store
-from apps.langgraph.states import WAYS, State, asking, line, saying
+from apps.langchain.pieces import ANSWERING, answering, documents, joined, model, prompt, shelf, store
+from apps.langgraph.pieces import State, asking, line, saying
+
+WAYS = (*ALL, ASTREAM)
 
 
 @chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
@@ -152,6 +155,27 @@ async def thread_with_condensed_questions(config: Any, way: str) -> list[str]:
     return shown
 
 
+@chain(Truth(question=SUNDAY, contexts=(FERRY, MUSEUM), answer=SUNDAY_ANSWER), given=asking)
+def results_of_a_service_in_the_state() -> Any:
+    """A node calls a search service and keeps plain mappings; another prints them. No document anywhere."""
+
+    class Plain(TypedDict, total=False):
+        question: str
+        search_results: list[dict[str, str]]
+        answer: str
+
+    def web_search(state: Plain) -> Plain:
+        return {"search_results": [{"title": "a", "content": FERRY}, {"title": "b", "content": MUSEUM}]}
+
+    def generate(state: Plain) -> Plain:
+        context = "\n\n".join(f"{hit['title']}\n{hit['content']}" for hit in state["search_results"])
+        return {
+            "answer": answering(SUNDAY_ANSWER).invoke({"context": context, "question": state["question"]})
+        }
+
+    return line(web_search, generate, state=Plain)
+
+
 @chain(Truth(question=PRICE, contexts=(FARES, FERRY), answer=PRICE_ANSWER, relayed=True), given=saying)
 def supervisor_of_two_researchers() -> Any:
     """Two workers answer from passages of their own; a supervisor writes the answer out of their reports."""
@@ -176,6 +200,81 @@ def supervisor_of_two_researchers() -> Any:
     builder.add_edge("times", "supervisor")
     builder.add_edge("supervisor", END)
     return builder.compile()
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=asking)
+def documents_made_of_database_rows() -> Any:
+    """A node makes Documents of the rows of a database, and the prompt lists them."""
+
+    def look_up(state: State) -> State:
+        rows = [(1, FERRY, "timetable")]
+        return {"documents": documents(*(text for _, text, _ in rows))}
+
+    def generate(state: State) -> State:
+        listed = "\n".join(f"- {each.page_content}" for each in state["documents"])
+        return {
+            "generation": answering(SUNDAY_ANSWER).invoke({"context": listed, "question": state["question"]})
+        }
+
+    return line(look_up, generate)
+
+
+class Rows(TypedDict, total=False):
+    """A question, and what a database has on it."""
+
+    question: str
+    rows: list[str]
+    records: str
+    generation: str
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=asking)
+def rows_of_a_database_as_texts() -> Any:
+    """A node keeps rows as plain texts in the state; no retriever, tool or document is in it."""
+
+    def read_table(state: Rows) -> Rows:
+        return {"rows": [FERRY, FARES]}
+
+    def generate(state: Rows) -> Rows:
+        listed = "\n".join(f"- {row}" for row in state["rows"])
+        return {
+            "generation": answering(SUNDAY_ANSWER).invoke({"context": listed, "question": state["question"]})
+        }
+
+    return line(read_table, generate, state=Rows)
+
+
+@chain(Truth(question=PRICE, contexts=(FERRY, FARES), answer=PRICE_ANSWER), given=asking)
+def rows_beside_retrieved_passages() -> Any:
+    """A retriever, and a node that keeps rows as plain texts beside what it found; the prompt has both."""
+
+    def read_table(state: Rows) -> Rows:
+        return {"rows": [FARES, MUSEUM]}
+
+    def generate(state: Rows) -> Rows:
+        found = joined(shelf(FERRY).invoke(state["question"]))
+        context = f"{found}\n\n{state['rows'][0]}"
+        return {
+            "generation": answering(PRICE_ANSWER).invoke({"context": context, "question": state["question"]})
+        }
+
+    return line(read_table, generate, state=Rows)
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER, one_text=True), given=asking)
+def records_of_a_database_as_one_text() -> Any:
+    """A node keeps what a database has as one text; what no prompt shows is not a passage."""
+
+    def read_table(state: Rows) -> Rows:
+        return {"records": FERRY, "rows": [MUSEUM]}
+
+    def generate(state: Rows) -> Rows:
+        context = state["records"]
+        return {
+            "generation": answering(SUNDAY_ANSWER).invoke({"context": context, "question": state["question"]})
+        }
+
+    return line(read_table, generate, state=Rows)
 
 
 @chain(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER), given=asking, ways=WAYS)
@@ -261,3 +360,25 @@ def sub_questions_sent_to_a_node() -> Any:
     builder.add_edge("look_up", "put_together")
     builder.add_edge("put_together", END)
     return builder.compile()
+
+
+@script(Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER))
+def nodes_that_hand_the_handler_on(config: Any) -> Any:
+    """Nodes give their chains the handler of the application, not the config of the run."""
+
+    def rewrite(state: State) -> State:
+        asked = {"question": state["question"]}
+        return {
+            "question": answering("ferry timetable Sunday", prompt("Rewrite: {question}")).invoke(
+                asked, config
+            )
+        }
+
+    def retrieve(state: State) -> State:
+        return {"documents": shelf(FERRY).invoke(state["question"], config)}
+
+    def generate(state: State) -> State:
+        given = {"context": joined(state["documents"]), "question": state["question"]}
+        return {"generation": answering(SUNDAY_ANSWER).invoke(given, config)}
+
+    return line(rewrite, retrieve, generate).invoke(asking(SUNDAY), config)

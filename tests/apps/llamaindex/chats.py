@@ -255,3 +255,16 @@ async def agent_whose_search_fails_at_first(config: Any) -> str:
     llm = chats(("Signe", SUNDAY_ANSWER), otherwise=[("search", {"query": "Sunday ferry"})])
     agent = FunctionAgent(tools=[FunctionTool.from_defaults(search)], llm=llm, streaming=False)
     return str(await agent.run(SUNDAY))
+
+
+@script(Truth(question=SUNDAY, contexts=(), answer=MOOR_ANSWER), framework="llamaindex")
+async def search_without_a_result(config: Any) -> str:
+    """A function that searches and says, as a text, that there is nothing."""
+
+    def search(query: str) -> str:
+        """Searches the island's pages."""
+        return f"No pages were found for '{query}'."
+
+    llm = chats(("No pages", MOOR_ANSWER), otherwise=[("search", {"query": "ferry"})])
+    agent = FunctionAgent(tools=[FunctionTool.from_defaults(search)], llm=llm, streaming=False)
+    return str(await agent.run(SUNDAY))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+
+import pytest
 
 from apps.otel.attributes import oi, oi_model, oi_retriever, oi_tool
 from apps.otel.feeding import as_otlp, through_processor
 from apps.otel.general.conventions import chat, retrieval, said
 from apps.otel.shapes import ANSWER, PASSAGES, QUESTION, Trace, compact, joined, prompt
 from steelyard_opentelemetry import Extraction, Span, read_spans
+from steelyard_opentelemetry.building._extractor import TurnExtractor
 from steelyard_opentelemetry.received import ReceivedSpans
 
 
@@ -174,3 +178,60 @@ def test_users_who_ask_a_client_the_same_at_once_under_two_instrumentors_are_all
             trace.leaf("ChatCompletion", inner, scope="openinference.instrumentation.openai")
         turns.append(trace.spans)
     assert len(read(*turns).records) == 3
+
+
+def by_gateway(*, replied: str = ANSWER, seconds: float = 0.0) -> list[Span]:
+    """A model call as a gateway tells it, which is a service with a trace of its own.
+
+    Args:
+        replied: What the model said.
+        seconds: By how much it began later than its caller's.
+    """
+    trace = Trace("litellm")
+    with trace.span("POST /v1/chat/completions", scope="fastapi"):
+        trace.leaf("litellm_request", chat(prompt(), replied))
+    shift = int(seconds * 10**9) + _AFTER_RETRIEVAL
+    return [
+        replace(span, service="gateway", start=span.start + shift, end=span.end + shift)
+        for span in trace.spans
+    ]
+
+
+_AFTER_RETRIEVAL = 125 * 10**6
+
+
+def by_client() -> list[Span]:
+    trace = Trace("openinference.instrumentation.openai")
+    trace.leaf("ChatCompletion", oi_model([("user", prompt())], ANSWER))
+    return [replace(span, start=span.start, end=span.end + 3 * _AFTER_RETRIEVAL) for span in trace.spans]
+
+
+@pytest.mark.parametrize("caller", [by_openinference, by_client])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_call_through_a_gateway_is_one_turn_and_the_callers(
+    caller: Callable[[], list[Span]], is_first: bool
+) -> None:
+    told = [by_gateway(), caller()]
+    (record,) = read(*(told if is_first else told[::-1])).records
+    assert (record.metadata["service"], record.question, record.answer) == ("bicycles", QUESTION, ANSWER)
+    assert any("joined" in note for note in record.notes)
+
+
+def test_a_gateways_call_that_comes_after_its_turn_was_recorded_is_not_another_one() -> None:
+    extractor = TurnExtractor()
+    assert len(extractor.read(by_openinference()).records) == 1
+    assert extractor.read(by_gateway()).records == []
+    assert extractor.close().records == []
+
+
+@pytest.mark.parametrize(
+    "other", [by_gateway(seconds=3600), by_gateway(replied="Once a year, or so I am told.")]
+)
+def test_a_gateways_call_at_another_time_or_with_another_reply_is_another_turn(other: list[Span]) -> None:
+    records = read(by_openinference(), other).records
+    assert sorted(record.metadata["service"] for record in records) == ["bicycles", "gateway"]
+
+
+def test_two_services_that_retrieve_the_same_at_once_are_two_turns() -> None:
+    mirrored = [replace(span, service="canary") for span in by_openinference()]
+    assert len(read(by_openinference(), mirrored).records) == 2

@@ -173,3 +173,35 @@ def test_a_note_names_the_tool_of_which_it_is_not_known_whether_it_searches(
 ) -> None:
     (record,) = read_spans(way("get_weather", "It rains in Bern today, with 12 degrees.").spans).records
     assert "whether they search is not known of 'get_weather'" in " ".join(record.notes)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "No results found.",
+        "[]",
+        "No relevant documents were found in the manual for 'oil'.",
+        ["No matching passages found"],
+        "I couldn't find any information on that in the knowledge base.",
+        "Keine Ergebnisse gefunden.",
+        "没有找到相关结果",
+    ],
+    ids=str,
+)
+def test_a_search_that_says_it_found_nothing_brings_no_passage(result: object) -> None:
+    (record,) = agent("search_manual", result).records
+    assert (record.question, record.contexts, record.answer) == (QUESTION, (), ANSWER)
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        "No data is shared with third parties.",
+        "No information is available for children under twelve.",
+        "Nothing beats a chain that is oiled well.",
+        "No results in the trial were significant.",
+    ],
+)
+def test_a_passage_that_begins_like_a_search_without_results_is_one(passage: str) -> None:
+    (record,) = agent("search_manual", passage).records
+    assert [context.text for context in record.contexts] == [passage]

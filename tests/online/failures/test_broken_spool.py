@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 from contextlib import closing
@@ -86,6 +87,29 @@ def test_a_spool_that_cannot_be_opened(tmp_path: Path) -> None:
     assert monitor.flush(60) == 0
     assert monitor.stats().evaluated == 1
     monitor.close()
+
+
+def test_a_spool_that_failed_is_tried_again_after_half_a_second_and_then_ever_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Monitor(metrics=[], sinks=[], spool=tmp_path / "s.db")._run.worker
+    (tmp_path / "s.db").mkdir()
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 9:
+            raise asyncio.CancelledError
+
+    async def try_to_open() -> None:
+        assert worker.spool is not None
+        worker.spool.start()
+        await worker._serve_again_and_again(worker.spool)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(try_to_open())
+    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
 
 
 @pytest.mark.faults

@@ -14,6 +14,7 @@ import pytest
 from online.failures.isolation import ENDINGS, finished
 from online.helpers import FAITHFUL, kind_judge, turn
 from steelyard.online import Monitor
+from steelyard.record import Context
 from steelyard.scores import Evaluation
 from steelyard.sinks import SQLiteSink
 from steelyard.testing import MemorySink
@@ -92,8 +93,14 @@ def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on
     monitor.close()
 
 
-def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 10)
+@pytest.mark.parametrize("bound", ["places", "bytes"])
+def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
+    monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    if bound == "places":
+        monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 10)
+    # Of a megabyte each, sixteen fill the queue.
+    contexts = tuple(Context(text="x" * 50_000) for _ in range(1 if bound == "places" else 20))
     release = threading.Event()
 
     class Waits(MemorySink):
@@ -104,13 +111,14 @@ def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(monkeypatch: pytest
     monitor = Monitor(metrics=[], sinks=[Waits(name="waits"), MemorySink()])
     for number in range(20):
         for part in range(5):
-            monitor.submit(turn(f"{number} {part}"))
+            monitor.submit(turn(f"{number} {part}", contexts=contexts))
         until(partial(_has_written, monitor, 5 * number + 5))
     release.set()
     stats = finished(monitor, turns=100)
     counts = stats.sinks["waits"]
     assert counts.written + counts.lost_by["queue_full"] == 100
     assert counts.lost == counts.lost_by["queue_full"] >= 50
+    assert bound == "places" or counts.written <= 5 + 17
     monitor.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -234,6 +235,22 @@ def test_a_disliked_turn_that_was_judged_is_judged_again_at_the_right_rate() -> 
     stats = monitor.stats()
     assert (stats.seen, stats.evaluated, len(sink.evaluations)) == (40, 40, 40)
     assert len(judge.requests) == 40 + picked
+    monitor.close()
+
+
+def test_with_a_spool_feedback_counts_that_comes_before_the_turn_is_picked(tmp_path: Path) -> None:
+    sink = MemorySink()
+    selection = Selection(rate=0.0, suspicion=Suspicion(rate=1.0))
+    monitor = Monitor(metrics=[], sinks=[sink], selection=selection, spool=tmp_path / "turns.db")
+    monitor.feedback("before", False)
+    monitor.submit(turn("before"))
+    monitor.submit(turn("after"))
+    assert monitor.flush(20) == 0
+    monitor.feedback("after", False)
+    assert monitor.flush(20) == 0
+    stats = monitor.stats()
+    assert list(sink.by_record) == ["before"]
+    assert (stats.spooled, stats.skipped) == (1, {"sampled_out": 1})
     monitor.close()
 
 

@@ -71,6 +71,50 @@ def test_ids_and_scores_are_kept() -> None:
         assert [(one.id, one.score, one.rank) for one in found] == [("7", 0.5, 0), ("b", 0.25, 1)]
 
 
+NOTHING = (
+    "No results found.",
+    '{"results": "No relevant information was found in the knowledge base."}',
+    "['There are no matching documents for this question.']",
+    "Sorry, nothing matched your search.",
+    "No good Wikipedia Search Result was found",
+    "No search results found for 'lens'. Suggestions: Try a broader query.",
+    "I couldn't find any relevant documents about the lens.",
+    "Document 12 not found.",
+    "Es wurden keine Treffer gefunden",
+    "Aucun r\u00e9sultat trouv\u00e9",
+    "No se encontraron resultados.",
+    "\u62b1\u6b49\uff0c\u6ca1\u6709\u627e\u5230\u76f8\u5173\u4fe1\u606f",
+    "\u95a2\u9023\u3059\u308b\u6587\u66f8\u306f\u898b\u3064\u304b\u308a\u307e\u305b\u3093\u3067\u3057\u305f\u3002",
+    "\uac80\uc0c9 \uacb0\uacfc\uac00 \uc5c6\uc2b5\ub2c8\ub2e4.",
+)
+SAYING_NO = (
+    "No data is stored on the device by default.",
+    "No documents for the crossing are needed.",
+    "No dogs are allowed on the ferry on Sundays.",
+    "No matches are sold on board; bring your own lighter.",
+    "Nothing is sold on board.",
+    "No results for May, but in June twelve boats left.",
+    "No results found for 'ferry' in the index. The ferry leaves at 7:15.",
+    "We could not find evidence of an effect of salt.",
+    "\u672a\u6210\u5e74\u4eba\u4e0d\u5f97\u8d2d\u4e70\u9152\u7c7b\u3002",
+    f"No results were found in 1811. {ROME * 6}",
+)
+
+
+@pytest.mark.parametrize("said", NOTHING)
+def test_a_statement_that_nothing_was_found_is_not_a_passage(said: str) -> None:
+    assert passages_of(said) == ()
+
+
+@pytest.mark.parametrize("said", SAYING_NO)
+def test_a_passage_that_begins_with_no_is_one(said: str) -> None:
+    assert [one.text for one in passages_of(said)] == [said]
+
+
+def test_a_statement_that_nothing_was_found_is_left_out_beside_passages() -> None:
+    assert [one.text for one in passages_of([ROME, "No results found.", OSLO])] == BOTH
+
+
 def test_headings_belong_to_the_text_below_them() -> None:
     block = (
         "Memory\n\nShort-term memory is what fits the window.\n\nTools\n\nTools are functions it may call."

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
+from langchain_core.runnables.config import var_child_runnable_config
+
 from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
@@ -22,7 +24,7 @@ from steelyard.recording import TurnTarget, current_span, is_unrecorded
 from steelyard_langchain._block import Block, current_block
 from steelyard_langchain._loose import LooseRuns
 from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Turn, inner_turns
+from steelyard_langchain._turn import Chain, Turn, inner_turns
 from steelyard_langchain.building._build import LangChainDraft
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
@@ -93,6 +95,10 @@ class OpenTurns:
         if block is not None:
             block.adopt(self.runs, run_id, inputs)
             return
+        if (around := self._around(run_id)) is not None:
+            if around.chains is not None:
+                around.chains[run_id.int] = Chain(run_id.int, about.get("name"), inputs)
+            return
         metadata = about.get("metadata")
         turn = Turn(
             run_id,
@@ -136,6 +142,19 @@ class OpenTurns:
         """
         if parent_run_id is None:
             return self._join_block(run_id, finds=finds)
+        return self._enter(run_id, parent_run_id)
+
+    def _around(self, run_id: UUID) -> Turn | None:
+        """The open turn in which a run begins that was given this handler anew, so that it has no parent.
+
+        Code in a step hands the handler on by itself, and so do chains with fallbacks.
+        """
+        config = var_child_runnable_config.get()
+        parent = getattr(config.get("callbacks"), "parent_run_id", None) if config else None
+        return None if parent is None else self._enter(run_id, parent)
+
+    def _enter(self, run_id: UUID, parent_run_id: UUID) -> Turn | None:
+        """The turn of the run that this one is below."""
         turn = self.runs.get(parent_run_id.int)
         if turn is None:
             return None
@@ -156,6 +175,8 @@ class OpenTurns:
         block = current_block()
         if block is not None:
             return block.adopt(self.runs, run_id)
+        if (around := self._around(run_id)) is not None:
+            return around
         turn = Turn(run_id, current_span())
         turn.loose = True
         self._loose.begin(turn, finds=finds, follows=not finds)
@@ -166,9 +187,8 @@ class OpenTurns:
     def end_loose(self, turn: Turn, outputs: Any = None) -> None:
         """A model, retriever or tool ends that no chain is around.
 
-        # Whether it is a turn is found out in the background: comparing texts takes too long here.
         A retriever's or a tool's result waits for what uses it. A model's reply is a turn if it used such a
-        result, which is decided when the Record is built.
+        result, which is decided when the Record is built: comparing texts would take too long here.
         """
         turn.outputs = outputs
         if not turn.located:

@@ -159,7 +159,7 @@ class CallbackHandler(BaseCallbackHandler):
             elif turn.chains is not None:
                 turn.chains[key] = Chain(key, kwargs.get("name"), inputs)
         except Exception as problem:  # noqa: BLE001 - the host never sees our errors
-            self._unreadable("on_chain_start", problem)
+            self._unreadable("on_chain_start", problem, (run_id, parent_run_id), serialized, inputs, **kwargs)
 
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
@@ -185,7 +185,7 @@ class CallbackHandler(BaseCallbackHandler):
             if turn.chains is not None:
                 _end_chain(turn, key, outputs, None, kwargs.get("inputs"))
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_chain_end", problem)
+            self._unreadable("on_chain_end", problem, (run_id, parent_run_id), outputs, **kwargs)
 
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
@@ -204,7 +204,7 @@ class CallbackHandler(BaseCallbackHandler):
             if turn.chains is not None:
                 _end_chain(turn, run_id.int, None, error, kwargs.get("inputs"))
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_chain_error", problem)
+            self._unreadable("on_chain_error", problem, (run_id, parent_run_id), error, **kwargs)
 
     # -- retrievers
 
@@ -217,7 +217,9 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None:
                 turn.retrievals[run_id.int] = Retrieval(run_id.int, kwargs.get("name"), query)
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_retriever_start", problem)
+            self._unreadable(
+                "on_retriever_start", problem, (run_id, parent_run_id), serialized, query, **kwargs
+            )
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep the documents, in their order, whatever the chain does to the list."""
@@ -231,7 +233,7 @@ class CallbackHandler(BaseCallbackHandler):
                 if turn.loose and turn.key == run_id.int:
                     self._turns.end_loose(turn, documents)
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_retriever_end", problem)
+            self._unreadable("on_retriever_end", problem, (run_id, None), documents, **kwargs)
 
     # -- models
 
@@ -250,7 +252,9 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None:
                 turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages)
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_chat_model_start", problem)
+            self._unreadable(
+                "on_chat_model_start", problem, (run_id, parent_run_id), serialized, messages, **kwargs
+            )
 
     def on_llm_start(
         self,
@@ -277,7 +281,7 @@ class CallbackHandler(BaseCallbackHandler):
                 if turn.loose and turn.key == run_id.int:
                     self._turns.end_loose(turn, answer_message(response))
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_llm_end", problem)
+            self._unreadable("on_llm_end", problem, (run_id, None), response, **kwargs)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """The run is over, without a reply."""
@@ -290,7 +294,7 @@ class CallbackHandler(BaseCallbackHandler):
                 if turn.loose and turn.key == run_id.int:
                     self._turns.end_loose(turn)
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_llm_error", problem)
+            self._unreadable("on_llm_error", problem, (run_id, None), error, **kwargs)
 
     # -- tools
 
@@ -311,7 +315,15 @@ class CallbackHandler(BaseCallbackHandler):
                 name = kwargs.get("name") or (serialized or {}).get("name")
                 turn.tools[run_id.int] = Tool(run_id.int, name, inputs if inputs is not None else input_str)
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_tool_start", problem)
+            self._unreadable(
+                "on_tool_start",
+                problem,
+                (run_id, parent_run_id),
+                serialized,
+                input_str,
+                inputs=inputs,
+                **kwargs,
+            )
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep what the tool returned."""
@@ -323,7 +335,7 @@ class CallbackHandler(BaseCallbackHandler):
                     turn.inputs = tool.inputs
                     self._turns.end_loose(turn, output)
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_tool_end", problem)
+            self._unreadable("on_tool_end", problem, (run_id, None), output, **kwargs)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Notice an interrupt that was raised inside a tool."""
@@ -334,7 +346,7 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None and turn.loose and turn.key == run_id.int:
                 self._turns.drop_loose(turn)
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_tool_error", problem)
+            self._unreadable("on_tool_error", problem, (run_id, None), error, **kwargs)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Forget a retrieval outside of any chain; a chain's own error tells of any other."""
@@ -343,9 +355,18 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None and turn.loose and turn.key == run_id.int:
                 self._turns.drop_loose(turn)
         except Exception as problem:  # noqa: BLE001
-            self._unreadable("on_retriever_error", problem)
+            self._unreadable("on_retriever_error", problem, (run_id, None), error, **kwargs)
 
-    def _unreadable(self, event: str, problem: Exception) -> None:
+    def _unreadable(
+        self, event: str, problem: Exception, ids: tuple[Any, Any], *given: Any, **about: Any
+    ) -> None:
+        """Count an event that could not be read; one whose ids are texts is read again with them parsed.
+
+        LangServe names runs so, and some users do. A check in each event would cost every host.
+        """
+        if (parsed := _parsed(*ids)) is not None:
+            getattr(self, event)(*given, **{**about, "run_id": parsed[0], "parent_run_id": parsed[1]})
+            return
         self._turns.count("unreadable_event")
         self._warn_once(
             "unreadable_event",
@@ -353,6 +374,16 @@ class CallbackHandler(BaseCallbackHandler):
             event,
             error_place(problem),  # never its message, which may quote the turn
         )
+
+
+def _parsed(run_id: Any, parent_run_id: Any) -> tuple[UUID, UUID | None] | None:
+    """The ids of an event; None where neither is a text, or one is not an id's."""
+    if not isinstance(run_id, str) and not isinstance(parent_run_id, str):
+        return None
+    try:
+        return UUID(str(run_id)), None if parent_run_id is None else UUID(str(parent_run_id))
+    except ValueError:
+        return None
 
 
 def _end_chain(turn: Turn, key: int, outputs: Any, error: BaseException | None, inputs: Any) -> None:

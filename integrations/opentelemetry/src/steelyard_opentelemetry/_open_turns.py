@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from steelyard_opentelemetry._open_spans import OpenSpans
 from steelyard_opentelemetry.building._candidates import Candidates
 from steelyard_opentelemetry.dialects import known_scope
 from steelyard_opentelemetry.spans._logs import Told, with_content
@@ -84,6 +85,7 @@ class OpenTurns:
         self._read = read
         self._patient = patient
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
+        self._open = OpenSpans()
         self.spans = 0
         """Ended spans in the table."""
         self.evicted = 0
@@ -110,25 +112,20 @@ class OpenTurns:
 
     def awaits(self, span: Span) -> bool:
         """Whether another instrumentor's span that may stand for a span's turn is open in another trace."""
-        return any(
-            one.started.start <= span.start
-            and one.started.scope != span.scope
-            and known_scope(one.started.scope)
-            for trace_id, trace in self._traces.items()
-            if trace_id != span.trace_id
-            for one in trace.open.values()
-        )
+        return self._open.began_elsewhere(span.scope, span.start, span.trace_id)
 
     def start(self, span: Started, now: float) -> None:
         """Note that a span has begun."""
         trace = self._trace(span.trace_id, now)
+        self._close(trace, span.span_id)
         trace.open[span.span_id] = _Open(span, now)
+        self._open.add(span.scope, span.start, span.trace_id, span.span_id)
         self._touch(trace, span.parent_id, now)
 
     def end(self, span: Span, now: float) -> None:
         """Note that a span has ended."""
         trace = self._trace(span.trace_id, now)
-        trace.open.pop(span.span_id, None)
+        self._close(trace, span.span_id)
         if span.span_id in trace.ended:
             self.repeated += 1
             return
@@ -195,6 +192,7 @@ class OpenTurns:
         traces = [trace for trace in self._traces.values() if trace.ended]
         found = [self._candidates(trace, list(trace.ended)) for trace in traces]
         self._traces.clear()
+        self._open = OpenSpans()
         self.spans = self.told = 0
         return found
 
@@ -217,9 +215,18 @@ class OpenTurns:
     def _forget(self, trace_id: str) -> None:
         """Drop a trace; what was told of spans that are not there belongs to nothing."""
         trace = self._traces.pop(trace_id)
+        for key in list(trace.open):
+            self._close(trace, key)
         in_vain = sum(map(len, trace.told.values()))
         self.told -= in_vain
         self.told_in_vain += in_vain
+
+    def _close(self, trace: _Trace, span_id: str) -> None:
+        """A span is not open any more, if it was."""
+        known = trace.open.pop(span_id, None)
+        if known is not None:
+            started = known.started
+            self._open.remove(started.scope, started.start, started.trace_id, span_id)
 
     def _touch(self, trace: _Trace, parent_id: str | None, now: float) -> None:
         """Everything open above has news."""
@@ -231,7 +238,7 @@ class OpenTurns:
     def _give_up(self, trace: _Trace, now: float) -> None:
         stale = [key for key, span in trace.open.items() if now - span.touched >= self._ttl]
         for key in stale:
-            del trace.open[key]
+            self._close(trace, key)
             in_vain = len(trace.told.pop(key, ()))
             self.told -= in_vain
             self.told_in_vain += in_vain
@@ -280,7 +287,7 @@ class OpenTurns:
                 trace.look = min(trace.look, now + wait)
                 continue
             for holder in holders:
-                del trace.open[holder]
+                self._close(trace, holder)
             self.never_ended += len(holders)
             found.append(self._take(trace_id, trace, keys))
         return found

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -160,3 +161,36 @@ def test_a_script_that_just_ends_exports_its_root_once_and_scored(tmp_path: Path
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert sorted(done.stdout.strip(";").split(";")) == ["docs None", "rag 1.0"], done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["results.db"]  # closed, with no log beside it
+
+
+KILLED = """
+import os, signal, time
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+from steelyard_opentelemetry import HoldingSpanProcessor
+
+exporter = ConsoleSpanExporter(formatter=lambda span: f"{span.name};")
+holding = HoldingSpanProcessor(SimpleSpanProcessor(exporter), max_hold=1.5)
+provider = TracerProvider()
+provider.add_span_processor(holding)
+
+def answer(name):
+    with provider.get_tracer("app").start_as_current_span(name):
+        marks = {"openinference.span.kind": "RETRIEVER"}
+        provider.get_tracer("app").start_span(f"documents of {name}", attributes=marks).end()
+
+answer("earlier")
+until = time.monotonic() + 30
+while holding.counts.released != {"timeout": 1}:
+    assert time.monotonic() < until
+    time.sleep(0.01)
+time.sleep(0.1)
+answer("later")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_loses_the_roots_that_it_holds_and_no_other() -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.stdout.strip(";").split(";") == ["documents of earlier", "earlier", "documents of later"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import typer
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.console import Console
 from steelyard.cli._terminal import progress
 from steelyard.cli._words import counted
 from steelyard.cli.checking._page import Page, show
+from steelyard.cli.commands.scoring._judge import CheckOptions
 from steelyard.cli.scoring._dry_run import DryRunJudge
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._plan import price_of_all
@@ -25,29 +26,17 @@ from steelyard.scores import Usage
 _Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CheckOptions:
-    """The options as they were typed."""
-
-    judge: JudgeChoice
-    probes: str | None
-    fail_under: float | None
-    yes: bool
-    as_json: bool
-
-
 def run(options: CheckOptions) -> int:
-    """Check a judge.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given, or a remote judge was not agreed to.
-    """
+    """Check a judge; returns the exit status."""
     console = Console(stderr=True, highlight=False)
-    choice = options.judge
-    probes = load_probes(options.probes)
+    choice = JudgeChoice.named(
+        options.judge,
+        model=options.model,
+        base_url=options.base_url,
+        key_variable=options.api_key_env,
+        concurrency=options.concurrency,
+    )
+    probes = load_probes(options.probes or None)
     if not choice.is_here:
         _plan(choice, probes, console)
         # Shown first, asked for second: seven passes over all probes cost real money.

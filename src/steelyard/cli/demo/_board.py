@@ -10,7 +10,7 @@ from rich.text import Text
 from steelyard._internal.text import shorten
 from steelyard.cli._terminal import figures_table
 from steelyard.cli._words import amount, worst_verdict
-from steelyard.cli.demo._compare import MetricDifference
+from steelyard.golden.gates import MetricComparison
 from steelyard.report import reason_of
 from steelyard.scores import Evaluation, Score
 
@@ -63,7 +63,7 @@ class Board:
         against = _against(second, self._verdict)
         self._console.print(line.append(gap).append(against), no_wrap=True, crop=True)
 
-    def comparison(self, differences: Sequence[MetricDifference]) -> None:
+    def comparison(self, differences: Sequence[MetricComparison]) -> None:
         """How the chains differ, metric by metric."""
         table = figures_table("Mean over questions", "A", "B", "B - A", "95 % interval", "Questions")
         for metric in differences:

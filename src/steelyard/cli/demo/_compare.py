@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from steelyard.golden.gates import MetricComparison
 from steelyard.scores import Direction, Evaluation
-from steelyard.stats import Difference, paired_difference
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricDifference:
-    """How one metric differs between two variants."""
-
-    metric: str
-    """The metric's name."""
-    direction: Direction
-    """Which way is better."""
-    difference: Difference
-    """Second - first, over pairs of the same question."""
-
-    @property
-    def second_is_worse(self) -> bool:
-        """Whether the second variant is the worse one."""
-        return (self.difference.value < 0) == (self.direction == "higher")
+from steelyard.stats import paired_difference
 
 
 def compare(
     first: Mapping[str, Evaluation], second: Mapping[str, Evaluation]
-) -> tuple[list[MetricDifference], list[str]]:
-    """Compare metric by metric.
-
-    Args:
-        first: Evaluations by question.
-        second: Those of the other variant.
-
-    Returns:
-        The differences, and the names of metrics without two pairs of values to compare.
-    """
+) -> tuple[list[MetricComparison], list[str]]:
+    """Compare Evaluations by question; also names the metrics without two pairs of values."""
     directions: dict[str, Direction] = {}
     pairs: dict[str, list[tuple[float, float]]] = {}
     for question in sorted(first.keys() & second.keys()):
@@ -54,7 +29,9 @@ def compare(
         if len(values) > 1
     }
     told = [
-        MetricDifference(metric=metric, direction=directions[metric], difference=difference)
+        MetricComparison(
+            metric=metric, slice="all cases", direction=directions[metric], difference=difference
+        )
         for metric, difference in differences.items()
         if difference is not None
     ]

@@ -15,9 +15,10 @@ from rich.console import Console
 from steelyard.cli._words import counted
 from steelyard.cli.demo._board import COLUMNS, Board
 from steelyard.cli.demo._chain import ExtractiveChatModel, build_chain, inventing
-from steelyard.cli.demo._compare import MetricDifference, compare
+from steelyard.cli.demo._compare import compare
 from steelyard.cli.demo._text import QUESTIONS, UNANSWERABLE, passages
 from steelyard.errors import ConfigurationError
+from steelyard.golden.gates import MetricComparison
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Hallucination, default_metrics
 from steelyard.online import Monitor
@@ -39,9 +40,6 @@ def play(console: Console, *, database: str, model: str | None, base_url: str | 
         database: The SQLite file for the results.
         model: A real model's name; None for the one that quotes.
         base_url: The model's server.
-
-    Returns:
-        The exit status: 1 if some turn was not scored in time.
 
     Raises:
         ConfigurationError: If the database cannot be written or the model does not answer.
@@ -171,15 +169,15 @@ def _conclude(board: Board, plain: Mapping[str, Evaluation], invented: Mapping[s
     board.say()
 
 
-def _finding(differences: Sequence[MetricDifference]) -> str:
+def _finding(differences: Sequence[MetricComparison]) -> str:
     """The largest difference that can be told from chance, in a sentence."""
     clear = [one for one in differences if one.difference.clear]
     if not clear:
         return "The two chains cannot be told apart on these questions."
     found = max(clear, key=lambda one: abs(one.difference.value))
     most = found.difference
-    worse, other = ("B", most.second) if found.second_is_worse else ("A", most.first)
-    better = most.first if found.second_is_worse else most.second
+    worse, other = ("B", most.second) if found.worse else ("A", most.first)
+    better = most.first if found.worse else most.second
     low, high = sorted((abs(most.low), abs(most.high)))
     return (
         f"Chain {worse} is worse: {found.metric} {other:.2f} against {better:.2f}, "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from steelyard.cli._options import numbers_by_name
 from steelyard.cli._words import counted
+from steelyard.cli.commands.scoring._golden import MakeOptions
 from steelyard.cli.golden._mine import check_new
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._prices import price_of
@@ -26,37 +26,14 @@ _NEEDS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MakeOptions:
-    """The options as they were typed."""
-
-    documents: Path
-    out: Path
-    n: int
-    judge: str
-    base_url: str
-    key_variable: str
-    shares: tuple[str, ...]
-    seed: int
-    concurrency: int
-    yes: bool
-    force: bool
-
-
 def run(options: MakeOptions) -> int:
-    """Make a set.
-
-    Returns:
-        The exit status: 1 where there are fewer cases than asked for.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given, or the plan was not agreed to.
-    """
+    """Make a set; returns the exit status: 1 where there are fewer cases than asked for."""
     writer, choice = _writer(options)
     check_new(options.out, force=options.force)
     passages = read_passages(options.documents)
     shares = cast(
-        "dict[CaseKind, float] | None", numbers_by_name(options.shares, option="--share", name="kind") or None
+        "dict[CaseKind, float] | None",
+        numbers_by_name(options.share or (), option="--share", name="kind") or None,
     )
     planned = plan(passages, n=options.n, shares=shares, seed=options.seed)
     console = Console(stderr=True, highlight=False)
@@ -92,16 +69,16 @@ def run(options: MakeOptions) -> int:
 
 def _writer(options: MakeOptions) -> tuple[ChatWriter, JudgeChoice]:
     kind = options.judge.partition(":")[0]
-    key = os.environ.get(options.key_variable) if options.key_variable else os.environ.get("OPENAI_API_KEY")
+    key = os.environ.get(options.api_key_env) if options.api_key_env else os.environ.get("OPENAI_API_KEY")
     if kind != "openai" or not (key or options.base_url):
         raise ConfigurationError(_NEEDS)
-    choice = JudgeChoice.named(options.judge, base_url=options.base_url, key_variable=options.key_variable)
-    if options.key_variable and not key:
-        raise ConfigurationError(f"--api-key-env {options.key_variable}: that variable is not set")
+    choice = JudgeChoice.named(options.judge, base_url=options.base_url, key_variable=options.api_key_env)
+    if options.api_key_env and not key:
+        raise ConfigurationError(f"--api-key-env {options.api_key_env}: that variable is not set")
     writer = ChatWriter(
         choice.chosen_model,
         base_url=choice.base_url,
-        api_key=key if options.key_variable else None,
+        api_key=key if options.api_key_env else None,
         concurrency=options.concurrency,
     )
     return writer, choice

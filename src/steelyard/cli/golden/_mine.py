@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -11,39 +10,30 @@ from rich.text import Text
 
 from steelyard._internal.text import shorten
 from steelyard.cli._words import counted
+from steelyard.cli.commands.scoring._golden import MineOptions
 from steelyard.cli.golden._options import function_of
 from steelyard.errors import ConfigurationError
-from steelyard.golden.mining import Mined, Stratum, mine
+from steelyard.golden.mining import Mined, mine
 
 _MOST_CLUSTERS = 12
 
 
-def run(
-    out: Path,
-    *,
-    db: str,
-    n: int,
-    metric: str | None,
-    days: float,
-    shares: Mapping[Stratum, float],
-    mask: str,
-    seed: int,
-    force: bool,
-) -> int:
+def run(options: MineOptions) -> int:
     """Draw and write a set; returns the exit status.
 
     Raises:
         ConfigurationError: If OUT exists, or an option cannot mean what was given.
     """
-    check_new(out, force=force)
+    out, rest = options.out, max(1 - options.failing - options.uncertain, 0.0)
+    check_new(out, force=options.force)
     found = mine(
-        db,
-        n=n,
-        metric=metric,
-        since=time.time() - days * 86_400 if days else None,
-        shares=shares,
-        mask=function_of(mask, option="--mask") if mask else None,
-        seed=seed,
+        options.db,
+        n=options.n,
+        metric=options.metric or None,
+        since=time.time() - options.days * 86_400 if options.days else None,
+        shares={"failing": options.failing, "uncertain": options.uncertain, "rest": rest},
+        mask=function_of(options.mask, option="--mask") if options.mask else None,
+        seed=options.seed,
         name=out.stem,
     )
     found.golden.save(out)

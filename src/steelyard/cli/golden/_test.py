@@ -3,80 +3,55 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from steelyard._internal.text import shorten
-from steelyard.cli._options import numbers_by_name
+from steelyard.cli._options import listed, numbers_by_name
 from steelyard.cli._terminal import figures_table, progress
 from steelyard.cli._words import amount, counted
+from steelyard.cli.commands.scoring._test import TestOptions
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
 from steelyard.golden import GoldenSet, Run, junit_xml, markdown_summary, run_golden
 from steelyard.golden.gates import gates_from
-from steelyard.golden.running import Repeat, app_from
+from steelyard.golden.running import App, app_from
 
 _MOST_ROWS = 20
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TestOptions:
-    """The options as they were typed."""
-
-    golden: Path
-    app: str
-    metrics: tuple[str, ...]
-    thresholds: tuple[str, ...]
-    gates: tuple[str, ...]
-    baseline: str | None
-    rates: Mapping[str, Any]
-    repeat: Repeat
-    judge: JudgeChoice
-    timeout: float
-    input_key: str | None
-    reply: Mapping[str, str | None]
-    junit: str | None
-    json: str | None
-    markdown: str | None
-    seed: int
-
-
 def run(options: TestOptions) -> int:
-    """Run the set.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given.
-    """
+    """Run the set; returns the exit status."""
     golden = GoldenSet.load(options.golden)
     baseline = Run.load(options.baseline) if options.baseline else None
-    for path in (options.junit, options.json, options.markdown):
+    for path in (options.junit, options.json_file, options.markdown):
         if path and not Path(path).absolute().parent.is_dir():
             raise ConfigurationError(f"{path!r} is in a folder that does not exist")
-    http = {name: value for name, value in options.reply.items() if value}
-    if http and not options.app.startswith(("http://", "https://")):
-        raise ConfigurationError("--answer-field and --contexts-field are for an HTTP endpoint")
-    app = app_from(options.app, input_key=options.input_key, options=http)
+    app = _app(options)
+    judge = JudgeChoice.named(
+        options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
+    )
     console = Console(stderr=True, highlight=False)
     with progress(console, "Asking and judging", total=len(golden)) as move:
         found = run_golden(
             golden,
             app,
-            metrics=options.metrics or None,
-            judge=options.judge.build(),
-            thresholds=numbers_by_name(options.thresholds, option="--threshold"),
-            gates=gates_from(options.gates, **options.rates),
+            metrics=listed(options.metrics) or None,
+            judge=judge.build(),
+            thresholds=numbers_by_name(options.threshold or (), option="--threshold"),
+            gates=gates_from(
+                options.gate or (),
+                fall=options.fall,
+                power=options.power,
+                false_failures=options.false_failures,
+                passes=options.passes,
+            ),
             baseline=baseline,
-            repeat=options.repeat,
-            concurrency=options.judge.concurrency,
+            repeat=options.repeat.value,
+            concurrency=options.concurrency,
             app_timeout=options.timeout,
             seed=options.seed,
             on_case=lambda _: move(advance=1),
@@ -86,9 +61,17 @@ def run(options: TestOptions) -> int:
     return 0 if found.passed else 1
 
 
+def _app(options: TestOptions) -> App:
+    fields = {"answer_field": options.answer_field, "contexts_field": options.contexts_field}
+    http = {name: value for name, value in fields.items() if value}
+    if http and not options.app.startswith(("http://", "https://")):
+        raise ConfigurationError("--answer-field and --contexts-field are for an HTTP endpoint")
+    return app_from(options.app, input_key=options.input_key or None, options=http)
+
+
 def _write(options: TestOptions, found: Run) -> None:
-    if options.json:
-        found.save(options.json)
+    if options.json_file:
+        found.save(options.json_file)
     if options.junit:
         Path(options.junit).write_text(junit_xml(found), encoding="utf-8")
     if options.markdown:

@@ -60,7 +60,7 @@ class JudgeChoice:
             )
         if inside and model:
             raise ConfigurationError(f"--judge {judge} names a model already; leave out --model")
-        choice = cls(
+        return cls(
             kind=kind,
             model=inside or model or None,
             extractor=extractor or None,
@@ -69,11 +69,13 @@ class JudgeChoice:
             key_variable=key_variable or None,
             concurrency=concurrency,
         )
-        choice.check()
-        return choice
 
-    def check(self) -> None:
-        """Raise a ConfigurationError if the options do not go together."""
+    def __post_init__(self) -> None:
+        """Refuse options that do not go together.
+
+        Raises:
+            ConfigurationError: Naming them.
+        """
         remote = (self.model, self.base_url, self.key_variable, self.embedder)
         if self.kind == "local" and any(remote):
             raise ConfigurationError(
@@ -109,9 +111,8 @@ class JudgeChoice:
         """The judge, ready to be asked.
 
         Raises:
-            ConfigurationError: If the options do not go together, or a key is needed and not set.
+            ConfigurationError: If a key is needed and not set.
         """
-        self.check()
         if self.is_here:
             return judge_from(self.name)
         return self.remote(base_url=self.base_url, api_key=self._key(), concurrency=self.concurrency)

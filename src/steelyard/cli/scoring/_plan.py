@@ -10,12 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.backfill import read_records
+from steelyard.cli._options import listed
 from steelyard.cli._terminal import figures_table
 from steelyard.cli._words import counted
+from steelyard.cli.commands.scoring._score import ScoreOptions
 from steelyard.cli.scoring._dry_run import ASSUMED, DryRunJudge
 from steelyard.cli.scoring._input import count_lines, open_input
+from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._prices import price_of
-from steelyard.cli.scoring._score_file import BadLines, ScoreOptions, suite_of
+from steelyard.cli.scoring._score_file import BadLines, suite_of
 from steelyard.engine import evaluate
 from steelyard.errors import SteelyardError
 from steelyard.record import Record
@@ -25,18 +28,10 @@ from steelyard.scores import Usage
 _SAMPLE = 100
 
 
-def estimate(job: ScoreOptions) -> int:
-    """Judge the first records in a dry run and print what they would take.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given.
-    """
+def estimate(job: ScoreOptions, choice: JudgeChoice) -> int:
+    """Judge the first records in a dry run and print what they would take; returns the exit status."""
     console = Console(highlight=False)
-    job.judge.check()
-    if job.judge.is_here:
+    if choice.is_here:
         console.print("This judge asks nobody: no requests, no tokens, no price.")
         return 0
     bad = BadLines(Console(stderr=True))
@@ -45,16 +40,18 @@ def estimate(job: ScoreOptions) -> int:
     if not records:
         Console(stderr=True).print(f"no records in {job.source_name}", style="red", markup=False)
         return 1
-    judge = DryRunJudge(job.judge.remote)
-    suite = suite_of(job.metrics, judge)
-    embedder = judge.embedder(job.judge.embedder) if job.judge.embedder else None
-    results = evaluate(records, metrics=suite, judge=judge, embedder=embedder, fuse=job.fuse, progress=False)
+    judge = DryRunJudge(choice.remote)
+    suite = suite_of(listed(job.metrics), judge)
+    embedder = judge.embedder(choice.embedder) if choice.embedder else None
+    results = evaluate(
+        records, metrics=suite, judge=judge, embedder=embedder, fuse=job.fuse.value, progress=False
+    )
     for summary in results.summary:
         if summary.failed:
             raise SteelyardError(
                 f"no plan: {summary.metric}: {summary.explanations[next(iter(summary.failed))]}"
             )
-    price, sources = price_of_all(judge.usage, job.judge.base_url)
+    price, sources = price_of_all(judge.usage, choice.base_url)
     total = _total(job.source, records)
     console.print(_headline(job, judge.name, len(records), total, len(suite)))
     console.print(_table(sum(judge.usage.values(), Usage()), price, len(records), total))

@@ -7,16 +7,7 @@ from steelyard.scores import Usage
 
 
 def price_of(usage: Usage, *, model: str, base_url: str | None) -> tuple[float | None, str]:
-    """Dollars for some usage.
-
-    Args:
-        usage: Tokens sent and received.
-        model: The model's name.
-        base_url: The server; OpenAI's own where none is given.
-
-    Returns:
-        The price, or None where none is known, and where it comes from or why there is none.
-    """
+    """The price in dollars, None where none is known, and its source or why there is none."""
     from steelyard.online import Price
 
     try:

@@ -8,15 +8,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from rich.console import Console
 
 from steelyard._internal.text import printable
 from steelyard.backfill import read_records
+from steelyard.cli._options import listed
 from steelyard.cli._terminal import progress
 from steelyard.cli._words import counted
+from steelyard.cli.commands.scoring._score import ScoreOptions
 from steelyard.cli.scoring._input import count_lines, open_input
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._prices import price_of
@@ -25,7 +26,7 @@ from steelyard.cli.scoring._thresholds import missed, parse_thresholds
 from steelyard.engine import check_names, evaluate_each
 from steelyard.errors import ConfigurationError
 from steelyard.metrics import Metric, default_metrics, metrics_named
-from steelyard.questions import Fuse, Judge
+from steelyard.questions import Embedder, Judge
 from steelyard.scores import Evaluation, evaluation_to_json
 
 _STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
@@ -35,39 +36,13 @@ _INTERRUPTED = 130
 _HOPELESS = 20
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreOptions:
-    """One call of `steelyard score`, as it was typed."""
-
-    source: str
-    metrics: tuple[str, ...]
-    judge: JudgeChoice
-    fuse: Fuse
-    out: str | None
-    fail_under: tuple[str, ...]
-    concurrency: int
-    deadline: float | None
-
-    @property
-    def source_name(self) -> str:
-        """The input, for people."""
-        return "standard input" if self.source == "-" else self.source
-
-
-def run(job: ScoreOptions) -> int:
-    """Score, write, sum up.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        ConfigurationError: If an option cannot mean what was given.
-    """
+def run(job: ScoreOptions, choice: JudgeChoice) -> int:
+    """Score, write, sum up; returns the exit status."""
     console = Console(stderr=True)
     # First of all: a wrong option is told before the input is opened.
-    judge = job.judge.build()
-    suite = suite_of(job.metrics, judge)
-    bars = parse_thresholds(job.fail_under, known=[metric.name for metric in suite])
+    judge, embedder = choice.build(), choice.build_embedder()
+    suite = suite_of(listed(job.metrics), judge)
+    bars = parse_thresholds(job.fail_under or (), known=[metric.name for metric in suite])
     tally, bad = Tally(), BadLines(console)
     started = time.monotonic()
     stopped = False
@@ -83,11 +58,11 @@ def run(job: ScoreOptions) -> int:
             return not _hopeless(tally)
 
         try:
-            asyncio.run(_score(job, lines, bad, judge=judge, suite=suite, done=done))
+            asyncio.run(_score(job, lines, bad, judge=judge, embedder=embedder, suite=suite, done=done))
         except KeyboardInterrupt:
             stopped = True
     title = f"from {job.source_name}, scored in {time.monotonic() - started:.1f} s"
-    show(console, tally, title=title, price=_price(job, tally))
+    show(console, tally, title=title, price=_price(choice, tally))
     if stopped:
         console.print("interrupted; the records above are what was scored", style="red")
         return _INTERRUPTED
@@ -97,9 +72,9 @@ def run(job: ScoreOptions) -> int:
     return 1 if faults else 0
 
 
-def _price(job: ScoreOptions, tally: Tally) -> str:
+def _price(judge: JudgeChoice, tally: Tally) -> str:
     """What the run cost, where tokens of one model were counted and its price is known."""
-    usage, judge = tally.sums.usage, job.judge
+    usage = tally.sums.usage
     several = judge.extractor or judge.embedder
     if judge.is_here or several or not usage.prompt_tokens or usage.cost is not None:
         return ""
@@ -125,16 +100,16 @@ async def _score(
     bad: BadLines,
     *,
     judge: Judge,
+    embedder: Embedder,
     suite: list[Metric],
     done: Callable[[Evaluation], bool],
 ) -> None:
-    embedder = job.judge.build_embedder()
     each = evaluate_each(
         read_records(lines, bad=bad),
         metrics=suite,
         judge=judge,
         embedder=embedder,
-        fuse=job.fuse,
+        fuse=job.fuse.value,
         concurrency=job.concurrency,
         deadline=job.deadline,
     )
@@ -190,7 +165,7 @@ def _faults(tally: Tally, bad: BadLines, missed: list[str], source: str) -> list
 @contextmanager
 def _writing(job: ScoreOptions) -> Iterator[Callable[[Evaluation], None]]:
     """A function that writes one Evaluation to OUT. The record stays out of it: IN has it."""
-    if job.out is None:
+    if not job.out:
         yield lambda _: None
     elif job.out in _STDOUT:
         yield lambda evaluation: _put(sys.stdout.buffer, evaluation)

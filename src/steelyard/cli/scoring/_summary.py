@@ -64,14 +64,7 @@ class Tally:
 
 
 def show(console: Console, tally: Tally, *, title: str, price: str = "") -> None:
-    """Print the whole summary.
-
-    Args:
-        console: Where to.
-        tally: What was found.
-        title: The first line, after the number of records.
-        price: What it cost, in words, where that is known.
-    """
+    """Print the whole summary; `title` follows the number of records, `price` is in words."""
     console.print(Text(f"{counted(tally.sums.records, 'record')} {title}", style="bold"))
     if not tally.sums.records:
         return

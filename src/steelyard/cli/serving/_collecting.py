@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from steelyard._internal.redact import redacted_url
 from steelyard.cli._words import counted
+from steelyard.cli.commands.recording._collect import CollectOptions
 from steelyard.cli.serving._server import check_uvicorn, required_token, serve_until_stopped
 from steelyard.errors import ConfigurationError
 
@@ -27,23 +26,8 @@ _SHARE = 0.5
 """Of one core, for the local judge beside the endpoint."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CollectOptions:
-    """One call of `steelyard collect`, as it was typed."""
-
-    host: str = "127.0.0.1"
-    port: int = 4318
-    spool: str = ""
-    journal: Path = Path("steelyard.spans")
-    judge: str | None = None
-    evaluate: bool = True
-    quiet: float = 6.0
-    ttl: float = 60.0
-    max_bytes: int = 1024**3
-
-
-def run(options: CollectOptions) -> None:
-    """Serve until stopped.
+def run(options: CollectOptions) -> int:
+    """Serve until stopped; returns the exit status.
 
     Raises:
         ConfigurationError: If an option cannot mean what was given.
@@ -61,6 +45,7 @@ def run(options: CollectOptions) -> None:
         served = app(collector, token=token)
         serve_until_stopped(served, host=options.host, port=options.port, ready=ready, lifespan=False)
         _say(collector, monitor)
+    return 0
 
 
 @contextmanager
@@ -74,7 +59,7 @@ def collecting(options: CollectOptions) -> Iterator[tuple[Collector, Monitor]]:
     # At the start, and not at the first request in protobuf.
     reader.check()
     collector = Collector(
-        journal=Journal(options.journal, max_bytes=options.max_bytes), reader=reader, monitor=monitor
+        journal=Journal(options.journal, max_bytes=options.max_mb * 1024**2), reader=reader, monitor=monitor
     )
     collector.start()
     try:
@@ -118,14 +103,16 @@ def _monitor(options: CollectOptions) -> Monitor:
     place = options.spool or str(settings.spool.get("path") or _SPOOL)
     rest = {name: value for name, value in settings.spool.items() if name not in ("path", "evaluate")}
     if "://" in place:
-        if options.evaluate:
+        if not options.no_judge:
             raise ConfigurationError(
                 f"with the broker {redacted_url(place)} `steelyard worker` judges turns: add --no-judge"
             )
         # A file's settings are none of a broker's.
         rest = rest if "://" in str(settings.spool.get("path") or "") else {}
-    spool = SpoolSettings(path=place, evaluate=options.evaluate, **rest)
-    return Monitor(judge=LocalJudge(max_share=_SHARE) if chosen == "local" else options.judge, spool=spool)
+    spool = SpoolSettings(path=place, evaluate=not options.no_judge, **rest)
+    return Monitor(
+        judge=LocalJudge(max_share=_SHARE) if chosen == "local" else options.judge or None, spool=spool
+    )
 
 
 def _say(collector: Collector, monitor: Monitor) -> None:

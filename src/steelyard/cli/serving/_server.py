@@ -41,15 +41,7 @@ def check_uvicorn(extra: str) -> None:
 def serve_until_stopped(
     app: ASGIApp, *, host: str, port: int, ready: Callable[[str], None], lifespan: bool = True
 ) -> None:
-    """Serve until a signal or Ctrl-C.
-
-    Args:
-        app: What answers.
-        host: The address to listen on.
-        port: The port; with 0 the system chooses one.
-        ready: Told where it can be reached, as soon as connections are accepted.
-        lifespan: Whether the application wants to know of its start and end.
-    """
+    """Serve until a signal or Ctrl-C; `ready` is told the address once connections are accepted."""
     import uvicorn
 
     config = uvicorn.Config(

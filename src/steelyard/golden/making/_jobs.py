@@ -9,8 +9,8 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
+from steelyard._internal.threads import run_anywhere
 from steelyard.errors import ConfigurationError
-from steelyard.golden._loops import run_anywhere
 from steelyard.golden.making._kinds import KINDS, CaseKind
 from steelyard.golden.making._passages import Passage
 from steelyard.golden.making._words import Job

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from steelyard._internal.text import instead_of
 from steelyard.errors import ConfigurationError
 
 CaseKind = Literal[
@@ -69,7 +70,7 @@ def quotas(n: int, shares: Mapping[CaseKind, float] | None = None) -> dict[CaseK
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown:
         raise ConfigurationError(
-            f"no kind of question is called {unknown[0]!r}; there are {', '.join(KINDS)}"
+            f"no kind of question is called {unknown[0]!r}; {instead_of(unknown[0], KINDS)}"
         )
     total = sum(wanted.values())
     if any(share < 0 for share in wanted.values()) or not total > 0:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard._internal.threads import run_anywhere
 from steelyard.errors import JudgeError
 from steelyard.golden._case import Case
-from steelyard.golden._loops import run_anywhere
 from steelyard.golden._set import GoldenSet
 from steelyard.golden.making._jobs import Jobs, embedded, unit
 from steelyard.golden.making._kinds import KINDS, CaseKind, quotas

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from steelyard._internal.threads import run_anywhere
 from steelyard.errors import ConfigurationError
-from steelyard.golden._loops import run_anywhere
 from steelyard.golden.mining._turns import Stored, StoredTurn, Stratum, read_turns
 from steelyard.judge import StaticEmbedder
 from steelyard.stats import (
@@ -156,7 +156,7 @@ def _some(groups: list[list[StoredTurn]], rng: np.random.Generator) -> tuple[lis
 def _clusters(groups: Sequence[Sequence[StoredTurn]]) -> tuple[npt.NDArray[np.intp], list[str]]:
     """The cluster of each question, found within its stratum, so that kinds of failure stay apart."""
     questions = [group[0].question for group in groups]
-    vectors, _ = run_anywhere(_embedded(questions))
+    vectors, _ = run_anywhere(StaticEmbedder().embed(questions))
     rows = np.asarray(vectors, np.float32)
     kinds = np.array([list(SHARES).index(group[0].stratum) for group in groups])
     labels = np.zeros(len(groups), np.intp)
@@ -172,10 +172,6 @@ def _clusters(groups: Sequence[Sequence[StoredTurn]]) -> tuple[npt.NDArray[np.in
         for index, label in zip(members, own, strict=True):
             names[index] = words[label]
     return labels, names
-
-
-async def _embedded(texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], object]:
-    return await StaticEmbedder().embed(texts)
 
 
 def _one_of(group: Sequence[StoredTurn], rng: np.random.Generator) -> tuple[StoredTurn, float]:

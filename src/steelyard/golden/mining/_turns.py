@@ -60,11 +60,6 @@ class Stored:
 def read_turns(path: str | Path, *, metric: str | None = None, since: float | None = None) -> Stored:
     """Read every turn of a results file.
 
-    Args:
-        path: A file that `SQLiteSink` wrote.
-        metric: Only this metric decides what fails; all of them where None.
-        since: Only turns evaluated at or after this Unix time.
-
     Raises:
         ConfigurationError: If there is no such file.
     """

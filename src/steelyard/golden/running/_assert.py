@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from steelyard._internal.text import shorten
+from steelyard._internal.threads import run_anywhere
 from steelyard.engine import evaluate_one
 from steelyard.errors import ConfigurationError
-from steelyard.golden._loops import run_anywhere
 from steelyard.golden._results import MetricResult
 from steelyard.golden.running._scores import measured
 from steelyard.judge import StaticEmbedder, judge_from

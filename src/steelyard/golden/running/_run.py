@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from steelyard._internal.threads import run_anywhere
 from steelyard.engine import check_names, evaluate_one
 from steelyard.errors import ConfigurationError
 from steelyard.golden._case import Case
-from steelyard.golden._loops import run_anywhere
 from steelyard.golden._results import CaseResult, MetricResult, Run
 from steelyard.golden._set import GoldenSet
 from steelyard.golden.gates import Gate, GateCheck, gates_from

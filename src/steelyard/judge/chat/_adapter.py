@@ -135,11 +135,7 @@ class ModelJudge(ABC):
         """
 
     async def answer(self, request: Request) -> Reply:
-        """Put the questions to the model.
-
-        Raises:
-            JudgeError: If the whole request came to nothing.
-        """
+        """Put the questions to the model."""
         prompt = render(request, reasoning=self._reasoning)
         user = prompt.spelled(schema(request, reasoning=self._reasoning))
         started = time.perf_counter()

@@ -48,12 +48,7 @@ class ServerFeatures:
     """What it calls the limit on the reply."""
 
     def after_refusal(self, message: str, sent: Mapping[str, Any]) -> ServerFeatures | None:
-        """What to try after a bad request; None where nothing is left to change.
-
-        Args:
-            message: The server's words.
-            sent: The options that were sent.
-        """
+        """What to try after a bad request, by the server's words; None where nothing is left to change."""
         words = message.lower()
         # Too long is too long in any form, and further tries would be paid for.
         if any(said in words for said in ("context length", "context_length", "maximum context")):

@@ -34,15 +34,7 @@ def with_probabilities(
     found: ParsedReply,
     logprobs: Mapping[str, Any],
 ) -> dict[str, Answer]:
-    """The answers, with probabilities where the tokens give them.
-
-    Args:
-        answers: What was read from the reply.
-        request: The questions.
-        text: The reply.
-        found: Where the answers stand in it.
-        logprobs: The server's `logprobs` object.
-    """
+    """The answers, with probabilities where the tokens give them."""
     tokens = _Tokens(text, logprobs)
     done: dict[str, Answer] = {}
     for key, answer in answers.items():

@@ -88,12 +88,7 @@ def answers_in(text: object, request: Request) -> tuple[dict[str, Answer], Parse
 
 
 def find(text: str, request: Request) -> ParsedReply | None:
-    """The keyed values of a reply; None where it is not a JSON object that answers something.
-
-    Args:
-        text: The model's reply.
-        request: The questions; keys of theirs tell an answer from other JSON.
-    """
+    """The keyed values of a reply; None where it is not a JSON object that answers something."""
     blank = _THOUGHT.sub(lambda match: " " * len(match[0]), text)
     found = _whole(blank, request.questions)
     if found is None or _is_quoted(found, blank, request):

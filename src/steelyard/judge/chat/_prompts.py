@@ -137,12 +137,7 @@ def sendable(text: str) -> str:
 
 
 def render(request: Request, *, reasoning: Reasoning = "short") -> Prompt:
-    """Put a request into words.
-
-    Args:
-        request: The material and the keyed questions.
-        reasoning: What the model is to say before a verdict.
-    """
+    """Put a request into words."""
     asked = [
         _Asked(key, *KINDS[type(question)].wording(question), quoted=question.quoted is not None)
         for key, question in request.questions.items()
@@ -339,12 +334,11 @@ def _answer_shape(question: Question, *, reasons: bool, counts: bool) -> dict[st
     reason = {"reason": {"type": "string"}} if reasons and kind.reasoned else {}
     shape = kind.shape(question)
     if not counts:
-        shape = {name: _uncounted(value) for name, value in shape.items()}
+        shape = {
+            name: {key: part for key, part in value.items() if key not in ("minItems", "maxItems")}
+            for name, value in shape.items()
+        }
     return _closed({**reason, **shape})
-
-
-def _uncounted(shape: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in shape.items() if name not in ("minItems", "maxItems")}
 
 
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:

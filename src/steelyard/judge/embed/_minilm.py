@@ -35,6 +35,8 @@ class MiniLMEmbedder:
     all-MiniLM-L6-v2 under Apache-2.0: the mean of the last hidden states, normalised.
     """
 
+    name = "minilm:all-MiniLM-L6-v2-int8"
+
     def __init__(self, *, threads: int = 1, batch: int = 32) -> None:
         """Make an embedder; the model is loaded at the first text.
 
@@ -50,11 +52,6 @@ class MiniLMEmbedder:
         self._threads = threads
         self._batch = batch
         self._lock = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        """`minilm:all-MiniLM-L6-v2-int8`."""
-        return "minilm:all-MiniLM-L6-v2-int8"
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
         """One vector per text, in order.

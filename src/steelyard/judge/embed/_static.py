@@ -18,6 +18,8 @@ class StaticEmbedder:
     Good enough to compare the wording of short texts; it knows nothing of word order.
     """
 
+    name = "static:wordllama-l2-256"
+
     def __init__(self, *, max_share: float | None = None) -> None:
         """Make an embedder.
 
@@ -28,11 +30,6 @@ class StaticEmbedder:
             ConfigurationError: If the share is out of range.
         """
         self._pace = CpuThrottle(max_share)
-
-    @property
-    def name(self) -> str:
-        """`static:wordllama-l2-256`."""
-        return "static:wordllama-l2-256"
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
         """One vector per text, in order; not normalised, zeros for an empty text."""

@@ -19,12 +19,7 @@ _BETWEEN_DATES = re.compile(r"^(?:st|nd|rd|th)?(?:,? |\. | of )$")
 
 
 def entities(sentence: str, proper: Callable[[str], bool]) -> list[str]:
-    """The entities of a sentence, in order.
-
-    Args:
-        sentence: One sentence.
-        proper: Whether a capitalised word that opens a sentence is a name.
-    """
+    """The entities of a sentence, in order; `proper`: whether a word that opens it is a name."""
     return [
         sentence[start:end]
         for start, end in _spans(sentence, located(sentence, proper=proper, measured=False))

@@ -68,6 +68,9 @@ class LocalJudge:
     earlier, where a tenth of a second matters less.
     """
 
+    name = "local-lexical"
+    prompt_version = VERSION
+
     def __init__(self, *, max_share: float | None = None) -> None:
         """Make a judge.
 
@@ -80,16 +83,6 @@ class LocalJudge:
         """
         self._pace = CpuThrottle(max_share)
         self._memory = Memory()
-
-    @property
-    def name(self) -> str:
-        """`local-lexical`."""
-        return "local-lexical"
-
-    @property
-    def prompt_version(self) -> str:
-        """Version of the verifier."""
-        return VERSION
 
     @property
     def capabilities(self) -> Capabilities:

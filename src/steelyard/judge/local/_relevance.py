@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local._vectors import nearest
-from steelyard.judge.local.words import Word
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +89,10 @@ def _score(question: Line, line: Line) -> tuple[float, list[str]]:
         return max(0.0, float(question.mean @ line.mean)), []
     likest = nearest(question.vectors, line.vectors).tolist()
     total = sum(word.weight for _, word in telling)
-    found = sum(word.weight * _match(word, line, likest[place]) for place, word in telling) / total
+    found = (
+        sum(word.weight * (1.0 if word.stem in line.stems else likest[place]) for place, word in telling)
+        / total
+    )
     shared = [word.surface for _, word in telling if word.stem in line.stems and word.weight > _COMMON]
     return (found + max(0.0, float(question.mean @ line.mean))) / 2, shared
 
@@ -99,7 +101,3 @@ _TOUCHES = 0.25
 """Score from which a sentence has to do with the question."""
 # Words below this weight are named by no reader as what two texts share.
 _COMMON = 4.0
-
-
-def _match(word: Word, line: Line, similarity: float) -> float:
-    return 1.0 if word.stem in line.stems else similarity

@@ -14,12 +14,7 @@ _CELL = re.compile(r"[^|]+")
 
 
 def cells(text: str, proper: Callable[[str], bool]) -> list[list[Located]]:
-    """The words of each cell of a row; empty cells too, so that columns keep their number.
-
-    Args:
-        text: A line that begins with a bar.
-        proper: Whether a capitalised word that opens a cell is a name.
-    """
+    """The words of each cell of a row; empty cells too, so that columns keep their number."""
     found: list[list[Located]] = []
     for match in _CELL.finditer(text):
         start = match.start()
@@ -32,10 +27,6 @@ def row(header: list[list[Located]], body: list[list[Located]]) -> tuple[list[Lo
     """The words of a row with those of its header, and its cells.
 
     The label comes before its header ("Basic plan"), every other cell behind it ("storage 500 GB").
-
-    Args:
-        header: The cells of the first row.
-        body: The cells of this one.
     """
     words: list[Located] = []
     pairs: list[Cell] = []

@@ -13,8 +13,6 @@ from steelyard.metrics._steps import both_claims, verdicts
 from steelyard.questions import Embed, MetricRun, Part, Same, Vector, YesNo, require
 from steelyard.record import Record
 
-__all__ = ["AnswerCorrectness"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerCorrectness(Metric):

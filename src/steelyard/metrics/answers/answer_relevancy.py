@@ -24,8 +24,6 @@ from steelyard.questions import (
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
-__all__ = ["AnswerRelevancy"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerRelevancy(Metric):

@@ -12,8 +12,6 @@ from steelyard.metrics._metric import Metric
 from steelyard.questions import Embed, MetricRun, Part, Vector, require
 from steelyard.record import Record
 
-__all__ = ["AnswerSimilarity", "CrossEncoder"]
-
 
 class CrossEncoder(Protocol):
     """A model that compares two texts directly."""

@@ -12,8 +12,6 @@ from steelyard.metrics._steps import both_claims, verdicts
 from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 
-__all__ = ["FactualCorrectness"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FactualCorrectness(Metric):

@@ -11,8 +11,6 @@ from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.questions import Contradicted, MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 
-__all__ = ["Faithfulness"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Faithfulness(Metric):

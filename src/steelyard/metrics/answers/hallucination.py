@@ -12,8 +12,6 @@ from steelyard.questions import Contradicted, MetricRun, Part, Predicate, YesNo,
 from steelyard.record import Record
 from steelyard.scores import Direction
 
-__all__ = ["Hallucination"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Hallucination(Metric):

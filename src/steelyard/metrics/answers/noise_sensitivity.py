@@ -14,8 +14,6 @@ from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Direction, Evidence, Verdict
 
-__all__ = ["NoiseSensitivity"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseSensitivity(Metric):

@@ -14,8 +14,6 @@ from steelyard.questions import Answer, Entities, MetricRun, Part, Predicate, Qu
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
-__all__ = ["ContextEntityRecall"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContextEntityRecall(Metric):

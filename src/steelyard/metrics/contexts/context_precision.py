@@ -10,8 +10,6 @@ from steelyard.metrics._ranking import rank_useful
 from steelyard.questions import MetricRun, Part
 from steelyard.record import Record
 
-__all__ = ["ContextPrecision"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPrecision(Metric):
@@ -25,5 +23,4 @@ class ContextPrecision(Metric):
     needs: ClassVar[tuple[Part, ...]] = ("question", "contexts", "reference")
 
     def questions(self, record: Record) -> MetricRun:
-        """One verdict per context."""
         return (yield from rank_useful(self, record, "reference"))

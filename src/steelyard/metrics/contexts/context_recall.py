@@ -11,8 +11,6 @@ from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 
-__all__ = ["ContextRecall"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRecall(Metric):

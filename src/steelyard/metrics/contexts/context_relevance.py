@@ -8,8 +8,6 @@ from typing import ClassVar
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part
 
-__all__ = ["ContextRelevance"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRelevance(TwoRatings):

@@ -28,8 +28,6 @@ from steelyard.questions import (
 from steelyard.record import Record
 from steelyard.text import sentences
 
-__all__ = ["ContextRelevancy"]
-
 _Agreeing = Generator[Sequence[Question], Sequence[Answer], float]
 
 

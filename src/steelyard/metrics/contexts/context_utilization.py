@@ -10,8 +10,6 @@ from steelyard.metrics._ranking import rank_useful
 from steelyard.questions import MetricRun, Part
 from steelyard.record import Record
 
-__all__ = ["ContextUtilization"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContextUtilization(Metric):
@@ -25,5 +23,4 @@ class ContextUtilization(Metric):
     needs: ClassVar[tuple[Part, ...]] = ("question", "contexts", "answer")
 
     def questions(self, record: Record) -> MetricRun:
-        """One verdict per context."""
         return (yield from rank_useful(self, record, "answer"))

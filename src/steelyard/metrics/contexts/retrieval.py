@@ -13,8 +13,6 @@ from steelyard.questions import MetricRun, Part
 from steelyard.record import Context, Record
 from steelyard.scores import Score, Verdict
 
-__all__ = ["RetrievalPrecision", "RetrievalRecall"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Retrieval(Metric):

@@ -12,8 +12,6 @@ from steelyard.questions import Level, MetricRun, Part, Rating, require
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
-__all__ = ["CustomJudge"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CustomJudge(Metric):

@@ -11,8 +11,6 @@ from steelyard.questions import Level, MetricRun, Part, Rating, require
 from steelyard.record import Record
 from steelyard.scores import Verdict
 
-__all__ = ["RubricScore"]
-
 _DEFAULT = (
     "The answer is wrong, or not to the point.",
     "The answer has something right, but its main point is wrong or missing.",

@@ -12,7 +12,6 @@ read as a TOML value if it is one, and as text otherwise:
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, get_origin, get_type_hints
 
+from steelyard._internal.text import instead_of
 from steelyard.alarms import DEFAULT_FILE
 from steelyard.errors import ConfigurationError
 from steelyard.online.config._plain import PlainOptions
@@ -127,9 +127,7 @@ def _from_file(named: str | None, folder: Path) -> dict[str, tuple[Any, str]]:
 def _check_known(option: str, where: str) -> None:
     names = [item.name for item in fields(Settings)]
     if option not in names:
-        near = difflib.get_close_matches(option, names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
-        raise ConfigurationError(f"{where}: there is no option {option!r}{hint}")
+        raise ConfigurationError(f"{where}: there is no option {option!r}; {instead_of(option, names)}")
 
 
 def _value(text: str) -> Any:

@@ -69,15 +69,6 @@ def check(path: Path) -> None:
         raise _foreign(path)
 
 
-def identity_of(path: Path) -> tuple[int, int] | None:
-    """Which file stands at a path now; None where there is none."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _foreign(path: Path) -> ConfigurationError:
     return ConfigurationError(
         f"{str(path)!r} is a file of another program; it is left alone, give the spool another path"

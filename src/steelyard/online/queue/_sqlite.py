@@ -15,12 +15,13 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import identity_of
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, DeadCause
 from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
-from steelyard.online.queue._spool_file import check, identity_of
+from steelyard.online.queue._spool_file import check
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.online.selection._shared_budget import Claim, Granted
@@ -93,7 +94,7 @@ class SQLiteQueue:
             self._failed.clear()
             self.left_behind = 0
             # Kept, to notice a file that was removed or replaced: writing would go on into nothing.
-            self._file = identity_of(Path(settings.path))
+            self._file = identity_of(settings.path)
         except (sqlite3.Error, OSError, ConfigurationError) as error:
             self._set_aside(error)
             raise QueueFailed(str(error)) from None
@@ -197,7 +198,7 @@ class SQLiteQueue:
             QueueFailed: If the file has failed, now or before.
         """
         deadline = time.monotonic() + _LOCKED_FOR
-        if self._spool is not None and identity_of(Path(self._settings.path)) != self._file:
+        if self._spool is not None and identity_of(self._settings.path) != self._file:
             self._set_aside(FileNotFoundError(errno.ENOENT, "it was removed or replaced"))
         while self._spool is not None:
             try:

@@ -10,6 +10,7 @@ Pure functions without a framework, for all recorders:
 - `calls_behind`: which model calls made the answer;
 - `user_question`: what the user asked;
 - `is_search`, `is_action`, `names_passages`: whether a tool's text, or a key's, is evidence, by the name;
+- `finds_nothing`: whether it only says that there is none;
 - `judge_turn`: whether a root is a turn of its own;
 - `notes_on_predecessors`: whether it goes on from what a model replied in an earlier one;
 - `trace_provenance`: the first and third together, as the context fields of a Record with notes.
@@ -53,7 +54,7 @@ from steelyard.recording.provenance._question import (
     question_in_prompt,
     user_question,
 )
-from steelyard.recording.provenance._tools import is_action, is_search, names_passages
+from steelyard.recording.provenance._tools import finds_nothing, is_action, is_search, names_passages
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 
@@ -74,6 +75,7 @@ __all__ = [
     "context_block",
     "cut_from_prompt",
     "find_passages",
+    "finds_nothing",
     "has_history",
     "is_action",
     "is_helper_reply",

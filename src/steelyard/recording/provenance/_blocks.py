@@ -15,6 +15,7 @@ from typing import Any
 
 from steelyard.record import Context, text_of
 from steelyard.recording.provenance._literals import read_shown
+from steelyard.recording.provenance._tools import finds_nothing
 from steelyard.recording.provenance._values import contexts_in
 
 MOST_BLOCK = 2_000_000
@@ -70,8 +71,8 @@ def passages_of(block: object, *, count: int | None = None) -> tuple[Context, ..
 
     Returns:
         The passages in order, with ids and scores where the block names them. Headings stay with the text
-        below them, and a header such as "Retrieved documents:" is not a passage. A text that cannot be split
-        is one passage.
+        below them, and a header such as "Retrieved documents:" is not a passage, nor is a statement that
+        nothing was found. A text that cannot be split is one passage.
 
     Example:
         >>> [c.text for c in passages_of("Retrieved documents:\n\n[1] Rome.\n\n[2] Paris.")]
@@ -79,7 +80,7 @@ def passages_of(block: object, *, count: int | None = None) -> tuple[Context, ..
         >>> [(c.id, c.text) for c in passages_of('{"blocks": [{"id": 7, "text": "Rome."}]}')]
         [('7', 'Rome.')]
     """
-    found = _passages(block, count, _LEVELS)
+    found = (one for one in _passages(block, count, _LEVELS) if not finds_nothing(one.text))
     return tuple(
         Context(text=one.text, id=one.id, score=one.score, rank=rank) for rank, one in enumerate(found)
     )

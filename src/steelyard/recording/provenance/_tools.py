@@ -26,6 +26,44 @@ _PASSAGES = re.compile(
     re.IGNORECASE,
 )
 
+_LONGEST_STATEMENT = 200  # characters; what is longer tells something
+_WORD = r"(?:[\w-]{1,30} )"
+_HITS = (
+    r"(?:results?|documents?|docs?|match(?:es)?|hits?|passages?|information|info|data|records?|entries|rows?"
+    r"|articles?|content|contexts?|sources?|chunks?|pages?|papers?|files?|items?|answers?|memor(?:y|ies))\b"
+)
+# "No information is available for children" tells something of children.
+_THERE = r"available(?! (?:for|to|in|on) (?!(?:th[aei]|your)))"
+_FOUND = rf"(?: (?:was|were|is|are|ha(?:s|ve) been))? (?:found|returned|retrieved|matched|{_THERE})\b"
+_BARE = r"(?![ \t]{0,8}\w)"  # the statement is over; "No data is stored" goes on
+_STATEMENTS = (
+    rf"(?:no|zero|0) {_WORD}{{0,3}}{_HITS}(?:{_FOUND}|(?<= results) for\b|{_BARE}"
+    r"| (?:for|match(?:ed|ing)) (?:this|the|that|your) (?:query|question|request|search|topic)\b)",
+    r"(?:nothing|none)(?: (?:was|were|relevant|similar)){0,2} (?:found|returned|match(?:ed|es))\b",
+    r"(?:(?:i|we) )?(?:(?:could|did|can)(?: ?not|n.t)|(?:was |were )?unable to|failed to) (?:find|locate)"
+    rf" (?:anything\b|{_WORD}{{0,3}}{_HITS})",
+    rf"{_WORD}{{0,5}}not found{_BARE}",
+    rf"(?:es wurden? )?keine? {_WORD}{{0,2}}(?:ergebnisse?|treffer|dokumente?|informationen)\b",
+    rf"aucune? {_WORD}{{0,2}}(?:r\u00e9sultats?|documents?|informations?)\b",
+    r"(?:no se encontr\w{1,8}|sin resultados)\b",
+    # Chinese (not found, searched up, matched), Japanese and Korean (cannot be found, there is no result).
+    r"[^\s\u3002\uff0c,]{0,12}[\uff0c, ]{0,2}[\u672a\u6ca1\u6c92]\u6709?\u80fd?"
+    r"(?:\u627e\u5230|\u68c0\u7d22\u5230|\u641c\u7d22\u5230|\u67e5\u8be2\u5230|\u67e5\u5230|\u5339\u914d\u5230)",
+    r"[^\u3002\n]{0,30}\u898b\u3064\u304b\u308a\u307e\u305b\u3093",
+    r"[^.\n]{0,30}(?:\ucc3e\uc744 \uc218 \uc5c6|\uacb0\uacfc\uac00 \uc5c6)",
+)
+_NOTHING = re.compile(
+    r"(?:(?:sorry|unfortunately|error|note)\W{1,3})?(?:(?:there (?:are|is|were|was)|(?:we )?found) )?"
+    rf"(?:{'|'.join(_STATEMENTS)})",
+    re.IGNORECASE,
+)
+_END = re.compile(r"[.!?](?:\s|$)|[\u3002\uff01\n]")
+_ADVICE = re.compile(
+    r"(?:please|try|suggestions?|consider|check|refine|rephrase|use|make sure|you (?:can|may|might))\b",
+    re.IGNORECASE,
+)
+_BUT = re.compile(r"\b(?:but|however|instead|although)\b", re.IGNORECASE)
+
 
 def names_passages(key: str) -> bool:
     """Whether applications keep passages under such a name.
@@ -52,3 +90,18 @@ def is_action(tool: str) -> bool:
     [True, True, False, False]
     """
     return _ACTS.match(tool) is not None and not is_search(tool)
+
+
+def finds_nothing(text: str) -> bool:
+    """Whether all that a search says is that it found nothing.
+
+    Only a short statement that begins so and goes on with nothing but advice.
+
+    >>> [finds_nothing(text) for text in ("No good documents found for 'lens'.", "No data is shared.")]
+    [True, False]
+    """
+    told = text.strip("\"'[](){} \t\n") if len(text) <= _LONGEST_STATEMENT else ""
+    if not _NOTHING.match(told) or _BUT.search(told):
+        return False
+    rest = _END.split(told, maxsplit=1)[1:]
+    return not any(one.strip() and not _ADVICE.match(one.strip()) for one in rest)

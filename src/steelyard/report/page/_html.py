@@ -16,7 +16,7 @@ from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, ReportFigures
 from steelyard.report.page._change import change_words, headline
-from steelyard.report.page._turn import TurnView, turn_view
+from steelyard.report.page._turn import turn_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -44,7 +44,10 @@ def render_html(figures: ReportFigures) -> str:
             figures=figures,
             headline=headline(figures.metrics),
             charts=[chart_of(metric) for metric in figures.metrics],
-            turns=_turns(figures),
+            turns={
+                worst.metric: [turn_view(turn, worst.metric) for turn in worst.turns]
+                for worst in figures.worst
+            },
             groups=_groups(figures),
             rest=rest_of(figures.funnel) if figures.funnel else [],
             script=script,
@@ -59,10 +62,6 @@ def _groups(figures: ReportFigures) -> dict[str, list[Any]]:
     for one in figures.groups:
         found.setdefault(one.metric, []).append(one)
     return found
-
-
-def _turns(figures: ReportFigures) -> dict[str, list[TurnView]]:
-    return {worst.metric: [turn_view(turn, worst.metric) for turn in worst.turns] for worst in figures.worst}
 
 
 def chart_of(metric: MetricFigure) -> dict[str, Any]:

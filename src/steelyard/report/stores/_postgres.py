@@ -60,7 +60,6 @@ class PostgresResults(TableReader):
         self._database.close()
 
     def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
-        """All turns of a scope together; `brief` leaves out what is added up over every turn."""
         where, values = self.of_turns(scope)
         columns = "count(*), count(e.record_status), min(e.evaluated_at), max(e.evaluated_at)"
         if not brief:
@@ -77,7 +76,6 @@ class PostgresResults(TableReader):
         return totals_of(row, row[10] or ())
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
-        """Running sums for each metric and piece of time, and for each metric and group, in one pass."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.metric, s.evaluated_at, s.value, s.passed, s.inclusion_probability,
             s.threshold, (s.direction = 'lower')::integer, {owner_of(by)}
@@ -100,7 +98,6 @@ class PostgresResults(TableReader):
         after: tuple[float, str] | None = None,
         limit: int = 50,
     ) -> list[TurnRow]:
-        """A page of turns, newest first."""
         with self.reading() as connection:
             return turns_of(connection, wanted, before=before, after=after, limit=limit)
 
@@ -114,7 +111,6 @@ class PostgresResults(TableReader):
             raise ConfigurationError(f"{self.name!r} cannot be read: {problem_of(error)}") from None
 
     def stored(self, connection: psycopg.Connection[Any], record_id: str) -> Evaluation | None:
-        """One turn with all its scores."""
         return evaluation_in(connection, record_id)
 
     def statement(self, query: str) -> str:

@@ -31,23 +31,10 @@ class PostgresLabels:
         self._database = Database(address, connections=2)
 
     def put(self, labels: Iterable[Label]) -> int:
-        """Store labels, all or none; the same person's later word on the same thing replaces the earlier one.
-
-        Returns:
-            How many were stored: those older than the one already there are not.
-
-        Raises:
-            ConfigurationError: If the database cannot be written.
-        """
         with self._connected() as connection:
             return sum(connection.execute(_PUT, label.row()).rowcount for label in labels)
 
     def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
-        """Take back what somebody said.
-
-        Raises:
-            ConfigurationError: If the database cannot be written.
-        """
         with self._connected() as connection:
             connection.execute(
                 "DELETE FROM labels WHERE record_id = %s AND metric IS NOT DISTINCT FROM %s::text "
@@ -56,11 +43,9 @@ class PostgresLabels:
             )
 
     def of(self, record_id: str) -> list[Label]:
-        """The labels of one turn, in order of time."""
         return self._read("WHERE record_id = %s", record_id)
 
     def __iter__(self) -> Iterator[Label]:
-        """All labels, in order of time."""
         return iter(self._read(""))
 
     def _read(self, where: str, *values: str) -> list[Label]:

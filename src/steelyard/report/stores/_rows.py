@@ -20,13 +20,7 @@ def order_of(before: Place, after: Place) -> Literal["ASC", "DESC"]:
 
 
 def turn_rows(found: Sequence[Row], scored: Iterable[Row], order: Literal["ASC", "DESC"]) -> list[TurnRow]:
-    """Turns, newest first.
-
-    Args:
-        found: Record id, time and question of each.
-        scored: Record id, metric, value, whether it passed, and status of each score of theirs.
-        order: How they were read.
-    """
+    """Turns, newest first, out of (id, time, question) and the rows of their scores."""
     scores: defaultdict[str, list[tuple[str, float | None, bool | None, str]]] = defaultdict(list)
     for record_id, metric, value, passed, status in scored:
         scores[record_id].append((metric, value, None if passed is None else bool(passed), status))

@@ -79,7 +79,6 @@ class SQLiteResults(TableReader):
         self._connection.close()
 
     def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
-        """All turns of a scope together; briefly, how many and when."""
         where, values = self.of_turns(scope)
         with self.reading() as connection:
             if brief:
@@ -100,7 +99,6 @@ class SQLiteResults(TableReader):
         return [float(taken[len(taken) * share // 100]) for share in (50, 95)] if len(taken) else []
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
-        """Running sums for each metric and piece of time, and for each metric and group, in one pass."""
         where, values = self.of_scores(scope)
         with self.reading() as connection:
             groups = self.groups(connection, scope, by) if by != "judge" else None
@@ -120,7 +118,6 @@ class SQLiteResults(TableReader):
             return adder.found()
 
     def missing(self, scope: Scope) -> list[Missing]:
-        """Counts of scores without a value, most frequent first."""
         if scope.tag is not None:
             with self.reading() as connection, hours_of(connection, scope) as hours:
                 if hours is not None:
@@ -134,11 +131,9 @@ class SQLiteResults(TableReader):
         return explanation_of(connection, example)
 
     def funnel(self, scope: Scope) -> Funnel | None:
-        """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
         return super().funnel(scope) if self._has_ledger() else None
 
     def runs(self, *, limit: int) -> list[MonitorRun]:
-        """The Monitors that stored their counts, the one that did so last first."""
         return super().runs(limit=limit) if self._has_ledger() else []
 
     def _has_ledger(self) -> bool:
@@ -154,18 +149,15 @@ class SQLiteResults(TableReader):
         after: tuple[float, str] | None = None,
         limit: int = 50,
     ) -> list[TurnRow]:
-        """A page of turns, newest first."""
         self._check_schema()
         with self.reading() as connection:
             return turns_of(connection, wanted, before=before, after=after, limit=limit)
 
     def position(self) -> int:
-        """Where writing has got to."""
         self._check_schema()
         return super().position()
 
     def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
-        """What was written after a position, in order of writing."""
         self._check_schema()
         return super().written_after(position, limit=limit)
 
@@ -182,7 +174,6 @@ class SQLiteResults(TableReader):
             raise ConfigurationError(f"{self._path!r} cannot be read: {error_words(error)}") from None
 
     def stored(self, connection: sqlite3.Connection, record_id: str) -> Evaluation | None:
-        """One turn with all its scores."""
         return evaluation_of(connection, record_id)
 
     def grouping(self, by: str) -> tuple[str, str, str]:

@@ -17,14 +17,7 @@ _OF_TAG: Final = """FROM turn_keys k WHERE k.kind = 'tag' AND k.value = :tag
 
 
 def brief_totals(connection: sqlite3.Connection, scope: Scope, *, turns: str, scores: str) -> Totals:
-    """How many turns, and when; whether they have content is asked of the latest 1,000.
-
-    Args:
-        connection: To the results file.
-        scope: Which results.
-        turns: The scope as a condition on `evaluations e`.
-        scores: The scope as a condition on `scores s`.
-    """
+    """How many turns, and when; whether they have content is asked of the latest 1,000."""
     found, first, last = _extent(connection, scope, turns, scores)
     (content,) = connection.execute(
         "SELECT count(record_status) FROM (SELECT record_status FROM evaluations "

@@ -232,14 +232,21 @@ def refresh_sqlite(path: str) -> None:
     Raises:
         ConfigurationError: If the file is not there or cannot be written.
     """
+    with writing(path) as connection:
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 1:
+            return  # `SQLiteSink` brings such a file up to date, and with it the sums
+        prepare_sums(connection)
+        while refresh_sums(connection):
+            time.sleep(0.01)  # leaves the file to writers in between
+
+
+@contextmanager
+def writing(path: str) -> Iterator[sqlite3.Connection]:
+    """A connection that may write to a results file that is there; it begins no transaction by itself."""
     connect_readonly(path).close()  # refuses what is not a results file
     try:
         uri = f"{Path(path).absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)) as connection:
-            if connection.execute("PRAGMA user_version").fetchone()[0] == 1:
-                return  # `SQLiteSink` brings such a file up to date, and with it the sums
-            prepare_sums(connection)
-            while refresh_sums(connection):
-                time.sleep(0.01)  # leaves the file to writers in between
+            yield connection
     except sqlite3.Error as error:
         raise ConfigurationError(f"{path!r} cannot be written: {error_words(error)}") from None

@@ -6,13 +6,13 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Final
 
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
 from steelyard.report.labels import COLUMNS, Label
+from steelyard.report.stores._sqlite_hours import writing
 from steelyard.sinks import connect_readonly
 
 _SCHEMA: Final = 1
@@ -44,23 +44,10 @@ class SQLiteLabels:
         self._path = os.fspath(path)
 
     def put(self, labels: Iterable[Label]) -> int:
-        """Store labels; the same person's later word on the same thing replaces the earlier one.
-
-        Returns:
-            How many were stored: those older than the one already there are not.
-
-        Raises:
-            ConfigurationError: If the database is not there or cannot be written.
-        """
         with self._writing() as connection:
             return sum(connection.execute(_PUT, label.row()).rowcount for label in labels)
 
     def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
-        """Take back what somebody said.
-
-        Raises:
-            ConfigurationError: If the database is not there or cannot be written.
-        """
         with self._writing() as connection:
             connection.execute(
                 "DELETE FROM labels WHERE record_id = ? AND metric IS ? AND claim IS ? AND who = ?",
@@ -68,11 +55,9 @@ class SQLiteLabels:
             )
 
     def of(self, record_id: str) -> list[Label]:
-        """The labels of one turn, in order of time."""
         return list(self._read("WHERE record_id = ?", record_id))
 
     def __iter__(self) -> Iterator[Label]:
-        """All labels, in order of time."""
         return self._read("")
 
     def _read(self, where: str, *values: str) -> Iterator[Label]:
@@ -81,7 +66,6 @@ class SQLiteLabels:
                 if not _check_schema(connection, self._path):
                     return
                 query = f"SELECT {', '.join(COLUMNS)} FROM labels {where} ORDER BY labelled_at, rowid"
-                # All at once: a reader that stops halfway would keep the file open and its log growing.
                 rows = connection.execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise ConfigurationError(f"{self._path!r} cannot be read: {error_words(error)}") from None
@@ -90,19 +74,12 @@ class SQLiteLabels:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, in a file that was there before."""
-        connect_readonly(self._path).close()  # refuses what is not a results database
-        try:
-            # Never `rwc`: a file that was taken away is not made anew, with labels alone in it.
-            uri = f"{Path(self._path).absolute().as_uri()}?mode=rw"
-            connected = closing(sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None))
-            with connected as connection, transaction(connection):
-                if not _check_schema(connection, self._path):
-                    for statement in _TABLES:
-                        connection.execute(statement)
-                    connection.execute("INSERT INTO labels_schema VALUES (?)", (_SCHEMA,))
-                yield connection
-        except sqlite3.Error as error:
-            raise ConfigurationError(f"{self._path!r} cannot be written: {error_words(error)}") from None
+        with writing(self._path) as connection, transaction(connection):
+            if not _check_schema(connection, self._path):
+                for statement in _TABLES:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO labels_schema VALUES (?)", (_SCHEMA,))
+            yield connection
 
 
 def _check_schema(connection: sqlite3.Connection, path: str) -> bool:

@@ -90,7 +90,6 @@ class TableReader(ABC):
         return groups_of(connection.execute(self.statement(query), {**values, "by": name}))
 
     def missing(self, scope: Scope) -> list[Missing]:
-        """Counts of scores without a value, most frequent first."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), {self.example}, count(*)
             FROM scores s {with_turns(scope)} WHERE s.status != 'scored' AND {where}
@@ -110,7 +109,6 @@ class TableReader(ABC):
             ]
 
     def made(self, scope: Scope) -> list[Made]:
-        """How the scores were made, most frequent first."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.judge, coalesce(s.embedder, ''), coalesce(s.prompt_version, ''),
             coalesce(s.calibrated, 0), count(*)
@@ -124,14 +122,12 @@ class TableReader(ABC):
         ]
 
     def funnel(self, scope: Scope) -> Funnel | None:
-        """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
         query = """SELECT started_at, updated_at, counts FROM ledger
             WHERE updated_at >= coalesce(:since, updated_at) AND started_at < coalesce(:until, 1e300)"""
         with self.reading() as connection:
             return funnel_of(connection.execute(self.statement(query), values_of(scope)))
 
     def runs(self, *, limit: int) -> list[MonitorRun]:
-        """The Monitors that stored their counts, the one that did so last first."""
         query = """SELECT run, host, pid, started_at, updated_at, counts FROM ledger
             ORDER BY updated_at DESC, run LIMIT :limit"""
         with self.reading() as connection:
@@ -139,7 +135,6 @@ class TableReader(ABC):
         return [found for row in rows if (found := run_of(*row)) is not None]
 
     def evaluation(self, record_id: str) -> Evaluation | None:
-        """One turn with all its scores; None where there is none of this id."""
         with self.reading() as connection:
             return self.stored(connection, record_id)
 
@@ -151,12 +146,10 @@ class TableReader(ABC):
             return None
 
     def position(self) -> int:
-        """Where writing has got to."""
         with self.reading() as connection:
             return int(connection.execute("SELECT coalesce(max(id), 0) FROM bodies").fetchone()[0])
 
     def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
-        """What was written after a position, in order of writing."""
         query = """SELECT b.id, b.record_id FROM bodies b
             JOIN evaluations e ON e.record_id = b.record_id AND e.body = b.id
             WHERE b.id > :position ORDER BY b.id LIMIT :limit"""
@@ -173,7 +166,6 @@ class TableReader(ABC):
         return found
 
     def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
-        """The worst turns by a metric, worst first."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.record_id FROM scores s {with_turns(scope)}
             WHERE s.metric = :worst AND {SCORED} AND {where}
@@ -186,7 +178,6 @@ class TableReader(ABC):
             return [one for (record,) in rows if (one := self.readable(connection, record)) is not None]
 
     def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
-        """The latest scores of a metric, in order of time."""
         where, values = self.of_scores(scope)
         query = f"""SELECT s.value, s.inclusion_probability, s.evaluated_at,
             substr(coalesce(e.question, ''), 1, 500), e.tags, e.framework, {self.metadata}

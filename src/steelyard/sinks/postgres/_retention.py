@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 from psycopg import Connection
@@ -14,7 +13,7 @@ _STEP: Final = 200
 """Turns deleted in one transaction: some milliseconds, so that writers and readers hardly notice."""
 
 
-def delete_oldest(connection: Connection[Any], keep: Retention) -> int:
+def delete_oldest(connection: Connection[Any], keep: Retention, *, now: float) -> int:
     """Delete the oldest turns that exceed a limit, at most 200, in the caller's transaction.
 
     Several processes may do so at once, beside others that write.
@@ -26,7 +25,7 @@ def delete_oldest(connection: Connection[Any], keep: Retention) -> int:
         psycopg.Error: If the database cannot be used.
     """
     take_turns(connection)
-    records = _oldest(connection, keep)
+    records = _oldest(connection, keep, now)
     for table in ("scores", "bodies", "evaluations") if records else ():
         connection.execute(f"DELETE FROM {table} WHERE record_id = ANY(%s)", (records,))
     return len(records)
@@ -41,13 +40,13 @@ def stored_bytes(connection: Connection[Any]) -> int:
     return int(row[0]) if row else 0
 
 
-def _oldest(connection: Connection[Any], keep: Retention) -> list[str]:
+def _oldest(connection: Connection[Any], keep: Retention, now: float) -> list[str]:
     """Ids of the oldest turns that exceed a limit, at most a step of them."""
     excess = 0
     if keep.turns is not None:
         (turns,) = connection.execute("SELECT count(*) FROM evaluations").fetchone() or (0,)
         excess = min(_STEP, max(0, turns - keep.turns))
-    before = float("-inf") if keep.seconds is None else time.time() - keep.seconds
+    before = float("-inf") if keep.seconds is None else now - keep.seconds
     oldest = connection.execute(
         "SELECT record_id, evaluated_at FROM evaluations ORDER BY evaluated_at, record_id LIMIT %s", (_STEP,)
     ).fetchall()

@@ -14,7 +14,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord, SinkError
 from steelyard.scores import Evaluation
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger
 from steelyard.sinks._monitor_ledger import MonitorLedger
-from steelyard.sinks._retention import Pruned, Retention, retention_from
+from steelyard.sinks._retention import Pruned, Retention, SteadyClock, retention_from
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.postgres._database import Database, cause_of, problem_of
 from steelyard.sinks.postgres._retention import delete_oldest, stored_bytes
@@ -57,6 +57,7 @@ class PostgresSink:
         """
         self._keep = None if keep is None else _limits(keep)
         self._next_look = 0.0
+        self._clock = SteadyClock()
         self._dsn = dsn
         self._database = Database(dsn, connections=2)
         self.name = f"postgres:{self._database.shown.removeprefix('postgresql://')}"
@@ -109,7 +110,7 @@ class PostgresSink:
             with reading.transaction() as connection:
                 before = stored_bytes(connection)
             turns = 0
-            while deleted := self._delete_oldest():
+            while deleted := self._delete_oldest(time.time()):
                 turns += deleted
             with self._database.transaction() as connection:
                 (left,) = connection.execute("SELECT count(*) FROM evaluations").fetchone() or (0,)
@@ -167,17 +168,17 @@ class PostgresSink:
             return
         deleted = 0
         try:
-            deleted = self._delete_oldest()
+            deleted = self._delete_oldest(self._clock.now())
         except psycopg.Error as error:
             # What was to be written is written: old results must not make it look lost.
             _log.warning("%s: old results cannot be deleted: %s", self.name, problem_of(error))
         self._next_look = time.monotonic() + (0 if deleted else _LOOK)
 
-    def _delete_oldest(self) -> int:
+    def _delete_oldest(self, now: float) -> int:
         if self._keep is None:
             return 0
         with self._database.transaction() as connection:
-            return delete_oldest(connection, self._keep)
+            return delete_oldest(connection, self._keep, now=now)
 
     def _store_counts(self) -> None:
         with self._database.transaction() as connection, connection.cursor() as cursor:

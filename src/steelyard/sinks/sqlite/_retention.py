@@ -32,7 +32,7 @@ def prune_file(path: str | os.PathLike[str], limits: Retention) -> Pruned:
         prepare(connection, file)
         before = used_bytes(connection)
         turns = 0
-        while deleted := delete_oldest(connection, limits):
+        while deleted := delete_oldest(connection, limits, now=time.time()):
             turns += deleted
         (left,) = connection.execute("SELECT COUNT(*) FROM evaluations").fetchone()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -48,14 +48,14 @@ def used_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def delete_oldest(connection: sqlite3.Connection, keep: Retention, *, now: float | None = None) -> int:
+def delete_oldest(connection: sqlite3.Connection, keep: Retention, *, now: float) -> int:
     """Delete the oldest turns that exceed a limit, at most 200, in one transaction.
 
     Returns:
         How many were deleted; 0 where nothing exceeds a limit.
     """
     with transaction(connection):
-        ids = _oldest(connection, keep, time.time() if now is None else now)
+        ids = _oldest(connection, keep, now)
         for table in ("scores", "bodies", "evaluations"):
             connection.executemany(f"DELETE FROM {table} WHERE record_id = ?", ids)
     if ids:

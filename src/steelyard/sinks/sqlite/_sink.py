@@ -11,12 +11,12 @@ from typing import Final
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
-from steelyard._internal.sqlite import transaction
+from steelyard._internal.sqlite import identity_of, transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger
 from steelyard.sinks._monitor_ledger import MonitorLedger
-from steelyard.sinks._retention import Retention, retention_from
+from steelyard.sinks._retention import Retention, SteadyClock, retention_from
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.sqlite._file import absolute, claim_file, prepare
 from steelyard.sinks.sqlite._retention import delete_oldest
@@ -79,6 +79,8 @@ class SQLiteSink:
         self._lock_timeout = lock_timeout
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
+        self._file: tuple[int, int] | None = None
+        self._clock = SteadyClock()
         self._next_look = 0.0
         self._ledger = ScoreLedger(self.name)
         self._monitors = MonitorLedger()
@@ -168,7 +170,7 @@ class SQLiteSink:
         if self._keep is None or self._connection is None or time.monotonic() < self._next_look:
             return
         try:
-            deleted = delete_oldest(self._connection, self._keep)
+            deleted = delete_oldest(self._connection, self._keep, now=self._clock.now())
         except sqlite3.Error as error:
             if not _is_locked(error):
                 _log.warning("%s: old results cannot be deleted: %s", self.name, error_words(error))
@@ -179,8 +181,13 @@ class SQLiteSink:
         if self._connection is not None and self._pid != os.getpid():
             _inherited.append(self._connection)
             self._connection = None
+        if self._connection is not None and identity_of(self.path) != self._file:
+            _log.warning("%s was removed or replaced while it was written to; it is opened anew", self.name)
+            stale, self._connection = self._connection, None
+            stale.close()
         if self._connection is None:
             self._connection = self._connect()
+            self._file = identity_of(self.path)
             self._pid = os.getpid()
         return self._connection
 

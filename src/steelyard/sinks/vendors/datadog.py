@@ -11,8 +11,6 @@ from steelyard.scores import Evaluation, Score
 from steelyard.sinks._described import written_time
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
-__all__ = ["DatadogSink"]
-
 Tracer = Literal["otel", "ddtrace"]
 
 _PATH = "/api/intake/llm-obs/v2/eval-metric"

@@ -12,8 +12,6 @@ from steelyard.scores import Evaluation, Score
 from steelyard.sinks.vendors._client import basic
 from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
 
-__all__ = ["LangfuseSink"]
-
 _MOST, _LARGEST = 100, 900_000
 
 

@@ -10,8 +10,6 @@ from steelyard.scores import Evaluation, Score
 from steelyard.sinks._described import annotator_kind
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, timestamp
 
-__all__ = ["LangSmithSink"]
-
 # The API takes one feedback a request, so that many have to be under way at once.
 _CONNECTIONS = 24
 _NAMESPACE = UUID("6e3c7c2a-5b0c-4b8e-9a53-4b1f7d2c9e10")

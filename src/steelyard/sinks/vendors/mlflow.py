@@ -14,8 +14,6 @@ from steelyard.sinks._described import annotator_kind
 from steelyard.sinks.vendors._client import basic
 from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, given_or_env, timestamp
 
-__all__ = ["MLflowSink"]
-
 # The API takes one assessment a request, so that many have to be under way at once.
 _CONNECTIONS = 24
 _TRACES = "/api/3.0/mlflow/traces"

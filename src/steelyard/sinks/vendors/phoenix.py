@@ -10,8 +10,6 @@ from steelyard.scores import Evaluation, Score, Verdict
 from steelyard.sinks._described import annotator_kind
 from steelyard.sinks.vendors._http import HTTPSink, Item, details, given_or_env, split
 
-__all__ = ["PhoenixSink"]
-
 _ABOUT_CONTEXT = "useful"
 """The kind of verdict that is about a whole context; `relevant` is asked of sentences, also the answer's."""
 _MOST = 100

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from apps.otel.attributes import oi, oi_model, oi_retriever, oi_tool
 from apps.otel.general.conventions import chat, retrieval
 from apps.otel.shapes import (
@@ -173,6 +175,47 @@ def evaluation_in_a_trace_of_its_own() -> Trace:
     with rows, trace.span("faithfulness", oi("CHAIN", row, "1.0")):
         asked = prompt("Which statements do they support?")
         trace.leaf("ChatModel", oi_model([("user", asked)], compact(verdict)))
+    return trace
+
+
+_ROWS = "\n".join(json.dumps({"reference_id": str(at), "content": text}) for at, text in enumerate(PASSAGES))
+_GRAPH = f"""Answer the query from the **Context** alone. Reference section example:
+```
+- [1] Title of a document
+```
+
+---Context---
+
+Knowledge Graph Data (Entity):
+
+```json
+{json.dumps({"entity": "Chain", "type": "part", "description": "A part of the bicycle that needs care."})}
+```
+
+Document Chunks (each entry has a reference_id):
+
+```json
+{_ROWS}
+```
+"""
+
+
+@shape(
+    Turn(contexts=("A part of the bicycle that needs care.", *PASSAGES), note="contexts_from_prompt"),
+)
+def knowledge_graph_in_the_prompt() -> Trace:
+    """Entities and chunks stand as lines of JSON between fences in the instructions, and nowhere else."""
+    trace = Trace(_SCOPE)
+    trace.leaf("ChatCompletion", oi_model([("system", _GRAPH), ("user", QUESTION)], ANSWER))
+    return trace
+
+
+@shape(Gap(cause="no_retrieval", switch="not a RAG turn"))
+def form_between_fences() -> Trace:
+    """A model is told the form of its reply by an example between fences, and nothing was retrieved."""
+    form = 'Reply as in this example of a document:\n\n```json\n{"text": "A text of some words here."}\n```'
+    trace = Trace(_SCOPE)
+    trace.leaf("ChatCompletion", oi_model([("system", form), ("user", QUESTION)], ANSWER))
     return trace
 
 

@@ -13,6 +13,7 @@ from apps.otel.shapes import (
     Trace,
     Turn,
     compact,
+    joined,
     prompt,
     shape,
 )
@@ -185,6 +186,75 @@ def title_of_a_session() -> Trace:
     with trace.span("POST /ask", {"http.request.method": "POST"}):
         _chains(trace)
         trace.leaf("ChatModel", oi_model([("user", f"Write a title for this.\n{lines}")], "Care of Chains"))
+    return trace
+
+
+_SADDLE = ("How high should the saddle be?", "So high that the heel reaches the pedal.")
+_BATCH = ((QUESTION, ANSWER, PASSAGES[:2]), (*_SADDLE, PASSAGES[2:]))
+_ITEMS = tuple(Turn(question=asked, answer=came, contexts=found) for asked, came, found in _BATCH)
+
+
+def _item(trace: Trace, asked: str, came: str, found: tuple[str, ...]) -> None:
+    trace.leaf("Retriever", oi_retriever(asked, found))
+    trace.leaf("ChatModel", oi_model([("system", joined(found)), ("user", asked)], came))
+
+
+@shape(*_ITEMS)
+def batch_told_by_its_first_question_and_last_answer() -> Trace:
+    """A chain for each item of a batch, below a span that tells the first question and the last answer."""
+    trace = Trace("openinference.instrumentation.langchain")
+    with trace.span("batch", oi("CHAIN", QUESTION, _SADDLE[1])):
+        for asked, came, found in _BATCH:
+            with trace.span("chain", oi("CHAIN", asked, came)):
+                _item(trace, asked, came, found)
+    return trace
+
+
+@shape(*_ITEMS)
+def batch_side_by_side_told_by_its_first_question_and_last_answer() -> Trace:
+    """The same without a span for each item."""
+    trace = Trace("openinference.instrumentation.langchain")
+    with trace.span("batch", oi("CHAIN", QUESTION, _SADDLE[1])):
+        for asked, came, found in _BATCH:
+            _item(trace, asked, came, found)
+    return trace
+
+
+@shape(*_ITEMS)
+def batch_of_conversations() -> Trace:
+    """A batch of message lists, whose last question alone is read from them, and no output."""
+    trace = Trace("openinference.instrumentation.langchain")
+    given = [[{"role": "user", "content": asked}] for asked, _, _ in _BATCH]
+    with trace.span("batch", oi("CHAIN", given, [came for _, came, _ in _BATCH])):
+        for asked, came, found in _BATCH:
+            with trace.span("chain", oi("CHAIN", asked, came)):
+                _item(trace, asked, came, found)
+    return trace
+
+
+@shape(Turn(contexts=PASSAGES[:2]))
+def second_try_with_a_rewritten_question() -> Trace:
+    """A chain answers badly, a model rewrites the question, the same chain answers that: one turn."""
+    trace = Trace("openinference.instrumentation.langchain")
+    again = "At which interval is a touring chain oiled?"
+    with trace.span("corrective", oi("CHAIN", QUESTION, ANSWER)):
+        for asked, came, found in ((QUESTION, _SADDLE[1], PASSAGES[2:]), (again, ANSWER, PASSAGES[:2])):
+            with trace.span("chain", oi("CHAIN", asked, came)):
+                _item(trace, asked, came, found)
+            if asked == QUESTION:
+                trace.leaf("ChatModel", oi_model([("user", f"Rewrite as a better question: {asked}")], again))
+    return trace
+
+
+@shape(Turn(contexts=PASSAGES[:2]))
+def second_try_with_a_longer_question() -> Trace:
+    """The same where the application adds words of its own to the question."""
+    trace = Trace("openinference.instrumentation.langchain")
+    again = f"{QUESTION} Look in the manual."
+    with trace.span("corrective", oi("CHAIN", QUESTION, ANSWER)):
+        for asked, came, found in ((QUESTION, _SADDLE[1], PASSAGES[2:]), (again, ANSWER, PASSAGES[:2])):
+            with trace.span("chain", oi("CHAIN", asked, came)):
+                _item(trace, asked, came, found)
     return trace
 
 

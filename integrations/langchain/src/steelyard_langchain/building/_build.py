@@ -38,6 +38,7 @@ from steelyard_langchain.building._extract import (
     ends_in_tool_call,
     is_document,
     pick,
+    replies_in,
     text_in,
 )
 from steelyard_langchain.building._forms import filled_form
@@ -321,6 +322,8 @@ def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[s
     if not answer and status == "ok" and "answer" not in (given or ()):
         lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
         yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
+    if answer and given is None and (several := replies_in(view.outputs)) > 1:
+        yield f"answer: the run returned {several}, and this is the last; ask one a run, or set nested='all'"
 
 
 def _on_predecessors(view: View, found: Found, question: str) -> list[str]:

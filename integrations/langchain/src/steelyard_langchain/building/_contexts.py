@@ -18,6 +18,8 @@ from steelyard.recording.provenance import (
     ModelCall,
     Provenance,
     cut_from_prompt,
+    finds_nothing,
+    is_action,
     is_search,
     passages_of,
     trace_provenance,
@@ -217,15 +219,26 @@ def _from_tool(found: Found, turn: Turn | Earlier, tool: Tool, options: Options,
     documents = documents_in(getattr(output, "artifact", None)) or documents_in(output)
     if documents:
         return contexts_of(documents, query=_query_of(tool), hop=hop)
+    if finds_nothing(message_text(output)):
+        return []
     named = tool.name in options.tool_contexts
     passages = passages_of(_returned(output)) if named else _listed_by(output)
-    if not passages and not named and not options.tool_contexts and tool.name and output is not None:
-        note = f"tool {tool.name!r} returned text; name it in tool_contexts if that is context"
-        if is_search(tool.name) and not _asks_a_model(turn, tool) and (passages := _telling(output)):
-            note = f"contexts: the text of tool {tool.name!r} counts, as its name says that it searches"
-        if note not in found.notes:
-            found.notes.append(note)
+    if not passages and not options.tool_contexts and _may_tell(turn, tool):
+        passages = _by_name(found, tool, output)
     return [replace(one, query=_query_of(tool), hop=hop) for one in passages]
+
+
+def _by_name(found: Found, tool: Tool, output: Any) -> tuple[Context, ...]:
+    """The passages in a tool's plain text if its name says that it searches; a note tells either way."""
+    passages = _telling(output) if is_search(tool.name or "") else ()
+    note = (
+        f"contexts: the text of tool {tool.name!r} counts, as its name says that it searches"
+        if passages
+        else f"tool {tool.name!r} returned text; name it in tool_contexts if that is context"
+    )
+    if note not in found.notes:
+        found.notes.append(note)
+    return passages
 
 
 def _message_of(output: Any) -> Any:
@@ -235,10 +248,12 @@ def _message_of(output: Any) -> Any:
     return next((one for one in messages if role_of(one) == "tool"), output)
 
 
-def _asks_a_model(turn: Turn | Earlier, tool: Tool) -> bool:
-    """Whether a model ran inside of a tool: what it returns then is a reply, not a passage."""
+def _may_tell(turn: Turn | Earlier, tool: Tool) -> bool:
+    """Whether a plain text may be evidence: not what an action says, nor what a model inside replied."""
+    if not tool.name or tool.output is None or is_action(tool.name):
+        return False
     models = turn.models if isinstance(turn, Turn) else ()
-    return any(tool.key in above(turn, key) for key in models)
+    return not any(tool.key in above(turn, key) for key in models)
 
 
 def _telling(output: Any) -> tuple[Context, ...]:

@@ -84,11 +84,7 @@ def question_of(
     if key is not None:
         candidates: list[Any] = [text_in(pick(inputs, key)) or text_in(pick(outputs, key))]
     else:
-        # Texts alone, one or a list of them, are what a model said: an answer, or queries.
-        shown = (
-            outputs if state_of(outputs) is not None or any(map(is_message, messages_in(outputs))) else None
-        )
-        candidates = [_asked_in(inputs, replies), _asked_in(shown, replies)]
+        candidates = [_asked_in(inputs, replies), _asked_in_output(outputs, replies)]
     if not any(map(question_in, candidates)):
         return Asked(question="")
     return user_question(candidates, queries=[query or ""], in_conversation=bool(query))
@@ -101,6 +97,18 @@ def _asked_in(value: Any, replies: Collection[str]) -> Any:
     if state is None:
         return messages or value
     return {**state, "messages": messages} if messages else state
+
+
+def _asked_in_output(outputs: Any, replies: Collection[str]) -> Any:
+    """An output in which the question may be kept: a state or a conversation, unless a model said it."""
+    # Texts alone, one or a list of them or one under a name, are what a model said: an answer, or queries.
+    state = state_of(outputs)
+    if state is None and not any(map(is_message, messages_in(outputs))):
+        return None
+    asked = _asked_in(outputs, replies)
+    if state is not None and len(state) == 1 and isinstance(next(iter(state.values())), str):
+        asked = {**state, "": None}  # of one text alone any name counts
+    return None if question_in(asked).strip() in replies else asked
 
 
 def _is_reply(message: Any, replies: Collection[str]) -> bool:
@@ -202,6 +210,16 @@ def ends_in_tool_call(outputs: Any) -> bool:
     return (
         bool(messages) and role_of(messages[-1]) == "ai" and bool(getattr(messages[-1], "tool_calls", None))
     )
+
+
+def replies_in(outputs: Any) -> int:
+    """How many replies a run returned as a list: it may have answered several questions at once."""
+    if not isinstance(outputs, list) or any(
+        role_of(one) not in ("human", "ai") for one in messages_in(outputs)
+    ):
+        return 0
+    texts = [one for one in outputs if isinstance(one, str) or role_of(one) == "ai"]
+    return len(texts) if len(texts) == len(outputs) else 0
 
 
 def state_of(value: Any) -> Mapping[str, Any] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.record import Context, Stage, text_of, to_json_value
-from steelyard.recording.provenance import is_search, passages_of
+from steelyard.recording.provenance import finds_nothing, is_search, passages_of
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Step, Turn, is_inside
 from steelyard_llamaindex.building._extract import contexts_of, get, nodes_of, question_of, result_of
@@ -106,6 +106,8 @@ class TurnContexts:
             return ()  # what went wrong is told to the model, and is not evidence
         name, raw = text_of(get(output, "tool_name")), get(output, "raw_output")
         text = text_of(get(output, "content")).strip()
+        if finds_nothing(text):
+            return ()
         is_listed = isinstance(raw, (list, tuple, Mapping))
         if name in self._options.tool_contexts:
             return passages_of(to_json_value(raw)) if is_listed else [Context(text=text)] if text else ()

@@ -12,6 +12,7 @@ from steelyard.recording import unique
 from steelyard.recording.provenance import Provenance, find_passages, sentence, trace_provenance
 from steelyard_opentelemetry.building._contexts import Found
 from steelyard_opentelemetry.building._identity import SESSION, USER
+from steelyard_opentelemetry.building._retries import earlier_answer
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
@@ -25,6 +26,10 @@ _SHOWN_OBJECT = re.compile(r"[\[(]{0,2}<?[A-Z]\w{1,60}\(\w{1,60}=")
 _LAST_OF_SEVERAL = (
     "no span tells what the user was given: of several replies to these passages the last one is taken; set "
     "the output of the span around them, or steelyard.answer"
+)
+_ASKED_AGAIN = (
+    "the question was asked again with an answer that was found wanting, which may be a record of its own: a "
+    "span around all tries, with the question and the last answer, holds them together"
 )
 _EMPTY = "Empty Response"
 _NANO = 1e9
@@ -297,6 +302,12 @@ def _has_other_answer(turn: Turn, found: Found) -> bool:
     return any(one.found for one in find_passages([one.text for one in found.contexts], prompts))
 
 
+def _is_lone_retry(turn: Turn) -> bool:
+    """Whether a call by itself quotes an answer to the same question that was found wanting."""
+    parsed = turn.root.parsed
+    return parsed is not None and parsed.kind == "llm" and any(map(earlier_answer, turn.prompts))
+
+
 def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
     if found.note:
         yield found.note
@@ -306,6 +317,8 @@ def _notes(turn: Turn, found: Found, dropped: int) -> Iterable[str]:
         yield sentence("answer_call_assumed")
     if _has_other_answer(turn, found):
         yield _LAST_OF_SEVERAL
+    if not turn.joined and _is_lone_retry(turn):
+        yield _ASKED_AGAIN
     if turn.joined:
         yield f"joined with what trace {', '.join(turn.joined)} holds of the same turn"
     yield from _losses(turn, dropped)

@@ -19,6 +19,7 @@ from steelyard_opentelemetry.building._follows import mark_parts
 from steelyard_opentelemetry.building._several import told_apart
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import parse
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node, grow
 
@@ -33,6 +34,7 @@ _ASKED_WITH_ANSWER = re.compile(r"\n\s{0,8}(?:Response|Answer): ?\S")
 """What LlamaIndex asks an engine about an answer: the question, and the answer below it."""
 _SETTING = re.compile(r"\b(?:setup|set up|generate|write)\b[^\n.]{0,60}\bquestions\b", re.IGNORECASE)
 _HEAD = 2000
+_MOST_STEPS = 64  # below a span that tells a question or an answer; more are an agent's work
 _ROW = (
     ("user_input", "question", "query", "input"),
     ("response", "answer", "actual_output", "generated_answer", "prediction"),
@@ -97,34 +99,54 @@ def _of_tree(tree: Node) -> tuple[list[Turn], list[Turn]]:
 
 def _turns_of(top: Node) -> list[Turn]:
     """The turns that one of the topmost known spans holds: mostly one, that of the span."""
-    parts = _parted(top)
-    if parts == [top] and _is_bracket(top):
-        apart = told_apart([Turn.below(node) for child in top.children for node in child.tops()])
-        if apart:
-            return apart
-    return [Turn.below(node) for node in parts]
-
-
-def _is_bracket(top: Node) -> bool:
-    """Whether a span says nothing of a question or an answer, so that it may hold any number of turns."""
     parsed = top.parsed
-    return parsed is not None and parsed.kind in ("chain", "agent") and not (parsed.question or parsed.answer)
+    if parsed is None or parsed.kind not in ("chain", "agent"):
+        return [Turn.below(top)]
+    nodes = [node for child in top.children for node in child.tops()]
+    is_bracket = not (parsed.question or parsed.answer)
+    # Most spans hold one turn, which is seen from the kinds below before anything is read.
+    if parsed.kind == "chain" and len({*map(_own_question, nodes)} - {""}) > 1:
+        inner = [Turn.below(node) for node in nodes]
+        asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
+        is_several = len({turn.question for turn in asked}) > 1
+        if is_several and (is_bracket or _tells_one_of(parsed, asked, inner)):
+            return inner
+    kinds = [node.parsed.kind for node in nodes if node.parsed]
+    if is_bracket or (min(kinds.count("llm"), kinds.count("retrieval")) > 1 and len(nodes) <= _MOST_STEPS):
+        inner = [Turn.below(node) for node in nodes]
+        apart = told_apart(inner)
+        if apart and (is_bracket or _tells_one_of(parsed, apart, inner)):
+            return apart
+    return [Turn.below(top)]
 
 
-def _parted(top: Node) -> list[Node]:
-    """The turns' roots in a tree whose top is a mere bracket around several: a loop, a batch, a session."""
-    if not _is_bracket(top) or (top.parsed and top.parsed.kind != "chain"):
-        return [top]
-    inner = [node for child in top.children for node in child.tops()]
-    asked = [
-        node
-        for node in inner
-        if node.parsed
-        and node.parsed.kind in ("chain", "agent", "turn")
-        and node.parsed.question
-        and _stands_alone(Turn.below(node))
-    ]
-    return inner if len({node.parsed.question for node in asked if node.parsed}) > 1 else [top]
+def _own_question(node: Node) -> str:
+    """What a step below says that it was asked, so that it may be a turn of its own."""
+    is_step = node.parsed is not None and node.parsed.kind in ("chain", "agent", "turn")
+    return node.parsed.question if is_step and node.parsed else ""
+
+
+def _tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
+    """Whether a span above several turns tells one's question, one's answer, or one of each that do not fit.
+
+    So a batch's input may be read as its first item and its output as its last. Where a model or a tool made
+    one question of another, or one holds another, they are steps of one turn.
+    """
+    question, answer = _plain(parsed.question), _plain(parsed.answer)
+    pairs = [(_plain(turn.question), _plain(turn.answer)) for turn in parts]
+    is_known = (question, answer) in pairs
+    if is_known or question not in ("", *(q for q, _ in pairs)) or answer not in ("", *(a for _, a in pairs)):
+        return False
+    if any(turn.agentic for turn in inner):
+        return False
+    written = [_plain(text) for turn in inner for call in turn.calls for text in call.replies]
+    questions = {q for q, _ in pairs}
+    is_made = any(q in text for q in questions for text in written)
+    return not is_made and not any(one != other and one in other for one in questions for other in questions)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _stands_alone(turn: Turn) -> bool:

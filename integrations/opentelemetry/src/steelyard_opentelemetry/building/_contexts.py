@@ -17,6 +17,7 @@ from steelyard.recording import unique
 from steelyard.recording.provenance import (
     context_block,
     find_passages,
+    finds_nothing,
     is_action,
     is_search,
     passages_of,
@@ -29,6 +30,7 @@ from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in
 from steelyard_opentelemetry.spans._results import is_failure, is_long, listed, telling
 from steelyard_opentelemetry.spans._rows import (
+    fenced_rows,
     lists_under_names,
     passages_in_text,
     rows_under_names,
@@ -252,7 +254,7 @@ def _in_text(tool: ParsedSpan, inside: Sequence[ParsedSpan]) -> tuple[Context, .
         return ()
     known = [document for retrieval in inside for document in retrieval.documents]
     text = result_in(tool.result)
-    if is_failure(text):
+    if is_failure(text) or finds_nothing(text):
         return ()
     found = _split(text, known, count=len(known)).contexts
     # A table of figures is one passage, which its rows are not.
@@ -290,14 +292,16 @@ def _tool_messages(turn: Turn, told: Sequence[Context]) -> Found:
 def _returned(turn: Turn) -> Iterator[Message]:
     """What tools returned after the user's last words: what stands before belongs to earlier turns.
 
-    Tools that act bring no passages, nor do those that failed.
+    Tools that act bring no passages, nor do those that failed or found nothing.
     """
     for _, parsed in turn.seen("llm"):
         # A thread's earlier tool messages were answered before the user spoke last.
         last = max((at for at, m in enumerate(parsed.messages) if m.role == "user"), default=-1)
         for message in parsed.messages[last + 1 :]:
             is_told = message.role == "tool" and message.text
-            if is_told and not (is_action(message.tool) or is_failure(message.text)):
+            if is_told and not (
+                is_action(message.tool) or is_failure(message.text) or finds_nothing(message.text)
+            ):
                 yield message
 
 
@@ -318,6 +322,8 @@ def _prompt(turn: Turn, told: Sequence[Context]) -> Found:
     said = [message for message in turn.messages if message.role == "user"][::-1]
     instructions = [message for message in turn.messages if message.role == "system"]
     for message in (*said[:1], *instructions, *said[1:]):
+        if rows := fenced_rows(message.text):
+            return Found(contexts=_ranked(rows), note=sentence("contexts_from_prompt"), guessed=True)
         block = context_block(message.text)
         if block:
             return replace(_split(block, told, note=sentence("contexts_from_prompt")), guessed=True)

@@ -19,7 +19,6 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Record
-from steelyard.recording.provenance import find_passages
 from steelyard_opentelemetry.building._build import record_of
 from steelyard_opentelemetry.building._candidates import (
     Candidates,
@@ -33,14 +32,14 @@ from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
 from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
 from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
-from steelyard_opentelemetry.building._told_calls import ToldCalls
+from steelyard_opentelemetry.building._joining import is_before, root_of, used_by
+from steelyard_opentelemetry.building._retries import earlier_answer
+from steelyard_opentelemetry.building._told_calls import ToldCalls, is_passed_on
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
-from steelyard_opentelemetry.spans._tree import Node
 
 _log = SafeLogger("steelyard.opentelemetry")
 _NANO = 1_000_000_000
-_FEWEST_WORDS = 2
 # So many late spans can still be told from new turns; a trace beyond them counts as new.
 _REMEMBERED_TRACES, _REMEMBERED_SPANS = 1024, 4096
 # Equal questions with equal answers, as of a health check, must not make each comparison longer.
@@ -154,7 +153,7 @@ class TurnExtractor:
         reading = Extraction()
         for piece in left:
             if piece.messages and piece.answer:
-                self._calls.add(piece)
+                self._calls.add(self._with_earlier_try(piece))
             else:
                 self._leftover(piece, reading)
         kept = self._once([*found, *joined])
@@ -186,7 +185,7 @@ class TurnExtractor:
                 is_due = age > patience and (age > self._patience or not self.awaits(oldest.root.span))
                 if not (is_due or len(waiting) > self._most):
                     break
-                self._leftover(waiting.take(oldest), reading)
+                self._leftover(self._through_gateway(waiting.take(oldest)), reading)
         return reading
 
     def close(self) -> Extraction:
@@ -194,8 +193,31 @@ class TurnExtractor:
         reading = Extraction()
         for waiting in self._waiting:
             while (oldest := waiting.oldest) is not None:
-                self._leftover(waiting.take(oldest), reading)
+                self._leftover(self._through_gateway(waiting.take(oldest)), reading)
         return reading
+
+    def _through_gateway(self, call: Turn) -> Turn:
+        """A call with the same one as another service told it: the caller's own, where it is there."""
+        same = [other for other in self._calls.related(call) if is_passed_on(call, other)]
+        if not same:
+            return call
+        every = [call, *map(self._calls.take, same)]
+        caller = max(every, key=lambda one: one.root.span.end - one.root.span.start)
+        return Turn.of(caller.root, every)
+
+    def _with_earlier_try(self, call: Turn) -> Turn:
+        """A call that quotes an answer that was found wanting, with the call that gave it to the question."""
+        quoted = next(filter(None, map(earlier_answer, call.prompts)), "")
+        tries = (
+            other
+            for other in (self._calls if quoted else ())
+            if other.answer.strip() == quoted
+            and other.question == call.question
+            and other.root.span.service == call.root.span.service
+            and other.root.span.end <= call.root.span.start
+        )
+        earlier = next(tries, None)
+        return Turn.of(call.root, [self._calls.take(earlier), call]) if earlier else call
 
     def _with_calls(self, turn: Turn) -> Turn:
         """The turn with the model calls that were made on its behalf, but stand in traces of their own."""
@@ -260,7 +282,7 @@ class TurnExtractor:
             if parts:
                 for part in parts:
                     self._retrieval_parts.take(part)
-                joined.append(Turn.of(_root(piece, parts), [*parts, piece]))
+                joined.append(Turn.of(root_of(piece, parts), [*parts, piece]))
             else:
                 left.append(piece)
         return joined, left
@@ -276,8 +298,8 @@ class TurnExtractor:
         if certain:
             return certain
         # Without a link the texts must say it: two users may ask at the same time.
-        timely = [part for part in related if _is_before(part, piece, self._patience)]
-        found = {part.question: part for part in _used(timely, piece)}
+        timely = [part for part in related if is_before(part, piece, self._patience)]
+        found = {part.question: part for part in used_by(timely, piece)}
         return list(found.values())
 
     def _once(self, turns: Sequence[Turn], *, is_piece: bool = False) -> list[Turn]:
@@ -332,45 +354,6 @@ def _is_call(turn: Turn) -> bool:
     return (
         turn.root.parsed is not None and turn.root.parsed.kind == "llm" and turn.root.span.parent_id is None
     )
-
-
-def _is_before(part: Turn, piece: Turn, patience: int) -> bool:
-    """Whether a retrieval came before a model call of the same process, and not too long before."""
-    span, after = part.root.span, piece.root.span
-    # Clocks of two machines differ by more than a turn takes.
-    if span.service != after.service or not 0 <= after.end - span.start <= patience + after.end - after.start:
-        return False
-    return after.end >= span.end or span.trace_id == after.trace_id
-
-
-def _used(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
-    """The retrievals of which a model call's prompt holds a document, or where none is told, the query."""
-    texts = [[context.text for context in find_contexts(part).contexts] for part in parts]
-    every = list(dict.fromkeys(text for each in texts for text in each))
-    seen = {
-        text
-        for text, sighting in zip(every, find_passages(every, piece.prompts), strict=True)
-        if sighting.found
-    }
-    prompts = " ".join(" ".join(piece.prompts).split())
-    used: list[Turn] = []
-    for part, each in zip(parts, texts, strict=True):
-        query = " ".join(part.question.split())
-        # A single word stands in prompts by chance.
-        asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
-        if (seen.intersection(each)) or (not each and asked):
-            used.append(part)
-    return used
-
-
-def _root(piece: Turn, parts: Sequence[Turn]) -> Node:
-    """The span that stands for a joined turn: a chain's if one has it, else the model call that answered."""
-    chained = [
-        h.root
-        for h in parts
-        if h.root.parsed and h.root.parsed.kind in ("chain", "agent") and h.root.parsed.question
-    ]
-    return chained[0] if chained else piece.root
 
 
 def _telling(turn: Turn) -> tuple[int, int, int]:

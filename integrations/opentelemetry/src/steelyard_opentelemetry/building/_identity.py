@@ -1,14 +1,17 @@
 """What makes spans of different trees parts of one turn: identities, never texts.
 
-A span link, a response's id, or `steelyard.turn`, which the user sets, are certain. A trace, a session or a
-request may hold several turns: what shares one may belong together, and has to show it. Two texts that are
-alike may be two users' who asked the same.
+A span link, a response's id, or `steelyard.turn`, which the user sets, are certain; so is a call that two
+services tell at the same time with the same words and reply, of which one is the other's gateway. A trace, a
+session or a request may hold several turns: what shares one may belong together, and has to show it. Two
+texts that are alike may be two users' who asked the same.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
+from steelyard_opentelemetry.building._told_calls import is_passed_on, passed_on
 from steelyard_opentelemetry.building._turn import Turn
 
 TURN = "steelyard.turn"
@@ -36,6 +39,9 @@ class WaitingPieces:
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(self._pieces.values())
 
     def holds(self, trace_id: str) -> bool:
         """Whether a piece of a trace waits."""
@@ -83,6 +89,8 @@ def is_certain(piece: Turn, other: Turn) -> bool:
     """Whether two pieces are linked explicitly, so that nothing else needs to be asked."""
     if any(not _values(piece, (name,)).isdisjoint(_values(other, (name,))) for name in _CERTAIN):
         return True
+    if is_passed_on(piece, other):
+        return True
     return not (_spans(piece).isdisjoint(_links(other)) and _links(piece).isdisjoint(_spans(other)))
 
 
@@ -104,7 +112,8 @@ def _keys(piece: Turn) -> set[Key]:
     traces = {("trace", node.span.trace_id) for node in piece.nodes}
     shared = {("shared", value) for value in _values(piece, _SHARED)}
     certain = {(name, value) for name in _CERTAIN for value in _values(piece, (name,))}
-    return {*traces, *shared, *certain, *_spans(piece), *_links(piece)}
+    calls = {("call", key.hex()) for key, _ in passed_on(piece)}
+    return {*traces, *shared, *certain, *calls, *_spans(piece), *_links(piece)}
 
 
 def _spans(piece: Turn) -> set[Key]:

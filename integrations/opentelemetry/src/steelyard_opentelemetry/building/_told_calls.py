@@ -2,7 +2,8 @@
 
 A framework that reports through events of its own does not make its spans current, so that the spans of the
 model client, seen by another instrumentor, are roots of traces of their own. Nothing links them; the same
-call at the same time, by the same reply to the same words, tells that they are one.
+call at the same time, by the same reply to the same words, tells that they are one. So it does of a gateway,
+a service that calls the model for another one, and begins a trace where that hands no context on.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class _Told:
     start: int
     end: int
     asked: str
-    told_by: set[str] = field(default_factory=set)
-    """The scopes of its turn, and of who told it again: each instrumentor tells a call once."""
+    told_by: set[tuple[str, str]] = field(default_factory=set)
+    """Services and scopes of its turn, and of who told it again: each instrumentor tells a call once."""
 
 
 class ToldCalls:
@@ -44,11 +45,11 @@ class ToldCalls:
 
     def remember(self, turn: Turn) -> None:
         """Keep what was replied in a turn that was recorded."""
-        scopes = {node.span.scope for node, _ in turn.parsed}
+        tellers = {(node.span.service, node.span.scope) for node, _ in turn.parsed}
         for node, parsed in turn.seen("llm", "chain", "agent"):
             span = node.span
             asked = _plain(_asked(parsed))
-            told = _Told(span.trace_id, span.service, span.start, span.end, asked, set(scopes))
+            told = _Told(span.trace_id, span.service, span.start, span.end, asked, set(tellers))
             for key in _keys(parsed):
                 known = self._by_reply[key] = self._by_reply.get(key, [])
                 known.append(told)
@@ -56,16 +57,17 @@ class ToldCalls:
 
     def hold(self, turn: Turn) -> bool:
         """Whether each model call of a turn was told before, in one trace, by other instrumentors."""
-        found: list[tuple[_Told, str]] = []
+        found: list[tuple[_Told, tuple[str, str]]] = []
         for node, parsed in turn.llms:
             twin = self._twin(node, parsed)
-            if twin is None:
+            # A gateway passes calls on and retrieves nothing: what does is another application's turn.
+            if twin is None or (turn.retrieves and twin.service != node.span.service):
                 return False
-            found.append((twin, node.span.scope))
+            found.append((twin, (node.span.service, node.span.scope)))
         if len({twin.trace_id for twin, _ in found}) != 1:
             return False
-        for twin, scope in found:
-            twin.told_by.add(scope)
+        for twin, teller in found:
+            twin.told_by.add(teller)
         return True
 
     def _twin(self, node: Node, parsed: ParsedSpan) -> _Told | None:
@@ -75,15 +77,31 @@ class ToldCalls:
 
 
 def _is_same(told: _Told, node: Node, said: str, reply: str) -> bool:
-    """Whether a call is one that was told, seen by another instrumentor of the same process."""
+    """Whether a call is one that was told, seen by another instrumentor or by a gateway."""
     span = node.span
-    if told.service != span.service or span.scope in told.told_by:
-        return False
-    if told.start > span.end or span.start > told.end:
+    if (span.service, span.scope) in told.told_by or told.start > span.end or span.start > told.end:
         return False
     if not (told.asked and said):
-        return len(reply.split()) >= _FEWEST_WORDS
+        return told.service == span.service and len(reply.split()) >= _FEWEST_WORDS
     return told.asked in said or said in told.asked
+
+
+def passed_on(turn: Turn) -> Iterator[tuple[bytes, Node]]:
+    """What a turn's calls are known by if a gateway tells them too: the words asked last, and the reply."""
+    for node, parsed in turn.llms:
+        asked = _plain(_asked(parsed))
+        for key in _keys(parsed) if asked else ():
+            yield _digest(f"{key.hex()}{asked}"), node
+
+
+def is_passed_on(turn: Turn, other: Turn) -> bool:
+    """Whether two services told the same call at the same time: one of them is the other's gateway."""
+    known = dict(passed_on(other))
+    pairs = ((node.span, known[key].span) for key, node in passed_on(turn) if key in known)
+    return any(
+        mine.service != theirs.service and mine.start <= theirs.end and theirs.start <= mine.end
+        for mine, theirs in pairs
+    )
 
 
 def _keys(parsed: ParsedSpan) -> Iterator[bytes]:
@@ -91,7 +109,11 @@ def _keys(parsed: ParsedSpan) -> Iterator[bytes]:
     texts = (
         [_plain(parsed.answer)] if parsed.answer.strip() else ["".join(a.split()) for a in parsed.arguments]
     )
-    return (blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest() for text in texts if text)
+    return (_digest(text) for text in texts if text)
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _asked(parsed: ParsedSpan) -> str:

@@ -13,16 +13,19 @@ from steelyard.recording.provenance import (
     Asked,
     ModelCall,
     calls_behind,
+    finds_nothing,
     is_helper_reply,
+    is_search,
     question_in,
     question_in_prompt,
     user_question,
 )
 from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
+from steelyard_opentelemetry.building._retries import without_earlier_answer
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import answer_in
+from steelyard_opentelemetry.spans._payload import answer_in, result_in
 from steelyard_opentelemetry.spans._tree import Node
 
 _ASKED = re.compile(r"^(?:user_?)?(?:question|query|query_str|input|q)$", re.IGNORECASE)
@@ -30,6 +33,7 @@ _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stan
 _BARE = re.compile(r"[^\n]{1,400}[?？؟]")
 _HEAD = 20_000
 _CUT = "..."
+_BRACKETS = "[](){} \t\n"
 _REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
 
 
@@ -116,9 +120,13 @@ class Turn:
 
     @cached_property
     def found_nothing(self) -> bool:
-        """Whether every retrieval told that it returned nothing."""
+        """Whether every retrieval told that it returned nothing; without any, every tool that searches."""
         retrievals = self.seen("retrieval", "rerank")
-        return bool(retrievals) and all(parsed.empty for _, parsed in retrievals)
+        if retrievals:
+            return all(parsed.empty for _, parsed in retrievals)
+        searches = [parsed for _, parsed in self.seen("tool") if is_search(parsed.tool)]
+        told = [result_in(parsed.result) for parsed in searches if parsed.result is not None]
+        return bool(told) and all(finds_nothing(text) or not text.strip(_BRACKETS) for text in told)
 
     @cached_property
     def calls(self) -> list[ModelCall]:
@@ -326,7 +334,7 @@ class Turn:
             return first
         _, answering = self.llms[self.behind.made[0]]
         said = [message.text for message in answering.messages if message.role == "user" and message.text]
-        last = question_in_prompt(said[-1]) if said else ""
+        last = question_in_prompt(without_earlier_answer(said[-1])) if said else ""
         # Compared without line breaks, which templates put in at their own width.
         plain = " ".join(last.split())
         written = any(plain in " ".join(text.split()) for call in self.calls for text in call.replies)
@@ -356,7 +364,7 @@ class Turn:
         for _, parsed in outside or llms:
             said = [message.text for message in parsed.messages if message.role == "user" and message.text]
             if said:
-                return said[-1]
+                return without_earlier_answer(said[-1])
         return ""
 
     def _variable(self) -> str:

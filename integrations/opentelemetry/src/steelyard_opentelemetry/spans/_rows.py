@@ -1,17 +1,26 @@
-"""Passages that a step keeps as texts under a name for them, such as `context`, `rows` or `web_results`."""
+"""Passages in rows: what a step keeps under a name for them, and what a prompt shows as lines of JSON."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.provenance import names_passages, passages_of
+from steelyard.recording.provenance import MOST_BLOCK, names_passages, passages_of
 from steelyard_opentelemetry.spans._payload import decode
 from steelyard_opentelemetry.spans._results import is_long, telling
 
 _FIELDS = ("context", "contexts", "documents", "docs", "passages", "chunks", "web_results", "search_results")
+_TEXTS = ("content", "text", "page_content", "chunk", "description", "summary")
+_FENCE = "```"
+_HEADING = re.compile(
+    r"\b(?:context|knowledge|documents?|chunks?|passages?|sources?|evidence|entit(?:y|ies)|relationships?"
+    r"|relations|communit(?:y|ies)|reports?)\b",
+    re.IGNORECASE,
+)
+_FORM = re.compile(r"\b(?:example|format|schema|reply|respond|return|output)\b", re.IGNORECASE)
 _DEPTH = 3
 _MOST = 200
 
@@ -38,6 +47,39 @@ def passages_in_text(text: str) -> tuple[Context, ...]:
     """The passages in a text; rows of a table stay together: they tell more than their cells."""
     found = tuple(one for one in passages_of(text) if is_long(one.text))
     return found or ((Context(text=text.strip()),) if is_long(text) else ())
+
+
+def fenced_rows(text: str) -> tuple[Context, ...]:
+    """The texts in lines of JSON between fences, each below a heading that names passages or a graph's parts.
+
+    So prompts over knowledge graphs show entities, relations and chunks. A form that a model is to fill in
+    stands between fences too, but below no such heading, or in one object over several lines.
+    """
+    found: dict[str, Context] = {}
+    rows: list[str] = []
+    heading, inside = "", False
+    for line in text[:MOST_BLOCK].split("\n"):
+        plain = line.strip()
+        if plain.startswith(_FENCE):
+            is_told = inside and _HEADING.search(heading) and not _FORM.search(heading)
+            told = [_text_of_row(row) for row in rows] if is_told else []
+            found.update((row.text, row) for row in told if row is not None and None not in told)
+            rows, inside = [], not inside
+        elif inside:
+            rows += [plain] if plain else []
+        elif plain:
+            heading = plain
+    return tuple(found.values())
+
+
+def _text_of_row(row: str) -> Context | None:
+    """The passage in a line of JSON; None where it is not an object with a text."""
+    value = decode(row) if row.startswith("{") else None
+    if not isinstance(value, Mapping):
+        return None
+    text = next((v for key in _TEXTS if isinstance(v := value.get(key), str) and is_long(v)), "")
+    named = value.get("id") or value.get("reference_id")
+    return Context(text=text, id=str(named) if named else None) if text else None
 
 
 def _fields(payload: object) -> Mapping[str, Any]:

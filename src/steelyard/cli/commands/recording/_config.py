@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from steelyard._internal.redact import redacted_url
-
-if TYPE_CHECKING:
-    from steelyard.online import Monitor, Settings
 
 _SECRET = ("key", "token", "secret", "password")
 
@@ -30,7 +27,8 @@ def config(
     loaded = load_settings()
     # Raises where entries are wrong in themselves or do not go together. Sinks are not made: some open files.
     monitor = Monitor(sinks=[])
-    options = {name: _shown(name, value) for name, value in _in_force(loaded.settings, monitor).items()}
+    in_force = {**asdict(loaded.settings), "metrics": [metric.name for metric in monitor.options.metrics]}
+    options = {name: _shown(name, value) for name, value in in_force.items()}
     sources = {name: loaded.sources.get(name, "default") for name in options}
     if as_json:
         typer.echo(json.dumps({"options": options, "sources": sources}, indent=2))
@@ -38,10 +36,6 @@ def config(
     width = max(map(len, options))
     for name, value in options.items():
         typer.echo(f"{name:<{width}}  {json.dumps(value)}   ({sources[name]})")
-
-
-def _in_force(settings: Settings, monitor: Monitor) -> dict[str, Any]:
-    return {**asdict(settings), "metrics": [metric.name for metric in monitor.options.metrics]}
 
 
 def _shown(name: str, value: Any) -> Any:

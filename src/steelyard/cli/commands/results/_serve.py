@@ -68,7 +68,8 @@ def serve(
 @contextmanager
 def _collecting(host: str) -> Iterator[ASGIApp]:
     """The endpoint of `steelyard collect`, with its defaults, while this server runs."""
-    from steelyard.cli.serving._collecting import CollectOptions, collecting, obey_once, token_for
+    from steelyard.cli.commands.recording._collect import CollectOptions
+    from steelyard.cli.serving._collecting import collecting, obey_once, token_for
     from steelyard.collect import app
     from steelyard.sinks import SQLiteSink
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from steelyard.cli._options import BaseUrl, GoldenSetFile, KeyVariable, Results, Yes
+from steelyard.cli._options import BaseUrl, GoldenSetFile, KeyVariable, Results, Yes, takes
 
 app = typer.Typer(
     help="Golden sets: cases that an application must pass, from production or from documents.",
@@ -30,21 +31,27 @@ def diff(
     raise typer.Exit(run(old, new))
 
 
-@app.command()
-def mine(
-    out: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="The golden set to write.")],
-    db: Results = "steelyard.db",
-    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many cases.")] = 50,
-    metric: Annotated[str, typer.Option(help="Only this metric decides what fails.")] = "",
-    days: Annotated[float, typer.Option(min=0, help="Only the last so many days; 0: all.")] = 0,
-    failing: Annotated[float, typer.Option(min=0, max=1, help="The share of failing turns.")] = 0.3,
-    uncertain: Annotated[float, typer.Option(min=0, max=1, help="The share of uncertain turns.")] = 0.15,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MineOptions:
+    """One call of `steelyard golden mine`, as it was typed."""
+
+    out: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="The golden set to write.")]
+    db: Results = "steelyard.db"
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many cases.")] = 50
+    metric: Annotated[str, typer.Option(help="Only this metric decides what fails.")] = ""
+    days: Annotated[float, typer.Option(min=0, help="Only the last so many days; 0: all.")] = 0
+    failing: Annotated[float, typer.Option(min=0, max=1, help="The share of failing turns.")] = 0.3
+    uncertain: Annotated[float, typer.Option(min=0, max=1, help="The share of uncertain turns.")] = 0.15
     mask: Annotated[
         str, typer.Option(metavar="MODULE:FUNCTION", help="Your mask: a function from Record to Record.")
-    ] = "",
-    seed: Annotated[int, typer.Option(help="The same seed and file draw the same cases.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False,
-) -> None:
+    ] = ""
+    seed: Annotated[int, typer.Option(help="The same seed and file draw the same cases.")] = 0
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False
+
+
+@app.command()
+@takes(MineOptions)
+def mine(options: MineOptions) -> int:
     """Draw a golden set from what production asked; needs no key.
 
     Failing and uncertain turns and a fair share of the rest, spread over clusters of questions, drawn with
@@ -57,19 +64,7 @@ def mine(
     """
     from steelyard.cli.golden._mine import run
 
-    raise typer.Exit(
-        run(
-            out,
-            db=db,
-            n=n,
-            metric=metric or None,
-            days=days,
-            shares={"failing": failing, "uncertain": uncertain, "rest": max(1 - failing - uncertain, 0.0)},
-            mask=mask,
-            seed=seed,
-            force=force,
-        )
-    )
+    return run(options)
 
 
 @app.command()
@@ -89,29 +84,35 @@ def review(
     raise typer.Exit(run(golden, who=who, labels=labels or None))
 
 
-@app.command()
-def make(
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MakeOptions:
+    """One call of `steelyard golden make`, as it was typed."""
+
     documents: Annotated[
         Path, typer.Argument(metavar="DOCS", help="A file or folder: .txt, .md, .rst, or .jsonl with `text`.")
-    ],
+    ]
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT.jsonl", help="The set to write.")] = Path(
         "golden.jsonl"
-    ),
-    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many cases.")] = 50,
+    )
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many cases.")] = 50
     judge: Annotated[
         str, typer.Option("--judge", "-j", metavar="openai:MODEL", help="The model that writes and checks.")
-    ] = "",
-    base_url: BaseUrl = "",
-    api_key_env: KeyVariable = "",
+    ] = ""
+    base_url: BaseUrl = ""
+    api_key_env: KeyVariable = ""
     share: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND=X", help="Shares of kinds, e.g. single_passage=1; repeatable."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed and documents make the same set.")] = 0,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 8,
-    yes: Yes = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False,
-) -> None:
+    ] = None
+    seed: Annotated[int, typer.Option(help="The same seed and documents make the same set.")] = 0
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 8
+    yes: Yes = False
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False
+
+
+@app.command()
+@takes(MakeOptions)
+def make(options: MakeOptions) -> int:
     """Have a model write a golden set about documents, and check it.
 
     Single-passage, multi-passage, comparison, follow-up, unanswerable and false-premise questions. Every case
@@ -127,19 +128,6 @@ def make(
     - `steelyard golden make docs/ --n 50 --judge openai:gpt-4o-mini`
     - `steelyard golden make docs/ --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --yes`
     """
-    from steelyard.cli.golden._make import MakeOptions, run
+    from steelyard.cli.golden._make import run
 
-    options = MakeOptions(
-        documents=documents,
-        out=out,
-        n=n,
-        judge=judge,
-        base_url=base_url,
-        key_variable=api_key_env,
-        shares=tuple(share or ()),
-        seed=seed,
-        concurrency=concurrency,
-        yes=yes,
-        force=force,
-    )
-    raise typer.Exit(run(options))
+    return run(options)

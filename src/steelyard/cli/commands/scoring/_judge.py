@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, Yes
+from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, Yes, takes
 
 app = typer.Typer(help="Measure a judge.", no_args_is_help=True)
 
@@ -16,26 +17,32 @@ def _judge() -> None:
     """Measure a judge."""
 
 
-@app.command()
-def check(
-    judge: JudgeName = "local",
-    model: Model = "",
-    base_url: BaseUrl = "",
-    api_key_env: KeyVariable = "",
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckOptions:
+    """One call of `steelyard judge check`, as it was typed."""
+
+    judge: JudgeName = "local"
+    model: Model = ""
+    base_url: BaseUrl = ""
+    api_key_env: KeyVariable = ""
     probes: Annotated[
         str,
         typer.Option(
             metavar="FOLDER", help="A probe set of your own; without, the one that ships with this."
         ),
-    ] = "",
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 16,
+    ] = ""
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 16
     fail_under: Annotated[
         float | None,
         typer.Option(min=0, max=1, metavar="X", help="Exit with 1 where fewer than this share are right."),
-    ] = None,
-    yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
-) -> None:
+    ] = None
+    yes: Yes = False
+    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False
+
+
+@app.command()
+@takes(CheckOptions)
+def check(options: CheckOptions) -> int:
     """Ask a judge questions whose right answers are known, and say what it can be trusted with.
 
     The questions are pairs of claims about short texts, one true and one false, that differ in a single
@@ -54,16 +61,6 @@ def check(
     - `steelyard judge check --judge openai:gpt-4o-mini`
     - `steelyard judge check --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --yes --fail-under 0.8`
     """
-    from steelyard.cli.checking._run import CheckOptions, run
-    from steelyard.cli.scoring._judges import JudgeChoice
+    from steelyard.cli.checking._run import run
 
-    options = CheckOptions(
-        judge=JudgeChoice.named(
-            judge, model=model, base_url=base_url, key_variable=api_key_env, concurrency=concurrency
-        ),
-        probes=probes or None,
-        fail_under=fail_under,
-        yes=yes,
-        as_json=as_json,
-    )
-    raise typer.Exit(run(options))
+    return run(options)

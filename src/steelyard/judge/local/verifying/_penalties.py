@@ -26,15 +26,7 @@ def penalties(
     weights: Mapping[str, float],
     known: frozenset[str],
 ) -> Penalties:
-    """What must not differ and does.
-
-    Args:
-        claim: The claim.
-        lines: The sentences of the window.
-        texts: Everything that the claim is checked against.
-        weights: The claim's stems and what they tell.
-        known: The stems of the texts.
-    """
+    """What must not differ and does; `lines` are the window, `known` the stems of all texts."""
     stems = frozenset[str]().union(*(line.stems for line in lines))
     negated, against = _negation_flip(claim, lines, weights), _antonym_flip(claim, lines, stems, known)
     # "Not open" is "closed": turned round twice it says the same.

@@ -16,15 +16,7 @@ def measure(
     known: frozenset[str],
     topic: frozenset[str],
 ) -> Generator[None, None, Signals]:
-    """All six.
-
-    Args:
-        claim: The claim.
-        lines: The sentences of the window.
-        weights: The claim's stems and what they tell.
-        known: The stems of everything that the claim is checked against.
-        topic: The names of what the text is about, which its later sentences leave out or call "it".
-    """
+    """All six; `topic` names what the text is about, which later sentences leave out or call "it"."""
     stems = topic.union(*(line.stems for line in lines))
     pairs, sequence = _pairs(claim, lines), _sequence(claim, lines)
     # Vectors are looked up in slices: the tokenizer holds the interpreter while it reads.

@@ -37,12 +37,7 @@ def has_decimal_comma(text: str) -> bool:
 
 
 def figure(surface: str, *, comma: bool = False) -> str:
-    """A number as it is compared: `1250000`, `2.5`; what is not one number stays as it is (`3.11.4`).
-
-    Args:
-        surface: Digits of any script, with marks between them.
-        comma: Whether the comma is the decimal mark.
-    """
+    """A number as it is compared: `1250000`, `2.5`; what is not one number stays as it is (`3.11.4`)."""
     if surface.isascii() and surface.isdigit():
         return surface.lstrip("0") or "0"
     text = "".join(str(unicodedata.digit(c)) if c.isdigit() else c for c in surface)

@@ -108,12 +108,7 @@ _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def measure(value: str, unit: str) -> str | None:
-    """A number with its unit as an amount of the base unit, e.g. `62 m`; None where there is no such unit.
-
-    Args:
-        value: Digits, as words are compared by.
-        unit: The word after it, folded.
-    """
+    """A number with its unit as an amount of the base unit, e.g. `62 m`; None where there is no such unit."""
     power, _, name = unit.rpartition(" ")
     known = UNITS.get(name)
     if known is None or not _PLAIN.fullmatch(value):

@@ -49,7 +49,10 @@ class OpenLLMetry(Dialect):
         "opentelemetry.instrumentation.haystack",
     )
     retrieval_kinds = ("gen_ai.operation.name", frozenset({"vector_db_retrieve"}))
-    content_switch = "set TRACELOOP_TRACE_CONTENT=true"
+    content_switch = (
+        "set TRACELOOP_TRACE_CONTENT=true; for Elastic's instrumentor of OpenAI, which has the same scope, "
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and ContentLogRecordProcessor beside it"
+    )
     advice = {
         "no_answer": (
             "OpenLLMetry's LlamaIndex instrumentor never ends the root of a stream; read streams to their end"

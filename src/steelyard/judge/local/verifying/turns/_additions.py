@@ -52,7 +52,11 @@ def inserted(claim: Line, lines: Sequence[Line], known: frozenset[str]) -> Turn 
         return None
     for first, last in _put_in(claim, line, wanted):
         new = [at for at in range(first, last) if _is_new(claim.words[at], known)]
-        if new and _attributes(claim.words, first, last) and not _alike(claim, line, new):
+        if (
+            new
+            and _attributes(claim.words, first, last)
+            and nearest(claim.vectors[new], line.vectors).min() < _ALIKE
+        ):
             return _not_there(claim.words[first:last][:6])
     return None
 
@@ -87,10 +91,6 @@ def _attributes(words: Sequence[Word], first: int, last: int) -> bool:
         or (before in _ARTICLES and last < len(words))
         or (opening in _ARTICLES and last < len(words) and last - first > 1)
     )
-
-
-def _alike(claim: Line, line: Line, places: list[int]) -> bool:
-    return bool(nearest(claim.vectors[places], line.vectors).min() >= _ALIKE)
 
 
 def _not_there(words: Sequence[Word]) -> Turn:

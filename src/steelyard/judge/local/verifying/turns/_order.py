@@ -71,12 +71,10 @@ def _by_place(first: set[str], second: set[str], lines: Sequence[Line]) -> Turn 
     years = (_year(one, lines), _year(other, lines))
     if years[0] and years[1] and years[0] != years[1]:
         return Turn("the years are in another order", opposite=True) if years[0] > years[1] else None
-    stepped = any(line.item or not _MARKERS.isdisjoint(map(_folded, line.words)) for line in lines)
+    stepped = any(
+        line.item or not _MARKERS.isdisjoint(word.surface.casefold() for word in line.words) for line in lines
+    )
     return Turn("the steps are in another order", opposite=True) if stepped and one > other else None
-
-
-def _folded(word: Word) -> str:
-    return word.surface.casefold()
 
 
 def _place(wanted: set[str], lines: Sequence[Line]) -> tuple[int, int] | None:

@@ -27,12 +27,7 @@ _AMOUNT = re.compile(r"(-?\d+(?:\.\d+)?)(?: \S+)?|(\d{1,2}):(\d{2})")
 
 
 def agrees(claim: Line, rows: Sequence[Line]) -> bool | None:
-    """Whether the table has the order that a claim speaks of; None where it speaks of none, or of no column.
-
-    Args:
-        claim: The claim.
-        rows: All rows of the table, without its header.
-    """
+    """Whether the table has the order a claim speaks of; None where it speaks of none, or of no column."""
     said = {word.surface.casefold() for word in claim.words}
     meant = named(claim, rows)
     if len(meant) == 1 and (rises := _side(said, _RISES, _FALLS)) is not None:

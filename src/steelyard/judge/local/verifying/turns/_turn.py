@@ -53,13 +53,7 @@ def is_year(word: Word) -> bool:
 
 
 def closest(clause: Sequence[Word], lines: Sequence[Line], kind: str) -> list[tuple[Line, Sequence[Word]]]:
-    """The clauses of the evidence that have most of a clause's telling words, and their sentences.
-
-    Args:
-        clause: A clause of the claim.
-        lines: The evidence.
-        kind: The kind of word that is left aside, because it is what may differ.
-    """
+    """The clauses with most of a clause's telling words, and their sentences; words of `kind` may differ."""
     weights = {word.stem: word.weight for word in clause if word.kind != kind and word.weight >= TELLING}
     total = sum(weights.values())
     if not total:

@@ -24,14 +24,7 @@ from steelyard.judge.local.words import Word
 
 
 def turns(claim: Line, lines: Sequence[Line], rows: Sequence[Line], known: frozenset[str]) -> list[Turn]:
-    """The differences between a claim and the sentences that say most of it.
-
-    Args:
-        claim: The claim.
-        lines: The sentences.
-        rows: The rows of the table that they stand in, if they do.
-        known: The stems of everything that the claim is checked against.
-    """
+    """The differences between a claim and the sentences that say most of it, in a table with its `rows`."""
     found = [
         other_amount(claim, lines),
         _other_owner(claim, lines),

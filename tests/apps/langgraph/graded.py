@@ -1,4 +1,4 @@
-"""Graphs that grade what they found: corrective, adaptive, self-reflective and agentic ones."""
+"""Graphs that grade what they found: the corrective, adaptive, self-reflective and agentic ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from langchain_core.tools import create_retriever_tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
-from apps.app import Truth, chain
+from apps.app import ALL, ASTREAM, Truth, chain
 from apps.island import (
     FARES,
     FERRY,
@@ -25,7 +25,9 @@ from apps.island import (
     SUNDAY_ANSWER,
 )
 from apps.langchain.pieces import answering, calls, model, prompt, shelf
-from apps.langgraph.states import WAYS, Grade, Source, State, asking, grader, saying
+from apps.langgraph.pieces import Grade, Source, State, asking, grader, saying
+
+WAYS = (*ALL, ASTREAM)
 
 
 def corrective(*, relevant: str, answer: str) -> Any:

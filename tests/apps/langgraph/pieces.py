@@ -1,4 +1,4 @@
-"""What state graphs of the corpus share: their states, and nodes in a row."""
+"""States, graders and lines of nodes that graphs are made of."""
 
 from __future__ import annotations
 

@@ -1,0 +1,51 @@
+"""Retrievals and the model calls that used them, where no link says that they belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steelyard.recording.provenance import find_passages
+from steelyard_opentelemetry.building._contexts import find_contexts
+from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.spans._tree import Node
+
+_FEWEST_WORDS = 2
+
+
+def is_before(part: Turn, piece: Turn, patience: int) -> bool:
+    """Whether a retrieval came before a model call of the same process, and not too long before."""
+    span, after = part.root.span, piece.root.span
+    # Clocks of two machines differ by more than a turn takes.
+    if span.service != after.service or not 0 <= after.end - span.start <= patience + after.end - after.start:
+        return False
+    return after.end >= span.end or span.trace_id == after.trace_id
+
+
+def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
+    """The retrievals of which a model call's prompt holds a document, or where none is told, the query."""
+    texts = [[context.text for context in find_contexts(part).contexts] for part in parts]
+    every = list(dict.fromkeys(text for each in texts for text in each))
+    seen = {
+        text
+        for text, sighting in zip(every, find_passages(every, piece.prompts), strict=True)
+        if sighting.found
+    }
+    prompts = " ".join(" ".join(piece.prompts).split())
+    used: list[Turn] = []
+    for part, each in zip(parts, texts, strict=True):
+        query = " ".join(part.question.split())
+        # A single word stands in prompts by chance.
+        asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
+        if (seen.intersection(each)) or (not each and asked):
+            used.append(part)
+    return used
+
+
+def root_of(piece: Turn, parts: Sequence[Turn]) -> Node:
+    """The span that stands for a joined turn: a chain's if one has it, else the model call that answered."""
+    chained = [
+        h.root
+        for h in parts
+        if h.root.parsed and h.root.parsed.kind in ("chain", "agent") and h.root.parsed.question
+    ]
+    return chained[0] if chained else piece.root
