@@ -43,10 +43,12 @@ class ScoreOf(Question):
 
     @property
     def needs(self) -> frozenset[Part]:
+        """Nothing: it is not put to a judge."""
         return frozenset()
 
     @property
     def hides(self) -> frozenset[Part]:
+        """Nothing, for the same reason."""
         return frozenset()
 
 

@@ -24,6 +24,7 @@ def score_to_dict(score: Score) -> dict[str, Any]:
     verdicts = data.get("verdicts", ())
     return {
         **data,
+        # Also where they are defaults: readers in other languages look for these.
         "value": score.value,
         "direction": score.direction,
         "inclusion_probability": score.inclusion_probability,
@@ -106,6 +107,7 @@ def score_from_dict(data: Mapping[str, Any]) -> Score:
 
 
 def _score(data: object, where: str) -> Score:
+    # The name that `options` had in earlier versions.
     if isinstance(data, Mapping) and "reading" in data:
         data = {"options": data["reading"], **data}
     return read(Score, data, where=where, what="score")

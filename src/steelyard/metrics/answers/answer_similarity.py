@@ -42,6 +42,7 @@ class AnswerSimilarity(Metric):
 
     @property
     def options(self) -> Mapping[str, Any]:
+        """The cross-encoder by its name, None without one."""
         return {"cross_encoder": self.cross_encoder.name if self.cross_encoder else None}
 
     def questions(self, record: Record) -> MetricRun:
