@@ -21,9 +21,6 @@ _BY_SIGN: dict[str, dict[str, str]] = {
         "agent_in_a_thread": "openinference openllmetry",
         # The tool's span holds a command of the graph as Python prints it, not what the tool returned.
         "search_tool_that_returns_a_command": "openinference openllmetry",
-        # A search without a result leaves the spans of a turn in which nothing was looked up.
-        "search_that_finds_nothing": "openinference openllmetry",
-        "search_without_a_result": "openinference openllmetry",
         # Neither the middleware's search nor the streamed call's prompt is on a span.
         "documents_kept_by_middleware": "openllmetry",
     },

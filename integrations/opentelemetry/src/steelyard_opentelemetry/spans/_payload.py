@@ -121,6 +121,8 @@ def result_in(value: object) -> str:
     for key in ("output", "tool_output"):
         if isinstance(value, Mapping) and key in value:
             value = decode(value[key])
+    if isinstance(value, Mapping) and "blocks" in value:
+        value = {"role": "tool", **value}  # LlamaIndex's outputs of tools are messages but for the role
     messages = () if isinstance(value, (str, Broken)) else messages_in(value)
     return messages[-1].text if messages else answer_in(value)
 
