@@ -1,6 +1,6 @@
 """The fault table of docs/production.md: what goes wrong around a Monitor, and that law 2 holds throughout.
 
-The faults of the spool are in test_spool.py and test_spooling.py, those of exit and fork in test_life.py.
+The faults of the spool are in ../queue, those of exit, fork and kill in ../processes.
 """
 
 from __future__ import annotations

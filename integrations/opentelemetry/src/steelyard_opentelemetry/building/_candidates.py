@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
 
 from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._contexts import Found, find_contexts
 from steelyard_opentelemetry.building._follows import mark_parts
-from steelyard_opentelemetry.building._several import told_apart
+from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import parse
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
@@ -104,29 +103,30 @@ def _turns_of(top: Node) -> list[Turn]:
     if parsed is None or parsed.kind not in ("chain", "agent"):
         return [Turn.below(top)]
     nodes = [node for child in top.children for node in child.tops()]
-    return _by_steps(parsed, nodes) or _by_calls(parsed, nodes) or [Turn.below(top)]
+    return _asked_apart(parsed, nodes) or _side_by_side(parsed, nodes) or [Turn.below(top)]
 
 
-def _by_steps(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
-    """The turns below a chain whose steps tell what each was asked; none where they are steps of one turn."""
-    # Most spans hold one turn, which is seen from the kinds below before anything is read.
-    if parsed.kind != "chain" or len({*map(_own_question, nodes)} - {""}) < 2:
+def _asked_apart(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
+    """The parts below a span, if some are turns with different questions: a loop, a batch, a session."""
+    # Most spans hold one turn, which is seen before anything is read.
+    if parsed.kind != "chain" or len(set(filter(None, map(_own_question, nodes)))) < 2:
         return []
     inner = [Turn.below(node) for node in nodes]
     asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
-    is_several = len({turn.question for turn in asked}) > 1
-    return inner if is_several and (_is_bracket(parsed) or _tells_one_of(parsed, asked, inner)) else []
+    if len({turn.question for turn in asked}) < 2:
+        return []
+    return inner if _is_bracket(parsed) or tells_one_of(parsed, asked, inner) else []
 
 
-def _by_calls(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
-    """The turns that look-ups and model calls below a span make; none where all of them make one."""
-    kinds = [node.parsed.kind for node in nodes if node.parsed]
-    is_much = min(kinds.count("llm"), kinds.count("retrieval")) > 1 and len(nodes) <= _MOST_STEPS
-    if not (_is_bracket(parsed) or is_much):
+def _side_by_side(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
+    """The turns whose look-ups and model calls stand side by side below a span."""
+    kinds = Counter(node.parsed.kind for node in nodes if node.parsed)
+    may_hold = min(kinds["llm"], kinds["retrieval"]) > 1 and len(nodes) <= _MOST_STEPS
+    if not (may_hold or _is_bracket(parsed)):
         return []
     inner = [Turn.below(node) for node in nodes]
     apart = told_apart(inner)
-    return apart if _is_bracket(parsed) or _tells_one_of(parsed, apart, inner) else []
+    return apart if _is_bracket(parsed) or (apart and tells_one_of(parsed, apart, inner)) else []
 
 
 def _is_bracket(parsed: ParsedSpan) -> bool:
@@ -137,33 +137,7 @@ def _is_bracket(parsed: ParsedSpan) -> bool:
 def _own_question(node: Node) -> str:
     """What a step below says that it was asked, so that it may be a turn of its own."""
     parsed = node.parsed
-    return parsed.question if parsed and parsed.kind in ("chain", "agent", "turn") else ""
-
-
-def _tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
-    """Whether a span above several turns tells one's question, one's answer, or one of each that do not fit.
-
-    So a batch's input may be read as its first item and its output as its last. Where a model or a tool made
-    one question of another, or one holds another, they are steps of one turn.
-    """
-    question, answer = _plain(parsed.question), _plain(parsed.answer)
-    pairs = {(_plain(turn.question), _plain(turn.answer)) for turn in parts}
-    questions, answers = ({"", *side} for side in zip(*pairs, strict=True)) if pairs else ({""}, {""})
-    if (question, answer) in pairs or question not in questions or answer not in answers:
-        return False
-    return not any(turn.agentic for turn in inner) and not _lean_on_each_other(questions - {""}, inner)
-
-
-def _lean_on_each_other(questions: set[str], inner: Sequence[Turn]) -> bool:
-    """Whether a model wrote one of the questions, or one holds another."""
-    written = [_plain(text) for turn in inner for call in turn.calls for text in call.replies]
-    if any(one in text for one in questions for text in written):
-        return True
-    return any(one in other for one, other in permutations(questions, 2))
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+    return parsed.question if parsed is not None and parsed.kind in ("chain", "agent", "turn") else ""
 
 
 def _stands_alone(turn: Turn) -> bool:

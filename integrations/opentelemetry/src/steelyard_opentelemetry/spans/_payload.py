@@ -18,7 +18,17 @@ MOST = 2_000_000
 _DEPTH = 6
 _LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
 _ANSWERS = (
-    *("answer", "final_answer", "output", "output_text", "response", "result", "generation", "completion"),
+    *(
+        "answer",
+        "final_answer",
+        "final_response",
+        "output",
+        "output_text",
+        "response",
+        "result",
+        "generation",
+        "completion",
+    ),
     *("text", "content", "outputs", "message", "response_txt", "choices", "candidates"),
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
