@@ -21,12 +21,11 @@ _BY_SIGN: dict[str, dict[str, str]] = {
         "agent_in_a_thread": "openinference openllmetry",
         # The tool's span holds a command of the graph as Python prints it, not what the tool returned.
         "search_tool_that_returns_a_command": "openinference openllmetry",
-        # A search without a result leaves the spans of a turn in which nothing was looked up.
-        "search_that_finds_nothing": "openinference openllmetry",
-        "search_without_a_result": "openinference openllmetry",
         # Neither the middleware's search nor the streamed call's prompt is on a span.
         "documents_kept_by_middleware": "openllmetry",
     },
+    # The instrumentor leaves such blocks out of the prompt's messages.
+    "contexts_not_in_prompt": {"results_in_blocks_of_their_own": "openinference"},
     # Replies that are streamed are not on the spans, so that the answer's prompt is not known.
     "no_prompt_seen": {
         "fusion_of_ranks": "openllmetry",

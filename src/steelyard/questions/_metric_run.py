@@ -24,11 +24,9 @@ class SupportsQuestions(Protocol):
     @property
     def name(self) -> str:
         """The name its Score carries."""
-        ...
 
     def ask(self, record: Record) -> MetricRun:
         """Start asking about a record."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

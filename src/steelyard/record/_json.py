@@ -80,8 +80,7 @@ def record_from_dict(data: object) -> Record:
         if isinstance(value := given.get(name), list):
             # People write contexts by hand as bare strings.
             given[name] = [{"text": item} if isinstance(item, str) else item for item in value]
-    record: Record = read(Record, given)
-    return record
+    return read(Record, given)
 
 
 def check_schema(data: Mapping[str, Any], newest: int) -> None:
@@ -106,8 +105,7 @@ def context_from_dict(data: object, *, where: str = "contexts") -> Context:
     """
     if isinstance(data, str):
         return Context(text=data)
-    context: Context = read(Context, data, where=where)
-    return context
+    return read(Context, data, where=where)
 
 
 def _from_schema_1(contexts: Any) -> Any:

@@ -19,11 +19,9 @@ class CrossEncoder(Protocol):
     @property
     def name(self) -> str:
         """Name with model, part of the result id."""
-        ...
 
     def similarity(self, one: str, other: str) -> float:
         """How alike they are, in 0..1."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
+QUESTION_WORDS = (
+    r"(?:nutzer)?frage|pregunta|domanda|\u0432\u043e\u043f\u0440\u043e\u0441|(?:\u7528\u6237)?\u95ee\u9898"
+    r"|\u554f\u984c|\u8cea\u554f|\uc9c8\ubb38|\u0627\u0644\u0633\u0624\u0627\u0644"
+)
+"""What a question is called in German, Spanish, Italian, Russian, Chinese, Japanese, Korean and Arabic."""
 _OPENING = re.compile(
     r"<(contexts?|documents|sources|passages|references|knowledge|search_results|retrieved_\w{1,40})>",
     re.IGNORECASE,
@@ -14,13 +19,22 @@ _MOST_TAGS = 8
 _ABOUT = re.compile(r"\bcontext\b(?![ \t]*:[ \t]*\S)", re.IGNORECASE)
 _FENCE = re.compile(r"([-=*#`])\1{2,}")
 _HEADING = re.compile(
-    r"\b(?:context|contexts|context information|documents|sources|passages|knowledge)"
-    r"[ \t]{0,8}:[ \t]{0,8}\n?",
+    r"(?:\b(?:context|contexts|context information|documents|sources|passages|knowledge|kontext|quellen"
+    r"|dokumente|contexte|contexto|contesto|fuentes|\u043a\u043e\u043d\u0442\u0435\u043a\u0441\u0442)"
+    # Chinese: materials, context, what is known, background, reference, documents.
+    r"|\u8d44\u6599|\u8cc7\u6599|\u4e0a\u4e0b\u6587|\u6587\u6863"
+    r"|(?:\u5df2\u77e5|\u80cc\u666f|\u53c2\u8003)(?:\u4fe1\u606f|\u77e5\u8bc6|\u5185\u5bb9)"
+    # Japanese, Korean and Arabic: context, and in Japanese information for reference.
+    r"|\u30b3\u30f3\u30c6\u30ad\u30b9\u30c8|\u6587\u8108|\u53c2\u8003\u60c5\u5831"
+    r"|\ucee8\ud14d\uc2a4\ud2b8|\ubb38\ub9e5|\u0627\u0644\u0633\u064a\u0627\u0642)"
+    r"[ \t]{0,8}[:\uff1a][ \t]{0,8}\n?",
     re.IGNORECASE,
 )
 _NEXT = re.compile(
     r"\n[ \t]{0,8}(?:question|query|q|user question|user query|human|user|answer|a|helpful answer"
-    r"|instructions?|(?:json|output|response) (?:schema|format))[ \t]{0,8}:",
+    r"|instructions?|(?:json|output|response) (?:schema|format)"
+    rf"|{QUESTION_WORDS}|antwort|r\u00e9ponse|respuesta|risposta|\u56de\u7b54|\u7b54\u6848)"
+    r"[ \t]{0,8}[:\uff1a]",
     re.IGNORECASE,
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 from steelyard.record import text_of
 from steelyard.recording.provenance._literals import read_shown
 from steelyard.recording.provenance._notes import Note
-from steelyard.recording.provenance._prompt import is_title
+from steelyard.recording.provenance._prompt import QUESTION_WORDS, is_title
 from steelyard.recording.provenance._words import words
 
 MOST_INPUT = 1_000_000
@@ -54,7 +54,11 @@ _SLOT = re.compile(
 _UNSHOWN = re.compile(r"<[\w. ]{1,200}(?:generator|object|function|coroutine)\b|[A-Za-z_][\w.]{0,80}\(\)\Z")
 _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}\(")
 _OBJECT = re.compile(r"[A-Za-z_][\w.]{0,80}\([A-Za-z_]\w{0,80}=")
-_NAMED = re.compile(r"[ \t]{0,8}(?:user )?(?:question|query|q)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
+_NAMED = re.compile(
+    rf"[ \t]{{0,8}}(?:(?:user )?(?:question|query|q)|{QUESTION_WORDS})[ \t]{{0,2}}[:\uff1a]"
+    r"[ \t]{0,4}(\S.*)",
+    re.IGNORECASE,
+)
 _LED_IN = re.compile(r"[^:\n]{0,120}\b(?:question|query)\b[^:\n]{0,80}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _SPOKEN = re.compile(r"[ \t]{0,8}(?:human|user)[ \t]{0,2}:[ \t]{0,4}(\S.*)", re.IGNORECASE)
 _CUE = re.compile(
@@ -219,13 +223,13 @@ def _in_mapping(value: Mapping[Any, Any], depth: int) -> str:
     named = (item for key, item in value.items() if _OWN_NAME.fullmatch(str(key)))
     if found := next(filter(None, (question_in(item, depth - 1) for item in named)), ""):
         return found
-    # A mapping of one text is a chain's only input, whatever the application calls it.
-    texts = [item for item in value.values() if isinstance(item, str)]
-    return _text(texts[0], depth - 1) if len(value) == 1 and texts and not _is_skipped(value) else ""
+    # A mapping of one text, or of one mapping, is a chain's only input, whatever the application calls it.
+    only = next(iter(value.values())) if len(value) == 1 and not _is_skipped(value) else None
+    return question_in(only, depth - 1) if isinstance(only, (str, Mapping)) else ""
 
 
 _SKIPPED = frozenset(
-    ("context", "contexts", "documents", "docs", "index", "nodes", "text", "page_content", "answer")
+    ("context", "contexts", "documents", "docs", "index", "nodes", "text", "page_content", "answer", "resume")
 )
 
 

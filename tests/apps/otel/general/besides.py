@@ -219,4 +219,78 @@ def form_between_fences() -> Trace:
     return trace
 
 
+@shape(Turn(without=_SEVERAL))
+def three_judges_in_the_trace() -> Trace:
+    """Three calls give the answer a score and a reason after it was given."""
+    return _then("You judge how helpful the answer is. Give a score and a reason.", "Score: 5. It is short.")
+
+
+@shape(Turn(without=_SEVERAL))
+def questions_that_might_be_asked_next() -> Trace:
+    """A call suggests what the user might ask next, in words of its own."""
+    return _then("Suggest three questions the user might ask next.", '["Which oil?", "In winter too?"]')
+
+
+@shape(Turn(without=_SEVERAL))
+def politeness_of_the_reply() -> Trace:
+    """A call says in a word of its own whether the reply is polite."""
+    return _then("Is this reply polite? Answer with one word.", "polite")
+
+
+@shape(Gap(cause="no_retrieval", switch="not a RAG turn"))
+def hit_in_a_semantic_cache() -> Trace:
+    """A cache finds an earlier question like this one and hands its answer out; neither is a passage."""
+    trace = Trace(_SCOPE)
+    with trace.span("rag", oi("CHAIN", "How often do I oil a chain?", ANSWER)):
+        trace.leaf("semantic_cache.search", oi_retriever("How often do I oil a chain?", (QUESTION,)))
+    return trace
+
+
+@shape(Turn(contexts=PASSAGES[:2]))
+def graph_resumed_by_a_word() -> Trace:
+    """A graph that waited for a person is resumed in a trace of its own: the person's word is no question."""
+    trace = Trace("openinference.instrumentation.langchain")
+    with trace.span("LangGraph", oi("CHAIN", {"resume": "approved"}, ANSWER)):
+        asked = [("user", QUESTION), ("tool", joined(PASSAGES[:2]))]
+        trace.leaf("ChatModel", oi_model(asked, ANSWER))
+    return trace
+
+
+_GERMAN = ("Die Kette braucht alle 200 km Öl.", "Nach Regen wird sie getrocknet und neu geölt.")
+_CHINESE = ("自行车链条每骑行两百公里需要上油一次。", "雨天骑行之后要擦干链条并重新上油。")
+
+
+@shape(
+    Turn(
+        question="Wie oft braucht die Kette Öl?",
+        contexts=_GERMAN,
+        answer="Alle 200 km, und nach Regen.",
+        note="contexts_from_prompt",
+    )
+)
+def german_prompt() -> Trace:
+    """The heading of the passages and the label of the question are German; only the prompt tells of them."""
+    trace = Trace(_SCOPE)
+    asked = "Frage: Wie oft braucht die Kette Öl?\nAntwort:"
+    text = f"Antworte nur daraus.\n\nKontext:\n{joined(_GERMAN)}\n\n{asked}"
+    trace.leaf("ChatCompletion", oi_model([("user", text)], "Alle 200 km, und nach Regen."))
+    return trace
+
+
+@shape(
+    Turn(
+        question="链条多久需要上一次油？",
+        contexts=_CHINESE,
+        answer="每两百公里一次，雨天之后也要。",
+        note="contexts_from_prompt",
+    )
+)
+def chinese_prompt() -> Trace:
+    """The same in Chinese, with the colons that are written there."""
+    trace = Trace(_SCOPE)
+    text = f"请根据资料回答问题。\n\n参考资料：\n{joined(_CHINESE)}\n\n问题：链条多久需要上一次油？"
+    trace.leaf("ChatCompletion", oi_model([("user", text)], "每两百公里一次，雨天之后也要。"))
+    return trace
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

@@ -146,4 +146,36 @@ def pydantic_ai_content_off() -> Trace:
     return trace
 
 
+_CORRECTION = "Validation feedback:\nPlain text is not permitted.\n\nFix the errors and try again."
+
+
+def _corrected(asked: str) -> Trace:
+    """An agent whose first answer was not of the form asked for, so that it was told to try again."""
+    steps = [_said("user", _text(asked))]
+    found = {"type": "tool_call_response", "id": "1", "name": "search_manual", "result": list(PASSAGES)}
+    steps += [_said("user", found), _said("assistant", _text("It is about 200 km."))]
+    steps += [_said("user", _text(_CORRECTION))]
+    final = _said("assistant", _text(ANSWER))
+    trace = Trace("pydantic-ai")
+    root = {"agent_name": "mechanic", "final_result": compact({"response": ANSWER})}
+    with trace.span("agent run", {**root, "pydantic_ai.all_messages": compact([*steps, final])}):
+        tool = {"gen_ai.tool.name": "search_manual", "tool_response": compact(list(PASSAGES))}
+        trace.leaf("running tool", tool)
+        _chat(trace, steps, final)
+    return trace
+
+
+@shape(Turn())
+def pydantic_ai_told_to_try_again() -> Trace:
+    """A reply fails its validation: what the framework says of it stands in the user's place."""
+    return _corrected(QUESTION)
+
+
+@shape(Turn())
+def marvin_task_told_to_try_again() -> Trace:
+    """The same in Marvin, which puts a task around what the user asked."""
+    task = f"<task>\n  <id>1</id>\n  <instructions>\n    {QUESTION}\n  </instructions>\n</task>"
+    return _corrected(task)
+
+
 SHAPES: tuple[Shape, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Shape))

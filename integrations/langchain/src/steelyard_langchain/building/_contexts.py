@@ -273,6 +273,8 @@ def _returned(output: Any) -> Any:
 def _listed_by(output: Any) -> tuple[Context, ...]:
     """The passages in a tool's list of results, as values or as JSON; a plain text may be anything."""
     value = _returned(output)
+    if isinstance(value, list) and [_kind_of_block(one) for one in value] == ["text"]:
+        value = message_text(output)  # all that a tool of an MCP server said, and not a list of one
     if isinstance(value, str):
         try:
             value = json.loads(value) if value.lstrip()[:1] in ("[", "{") else None
@@ -282,6 +284,10 @@ def _listed_by(output: Any) -> tuple[Context, ...]:
         return ()  # one flat mapping is a status or a row, unlike a list of results
     found = passages_of(value) if isinstance(value, (Mapping, list, tuple)) else ()
     return found if all(len(one.text.split()) >= _LEAST_WORDS for one in found) else ()
+
+
+def _kind_of_block(block: Any) -> Any:
+    return block.get("type") if isinstance(block, Mapping) else None
 
 
 def _query_of(run: Retrieval | Tool) -> str | None:

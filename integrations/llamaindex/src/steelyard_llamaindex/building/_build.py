@@ -10,7 +10,7 @@ from steelyard.recording import TurnDraft, with_given
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Turn
 from steelyard_llamaindex.building._contexts import TurnContexts
-from steelyard_llamaindex.building._extract import answer_of, reply_of, trouble_of
+from steelyard_llamaindex.building._extract import answer_of, reply_of, result_of, trouble_of
 from steelyard_llamaindex.building._provenance import Evidence, notes_on_latest
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
@@ -64,6 +64,9 @@ class LlamaIndexDraft(TurnDraft):
             status, error, answer = "error", trouble, ""
         elif status == "ok" and turn.failure is not None:
             notes.append(f"a step failed and the run went on: {turn.failure}")
+        elif status == "ok" and not answer and not turn.streaming:
+            kind = type(result_of(turn.root.result)).__name__
+            notes.append(f"answer: not found in a result of type {kind}; set turn.answer in record()")
         tags = _Tags(turn.tags)
         record = Record(
             id=turn.id,

@@ -35,6 +35,9 @@ LOOSE = "no run holds the retrieval and this call together; `with record(questio
 """Note of a turn that was put together out of calls in one task."""
 
 
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+
+
 def model_calls(turn: Turn) -> tuple[ModelCall, ...]:
     """The model calls of a turn; of a stream that was left early, with what was read of it."""
     calls = []
@@ -86,6 +89,10 @@ class Evidence:
         self.is_turn = turn.root.kind != "workflow" or found
         if turn.loose:
             self._be_loose()
+        elif turn.root.kind == "synthesis":
+            self._notes.append(LOOSE)
+            # What has no question mark is mostly an instruction for an index: a summary of each document.
+            self.is_turn = self.asked.question.rstrip().endswith(_QUESTION_MARKS)
         elif answer == NO_ANSWER and not self.calls and nodes_of(turn.root.result) == []:
             # Whatever was retrieved was left out on the way: too unlike the question, say.
             self.sources = replace(self.sources, contexts=(), retrieved=self.sources.contexts, notes=())
@@ -116,7 +123,10 @@ class Evidence:
         own = question_of(self._turn.root.asked)
         if not own.strip():
             replies = [text for call in self.calls for text in call.replies]
-            return user_question((), queries=queries, replies=replies)
+            asked = user_question((), queries=queries, replies=replies)
+            # One query may well be the question; of several it is only the first of what was made of it.
+            several = len({query.strip() for query in queries} - {""}) > 1
+            return replace(asked, notes=asked.notes or ("question_rewritten_only",)) if several else asked
         message = {"role": "user", "content": own}
         asked = user_question([message], queries=queries, in_conversation=self._turn.root.kind == "chat")
         return replace(asked, question=own)

@@ -13,6 +13,9 @@ _ABOUT = re.compile(
     r"|\b(?:name|label) (?:this|the) (?:chat|conversation|thread|session)\b"
     r"|\bworth remembering\b|\b(?:extract|update|store)\b[^.\n]{0,40}\b(?:facts|memor(?:y|ies)|preferences)\b"
     r"|\b(?:follow[- ]?up|related|next|further) (?:questions?|prompts?|queries)\b"
+    r"|\bquestions?\b[^.\n]{0,40}\b(?:ask|next)\b"
+    r"|\b(?:judge|grade|rate|score|evaluate|assess)\b[^.\n]{0,60}\b(?:answer|response|reply)\b"
+    r"|\b(?:is|does|has) (?:this|the|that) (?:answer|response|reply)\b"
     r"|\b(?:grounded(?:ness)?|hallucinat\w{1,6}|fact[- ]check\w{0,4}|faithful\w{0,4}|moderat\w{1,5}|safe)\b",
     re.IGNORECASE,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ from steelyard.recording.provenance import find_passages, is_helper_reply, judge
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._contexts import Found, find_contexts
 from steelyard_opentelemetry.building._follows import mark_parts
-from steelyard_opentelemetry.building._several import told_apart
+from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import parse
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
@@ -103,50 +103,41 @@ def _turns_of(top: Node) -> list[Turn]:
     if parsed is None or parsed.kind not in ("chain", "agent"):
         return [Turn.below(top)]
     nodes = [node for child in top.children for node in child.tops()]
-    is_bracket = not (parsed.question or parsed.answer)
-    # Most spans hold one turn, which is seen from the kinds below before anything is read.
-    if parsed.kind == "chain" and len({*map(_own_question, nodes)} - {""}) > 1:
-        inner = [Turn.below(node) for node in nodes]
-        asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
-        is_several = len({turn.question for turn in asked}) > 1
-        if is_several and (is_bracket or _tells_one_of(parsed, asked, inner)):
-            return inner
-    kinds = [node.parsed.kind for node in nodes if node.parsed]
-    if is_bracket or (min(kinds.count("llm"), kinds.count("retrieval")) > 1 and len(nodes) <= _MOST_STEPS):
-        inner = [Turn.below(node) for node in nodes]
-        apart = told_apart(inner)
-        if apart and (is_bracket or _tells_one_of(parsed, apart, inner)):
-            return apart
-    return [Turn.below(top)]
+    return _asked_apart(parsed, nodes) or _side_by_side(parsed, nodes) or [Turn.below(top)]
+
+
+def _asked_apart(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
+    """The parts below a span, if some are turns with different questions: a loop, a batch, a session."""
+    # Most spans hold one turn, which is seen before anything is read.
+    if parsed.kind != "chain" or len(set(filter(None, map(_own_question, nodes)))) < 2:
+        return []
+    inner = [Turn.below(node) for node in nodes]
+    asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
+    if len({turn.question for turn in asked}) < 2:
+        return []
+    return inner if _is_bracket(parsed) or tells_one_of(parsed, asked, inner) else []
+
+
+def _side_by_side(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
+    """The turns whose look-ups and model calls stand side by side below a span."""
+    kinds = Counter(node.parsed.kind for node in nodes if node.parsed)
+    may_hold = min(kinds["llm"], kinds["retrieval"]) > 1 and len(nodes) <= _MOST_STEPS
+    if not (may_hold or _is_bracket(parsed)):
+        return []
+    inner = [Turn.below(node) for node in nodes]
+    apart = told_apart(inner)
+    return apart if _is_bracket(parsed) or (apart and tells_one_of(parsed, apart, inner)) else []
+
+
+def _is_bracket(parsed: ParsedSpan) -> bool:
+    """Whether a span says nothing of a question or an answer, so that it may hold any number of turns."""
+    return not (parsed.question or parsed.answer)
 
 
 def _own_question(node: Node) -> str:
     """What a step below says that it was asked, so that it may be a turn of its own."""
-    is_step = node.parsed is not None and node.parsed.kind in ("chain", "agent", "turn")
-    return node.parsed.question if is_step and node.parsed else ""
-
-
-def _tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
-    """Whether a span above several turns tells one's question, one's answer, or one of each that do not fit.
-
-    So a batch's input may be read as its first item and its output as its last. Where a model or a tool made
-    one question of another, or one holds another, they are steps of one turn.
-    """
-    question, answer = _plain(parsed.question), _plain(parsed.answer)
-    pairs = [(_plain(turn.question), _plain(turn.answer)) for turn in parts]
-    is_known = (question, answer) in pairs
-    if is_known or question not in ("", *(q for q, _ in pairs)) or answer not in ("", *(a for _, a in pairs)):
-        return False
-    if any(turn.agentic for turn in inner):
-        return False
-    written = [_plain(text) for turn in inner for call in turn.calls for text in call.replies]
-    questions = {q for q, _ in pairs}
-    is_made = any(q in text for q in questions for text in written)
-    return not is_made and not any(one != other and one in other for one in questions for other in questions)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+    parsed = node.parsed
+    return parsed.question if parsed is not None and parsed.kind in ("chain", "agent", "turn") else ""
 
 
 def _stands_alone(turn: Turn) -> bool:

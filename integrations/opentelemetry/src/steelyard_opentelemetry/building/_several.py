@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import is_helper_reply
 from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.spans._parsed import ParsedSpan
 
 _HISTORY = re.compile(r"(?:^|\n)\W{0,4}(?:assistant|ai|bot|chatbot|model)\W{0,4}:\W{0,4}\Z", re.IGNORECASE)
 # Groups are compared with each other, so that very large traces stay one turn.
@@ -51,6 +52,31 @@ def told_apart(pieces: Sequence[Turn]) -> list[Turn]:
     if not _Owners(ordered, callers, found).share_out() or not _stand_alone(found):
         return []
     return [Turn.of(group.calls[-1].root, [*group.parts, *group.calls]) for group in found]
+
+
+def tells_one_of(parsed: ParsedSpan, parts: Sequence[Turn], inner: Sequence[Turn]) -> bool:
+    """Whether a span above several turns tells one's question, one's answer, or one of each that do not fit.
+
+    So a batch's input may be read as its first item and its output as its last. Where a model or a tool made
+    one question of another, or one holds another, they are steps of one turn.
+
+    Args:
+        parsed: What the span says.
+        parts: The turns.
+        inner: All that stands below the span.
+    """
+    question, answer = _plain(parsed.question), _plain(parsed.answer)
+    pairs = [(_plain(turn.question), _plain(turn.answer)) for turn in parts]
+    questions, answers = {one for one, _ in pairs}, {one for _, one in pairs}
+    if (question, answer) in pairs or question not in questions | {""} or answer not in answers | {""}:
+        return False
+    return not (any(turn.agentic for turn in inner) or _follow(questions, inner))
+
+
+def _follow(questions: set[str], inner: Sequence[Turn]) -> bool:
+    """Whether one question holds another, or a model wrote it."""
+    replies = [_plain(text) for turn in inner for call in turn.calls for text in call.replies]
+    return any(one in text for one in questions for text in (*replies, *(questions - {one})))
 
 
 def _grouped(ordered: Sequence[Turn], callers: Sequence[Turn]) -> list[_Group]:

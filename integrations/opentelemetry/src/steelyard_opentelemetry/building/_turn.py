@@ -23,7 +23,7 @@ from steelyard.recording.provenance import (
 from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
 from steelyard_opentelemetry.building._retries import without_earlier_answer
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
-from steelyard_opentelemetry.spans._messages import Message
+from steelyard_opentelemetry.spans._messages import Message, spoken
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import answer_in, result_in
 from steelyard_opentelemetry.spans._tree import Node
@@ -125,7 +125,8 @@ class Turn:
         if retrievals:
             return all(parsed.empty for _, parsed in retrievals)
         searches = [parsed for _, parsed in self.seen("tool") if is_search(parsed.tool)]
-        told = [result_in(parsed.result) for parsed in searches if parsed.result is not None]
+        # An object that is printed rather than shown ("Command(...)") has no text, but is not empty.
+        told = [result_in(one.result) or str(one.result) for one in searches if one.result is not None]
         return bool(told) and all(finds_nothing(text) or not text.strip(_BRACKETS) for text in told)
 
     @cached_property
@@ -320,7 +321,7 @@ class Turn:
         if len(self.behind.made) != 1:
             return ""
         _, answering = self.llms[self.behind.made[0]]
-        said = [message.text for message in answering.messages if message.role == "user" and message.text]
+        said = spoken(answering.messages)
         return said[-1] if said and _BARE.fullmatch(said[-1].strip()) else ""
 
     def _named_question(self) -> str:
@@ -333,7 +334,7 @@ class Turn:
         if len(self.behind.made) != 1:
             return first
         _, answering = self.llms[self.behind.made[0]]
-        said = [message.text for message in answering.messages if message.role == "user" and message.text]
+        said = spoken(answering.messages)
         last = question_in_prompt(without_earlier_answer(said[-1])) if said else ""
         # Compared without line breaks, which templates put in at their own width.
         plain = " ".join(last.split())
@@ -362,7 +363,7 @@ class Turn:
         # The first model call outside of tools was sent what the user said, before anything was made of it.
         outside = [found for found in llms if "tool" not in self.above[id(found[0])]]
         for _, parsed in outside or llms:
-            said = [message.text for message in parsed.messages if message.role == "user" and message.text]
+            said = spoken(parsed.messages)
             if said:
                 return without_earlier_answer(said[-1])
         return ""

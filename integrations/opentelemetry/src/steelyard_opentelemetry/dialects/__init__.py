@@ -6,7 +6,9 @@ an entry in `DIALECTS`: its scopes, the marks of its retrievals, its switches an
 from there.
 """
 
+import re
 from collections.abc import Collection
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -65,6 +67,13 @@ _WORDS = [dialect.retrieval_words for dialect in DIALECTS if dialect.retrieval_w
 _EVENTS = frozenset(event for dialect in DIALECTS for event in dialect.retrieval_events)
 
 
+_CACHE = re.compile(
+    r"semantic[ _.-]?cache|cache[ _.-]?(?:look_?up|search|check|hit|get)"
+    r"|(?:look_?up|check|search|query)[ _.-]?(?:the[ _.-]?)?(?:answer[ _.-]?)?cache",
+    re.IGNORECASE,
+)
+
+
 def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
     asked = _asked(span.scope[:_LONGEST_SIGN], _SIGNS.intersection(span.attributes))
@@ -72,7 +81,11 @@ def parse(span: Span) -> ParsedSpan | None:
     if all(parsed.dialect == GenAI.name and _says_nothing(parsed) for parsed in known):
         # Unknown, or a span in the conventions whose content stands under a vendor's own names.
         known.extend(filter(None, (_GENERIC.parse(span),)))
-    return fused(known)
+    found = fused(known)
+    if found is not None and found.kind in ("retrieval", "chain") and _CACHE.search(span.name):
+        # What a cache of answers finds is an earlier question, and no passage.
+        return replace(found, kind="chain", documents=(), passing=(), empty=False)
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -30,6 +30,12 @@ _UNSAID = frozenset(
     )
 )
 """Kinds of parts that are not words of the message: what a model thought, and media."""
+_CORRECTION = re.compile(
+    r"Validation (?:feedback|errors? found):\n|Correct your JSON ONLY RESPONSE|\d{1,4} validation errors?\b",
+    re.IGNORECASE,
+)
+_TRY_AGAIN = "Fix the errors and try again."
+"""What pydantic-ai and Instructor say in the user's place where a reply was not of the form asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,19 @@ class Message:
     """What a tool returned, as it stands in its message."""
     tool: str = field(default="", compare=False)
     """Name of the tool that returned it, where the conversation tells it."""
+
+
+def spoken(messages: Iterable[Message]) -> list[str]:
+    """What the user said, without what a framework says in the user's place or puts around it."""
+    texts = [message.text for message in messages if message.role == "user" and message.text]
+    own = [text for text in texts if not (_CORRECTION.match(text) or text.rstrip().endswith(_TRY_AGAIN))]
+    return list(map(_without_task, own or texts))
+
+
+def _without_task(text: str) -> str:
+    """What was asked, without the task that Marvin makes of it."""
+    told = text.partition("<instructions>")[2].partition("</instructions>")[0].strip()
+    return told if told and text.lstrip().startswith("<task>") else text
 
 
 def messages_in(value: object) -> tuple[Message, ...]:

@@ -18,7 +18,17 @@ MOST = 2_000_000
 _DEPTH = 6
 _LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
 _ANSWERS = (
-    *("answer", "final_answer", "output", "output_text", "response", "result", "generation", "completion"),
+    *(
+        "answer",
+        "final_answer",
+        "final_response",
+        "output",
+        "output_text",
+        "response",
+        "result",
+        "generation",
+        "completion",
+    ),
     *("text", "content", "outputs", "message", "response_txt", "choices", "candidates"),
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
@@ -111,6 +121,8 @@ def result_in(value: object) -> str:
     for key in ("output", "tool_output"):
         if isinstance(value, Mapping) and key in value:
             value = decode(value[key])
+    if isinstance(value, Mapping) and "blocks" in value:
+        value = {"role": "tool", **value}  # LlamaIndex's outputs of tools are messages but for the role
     messages = () if isinstance(value, (str, Broken)) else messages_in(value)
     return messages[-1].text if messages else answer_in(value)
 

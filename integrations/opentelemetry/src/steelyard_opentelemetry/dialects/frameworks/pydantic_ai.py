@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard_opentelemetry.dialects._dialect import Dialect
-from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard_opentelemetry.spans._messages import Message, messages_in, spoken
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode
 from steelyard_opentelemetry.spans._span import Span
@@ -48,7 +48,7 @@ class PydanticAI(Dialect):
         given = next((decode(span.attributes[key]) for key in _ALL if key in span.attributes), None)
         said = () if isinstance(given, Broken) else messages_in(given)
         # What tools return comes back in messages of the user's, but not as texts of theirs.
-        asked = [message.text for message in _typed(given) if message.role == "user" and message.text]
+        asked = spoken(_typed(given))
         final = span.attributes.get("final_result")
         return ParsedSpan(
             dialect=self.name,
