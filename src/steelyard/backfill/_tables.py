@@ -13,8 +13,10 @@ from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependenc
 from steelyard.record import Record
 
 _AT_ONCE: Final = 1000
+# All as text: types guessed by the first rows would take the leading zeros off an id.
 _READERS: Final = {".parquet": "read_parquet(?)", ".csv": "read_csv(?, all_varchar = true)"}
 _READERS_TSV: Final = "read_csv(?, all_varchar = true, delim = '\t')"
+# A file may come from anywhere: nothing is fetched for it, and what it can use up is bounded.
 _CONFIG: Final = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

@@ -26,6 +26,7 @@ def share_error(probabilities: Sequence[float | None], counts: Sequence[int] | N
     0.25
     """
     known = [p for p in probabilities if p is not None]
+    # An error of the known ones alone would look smaller than it is.
     if not known or len(known) < len(probabilities):
         return None
     times = counts or [1] * len(known)
@@ -60,6 +61,7 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     if norms == 0:
         return 0.0
     dot = math.fsum(x * y for x, y in zip(one, other, strict=True))
+    # Rounding may put equal vectors a little beyond 1.
     return max(-1.0, min(1.0, dot / norms))
 
 

@@ -123,6 +123,7 @@ async def ask(
 
     turns = list(_turns(probes, sample=_REPEAT if again else 0, company=fuse == "record"))
     usages = await asyncio.gather(*map(run, turns))
+    # Records were made of probes in another order.
     by_id = {given.probe.id: given for turn in turns for given in turn.given}
     return Asked(given=tuple(by_id[probe.id] for probe in probes), usage=sum(usages, Usage()))
 

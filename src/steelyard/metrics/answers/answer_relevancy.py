@@ -80,6 +80,7 @@ class AnswerRelevancy(Metric):
         if evasive and (all(evasive) if self.noncommittal == "all" else any(evasive)):
             said = verdicts("noncommittal", [record.answer] * len(votes), votes)
             return self.scored(0.0, verdicts=said, explanation="the answer is evasive")
+        # Only now: where the answer is evasive, no questions need to have come back.
         (questions,) = require([written], Texts)
         if not questions.items:
             return self.not_applicable("no_questions", "no question could be made out of the answer")

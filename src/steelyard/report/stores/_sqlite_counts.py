@@ -45,6 +45,7 @@ def _extent_of_tag(connection: sqlite3.Connection, scope: Scope) -> Sequence[Any
     with hours_of(connection, scope) as hours:
         found = 0 if hours is None else count_scores(connection, hours)
     ends: list[float] = []
+    # `+metric` keeps SQLite to the index by record; by metric it would go through all of its scores.
     for order in ("ASC", "DESC") if found else ():
         row = connection.execute(
             f"""SELECT k.evaluated_at {_OF_TAG} AND EXISTS
