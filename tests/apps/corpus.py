@@ -18,9 +18,9 @@ FAMILIES: dict[Framework, tuple[str, ...]] = {
         "langchain.conversations",
         "langgraph.graphs",
         "langgraph.graded",
-        "langgraph.threads",
+        "langgraph.states",
     ),
-    "llamaindex": ("llamaindex.engines", "llamaindex.chats"),
+    "llamaindex": ("llamaindex.engines", "llamaindex.separate", "llamaindex.chats"),
 }
 """The files that hold applications."""
 

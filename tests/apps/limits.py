@@ -24,6 +24,8 @@ _BY_SIGN: dict[str, dict[str, str]] = {
         # Neither the middleware's search nor the streamed call's prompt is on a span.
         "documents_kept_by_middleware": "openllmetry",
     },
+    # The instrumentor leaves such blocks out of the prompt's messages.
+    "contexts_not_in_prompt": {"results_in_blocks_of_their_own": "openinference"},
     # Replies that are streamed are not on the spans, so that the answer's prompt is not known.
     "no_prompt_seen": {
         "fusion_of_ranks": "openllmetry",

@@ -84,3 +84,13 @@ class TestDraft:
         if isinstance(self.made, Exception):
             raise self.made
         return self.made
+
+
+class Clock:
+    """A clock that moves only when told to."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now

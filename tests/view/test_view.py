@@ -19,7 +19,7 @@ pytest.importorskip("starlette", reason="starlette is not installed")
 from report.parts import NOON, results, turn
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.judge import LocalJudge
-from steelyard.online import Monitor, SpoolSettings
+from steelyard.online import Monitor, Spool, SpoolSettings
 from steelyard.record import Context, Record
 from steelyard.sinks import SQLiteSink
 from steelyard.view import (
@@ -63,6 +63,11 @@ def client(
     pages = app(db, token=token, read_only=read_only, monitor=monitor, spool=spool)
     transport = httpx.ASGITransport(app=pages)
     return httpx.AsyncClient(transport=transport, base_url=f"http://{host}")
+
+
+def clear(spool: Path) -> None:
+    for file in spool.parent.glob(f"{spool.name}*"):
+        file.unlink()
 
 
 async def csrf(http: httpx.AsyncClient) -> dict[str, str]:
@@ -261,6 +266,15 @@ async def test_the_overview_shows_what_monitors_and_the_spool_are_doing(tmp_path
         shown = (await http.get("/api/state")).text
         assert re.search(r"process \d+</th><td>1</td><td>0</td><td>1</td><td>1</td>", shown)
         assert "<b>1</b> waiting or being judged" in shown
+        # Another spool in its place, then another program's file, then none.
+        clear(spool)
+        Spool(spool).close()
+        assert "<b>0</b> waiting or being judged" in (await http.get("/api/state")).text
+        clear(spool)
+        spool.write_text("a text" * 1000)
+        broken = await http.get("/api/state")
+        assert broken.status_code == 200
+        assert "file of another program" in broken.text and "process " in broken.text
         spool.unlink()
         assert "is gone" in (await http.get("/api/state")).text
     with pytest.raises(ConfigurationError, match="there is no spool"):

@@ -6,13 +6,15 @@ Pydantic, which comes with openai, does the work; it is imported with the first 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from steelyard._internal.json_pieces import json_value
 from steelyard.errors import InvalidRecord
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+_Value = TypeVar("_Value")
 
 
 @cache
@@ -35,7 +37,7 @@ def loads(line: str | bytes) -> Any:
         raise InvalidRecord(f"not JSON: {error}") from None
 
 
-def read(kind: type[Any], data: object, *, where: str = "", what: str = "record") -> Any:
+def read(kind: type[_Value], data: object, *, where: str = "", what: str = "record") -> _Value:
     """Read a dataclass; fields that it does not know are passed over.
 
     Args:
@@ -50,7 +52,8 @@ def read(kind: type[Any], data: object, *, where: str = "", what: str = "record"
     from pydantic import ValidationError
 
     try:
-        return adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
+        found: _Value = adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
+        return found
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         path = ".".join(map(str, [*filter(None, [where]), *first["loc"]])) or what

@@ -25,15 +25,12 @@ class WrittenResults(Protocol):
     @property
     def name(self) -> str:
         """The database's name."""
-        ...
 
     def position(self) -> int:
         """Where writing has got to."""
-        ...
 
     def written_after(self, position: int, *, limit: int) -> Sequence[tuple[int, Evaluation]]:
         """What was written after a position, each with its own."""
-        ...
 
 
 def smallest_inclusion(results: WrittenResults) -> float | None:

@@ -56,7 +56,6 @@ class Scorer(Protocol):
 
     def score(self, tasks: Iterable[Task]) -> AsyncGenerator[Evaluation, None]:
         """Evaluations as they come; tasks are taken as they are needed."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

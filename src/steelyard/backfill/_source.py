@@ -31,16 +31,13 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """What it is called in messages."""
-        ...
 
     @property
     def without(self) -> Mapping[str, int]:
         """Traces that gave no turn, by cause; known when the turns have been read."""
-        ...
 
     def records(self, bad: Bad) -> Iterator[Record]:
         """The turns; whatever holds none is told."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

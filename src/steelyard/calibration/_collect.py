@@ -19,27 +19,22 @@ class LabelLike(Protocol):
     @property
     def record_id(self) -> str:
         """The turn's record."""
-        ...
 
     @property
     def value(self) -> str:
         """`good` or `bad`; of a claim `supported` or `not_supported`."""
-        ...
 
     @property
     def who(self) -> str:
         """Who says so."""
-        ...
 
     @property
     def metric(self) -> str | None:
         """The metric that is meant; None for the whole turn."""
-        ...
 
     @property
     def claim(self) -> int | None:
         """The claim's index among the metric's verdicts; None where no claim is meant."""
-        ...
 
 
 class Key(NamedTuple):

@@ -23,11 +23,9 @@ class CalibrationMap(Protocol):
 
     def __call__(self, value: float) -> float:
         """The probability."""
-        ...
 
     def to_dict(self) -> dict[str, Any]:
         """Its numbers, as JSON values."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from steelyard._internal.typed import adapter
 from steelyard.errors import InvalidGoldenSet
 from steelyard.scores import Direction, Outcome, Usage
 from steelyard.stats import Estimate, weighted_mean
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 RUN_SCHEMA = 1
 """Version of a stored run's form; a reader refuses a newer one."""
@@ -204,7 +201,7 @@ class Run:
         Raises:
             OSError: If it cannot be written.
         """
-        data = {"steelyard_run": RUN_SCHEMA, **_adapter().dump_python(self, mode="json")}
+        data = {"steelyard_run": RUN_SCHEMA, **adapter(Run).dump_python(self, mode="json")}
         Path(path).write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
@@ -226,13 +223,7 @@ class Run:
         if schema > RUN_SCHEMA:
             raise InvalidGoldenSet(f"{path}: its form {schema} is newer than {RUN_SCHEMA}; update steelyard")
         try:
-            return _adapter().validate_python(data)
+            run: Run = adapter(Run).validate_python(data)
         except ValueError as error:
             raise InvalidGoldenSet(f"{path} is not a stored run: {type(error).__name__}") from None
-
-
-@cache
-def _adapter() -> TypeAdapter[Run]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Run)
+        return run

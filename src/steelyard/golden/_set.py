@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from steelyard._internal.typed import adapter
 from steelyard.errors import InvalidGoldenSet
 from steelyard.golden._case import Case
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 GOLDEN_SCHEMA = 1
 """Version of the file's form; a reader refuses a newer one."""
@@ -119,7 +116,7 @@ def case_to_dict(case: Case) -> dict[str, Any]:
         InvalidGoldenSet: If its metadata has no JSON form.
     """
     try:
-        data: dict[str, Any] = _adapter().dump_python(case, mode="json", exclude_defaults=True)
+        data: dict[str, Any] = adapter(Case).dump_python(case, mode="json", exclude_defaults=True)
     except ValueError as error:
         raise InvalidGoldenSet(f"the case {case.id!r} has no JSON form: {type(error).__name__}") from None
     return data
@@ -137,7 +134,7 @@ def case_from_dict(data: object, *, where: str = "case") -> Case:
         raise InvalidGoldenSet(f"{where}: a case is a JSON object, not {type(data).__name__}")
     given = {name: value for name, value in data.items() if value is not None}
     try:
-        case = _adapter().validate_python(given)
+        case: Case = adapter(Case).validate_python(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
@@ -148,13 +145,6 @@ def case_from_dict(data: object, *, where: str = "case") -> Case:
     if probability is not None and not 0 < probability <= 1:
         raise InvalidGoldenSet(f"{where}: 'inclusion_probability' must be above 0 and at most 1")
     return case
-
-
-@cache
-def _adapter() -> TypeAdapter[Case]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Case)
 
 
 def _checked(header: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

@@ -285,7 +285,8 @@ class DecisionsJudge(Wrapper):
             await self._extractor.aclose()
 
     def __repr__(self) -> str:
-        return f"DecisionsJudge({self.judge.name.removeprefix('decisions:')!r}, base_url={self._where!r})"
+        model = self.judge.name.partition(":")[2]
+        return f"{type(self).__name__}({model!r}, base_url={self._where!r})"
 
 
 class DecisionRequests:

@@ -101,9 +101,6 @@ class SystemOneJudge(DecisionsJudge):
         """That of `DecisionsJudge`, whose words these are, with the version of this form."""
         return f"{_VERSION}+{super().prompt_version}"
 
-    def __repr__(self) -> str:
-        return f"SystemOneJudge({self.judge.name.removeprefix('systemone:')!r}, base_url={self._where!r})"
-
 
 class _SystemOne(DecisionRequests):
     """One request to the server."""

@@ -35,6 +35,7 @@ def claims_of(record: Record, of: Literal["answer", "reference"], how: ClaimsFro
     """
     text = record.answer if of == "answer" else record.reference or ""
     if how != "extracted":
+        # Questions, headings and refusals claim nothing, and would be judged unsupported.
         stated = [sentence.text for sentence in statements(text, record.asked)]
         return stated if how == "sentences" or not stated else [text.strip()]
     (found,) = require((yield [Claims(of=of)]), Texts)
@@ -67,6 +68,7 @@ def verdicts(
         located: Whether evidence points into the contexts, and not into the expected ones.
         of_answer: Whether the texts were taken from the answer, so that each has a place in it.
     """
+    # All at once, so that a sentence that stands twice is not pointed at twice.
     spans = locate_all(about, record.answer) if of_answer and record else [None] * len(about)
     return tuple(
         Verdict(

@@ -46,14 +46,17 @@ class RagScore(Metric):
 
     @property
     def needs(self) -> tuple[Part, ...]:
+        """Nothing by itself: a part that lacks something says so."""
         return ()
 
     @property
     def options(self) -> Mapping[str, Any]:
+        """The parts with their versions and options: each of them decides the value."""
         return {"parts": [[part.key, part.version, dict(part.options)] for part in self.parts]}
 
     @property
     def options_text(self) -> str:
+        """The parts by name."""
         return "harmonic mean of " + ", ".join(part.name for part in self.parts)
 
     def questions(self, record: Record) -> MetricRun:

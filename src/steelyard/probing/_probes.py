@@ -98,6 +98,7 @@ def load_probes(folder: str | Path | None = None) -> ProbeSet:
     except OSError as error:
         raise ConfigurationError(f"no probe set in {str(place)!r}: {error.strerror or error}") from None
     digest = _digest(content)
+    # Figures are published for this set: an edited one would give others under the same name.
     if folder is None and digest != PUBLISHED:
         raise ConfigurationError(
             f"the probe set in {str(place)!r} was edited: its hash is {digest[:12]}, this version ships "

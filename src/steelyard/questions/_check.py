@@ -76,10 +76,12 @@ def _fault(question: Question, answer: Answer) -> str | None:
 
 
 def _in_unit(probability: object) -> bool:
+    # `Real`, since judges of users hand over numpy's numbers; NaN fails both comparisons.
     return isinstance(probability, Real) and 0 <= float(probability) <= 1
 
 
 def _texts_fault(items: Sequence[object]) -> str | None:
+    # A text is a sequence of texts too, and each of its letters would become a claim.
     if isinstance(items, str) or not all(isinstance(item, str) and item.strip() for item in items):
         return "an item that is empty or no text"
     return None

@@ -24,11 +24,9 @@ class SupportsQuestions(Protocol):
     @property
     def name(self) -> str:
         """The name its Score carries."""
-        ...
 
     def ask(self, record: Record) -> MetricRun:
         """Start asking about a record."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,10 +43,12 @@ class ScoreOf(Question):
 
     @property
     def needs(self) -> frozenset[Part]:
+        """Nothing: it is not put to a judge."""
         return frozenset()
 
     @property
     def hides(self) -> frozenset[Part]:
+        """Nothing, for the same reason."""
         return frozenset()
 
 

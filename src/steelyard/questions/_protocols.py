@@ -80,17 +80,14 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """Name with model, as it stands on every Score, e.g. `chat:gpt-4o-mini`."""
-        ...
 
     @property
     def prompt_version(self) -> str:
         """Version of the wording it puts to its model."""
-        ...
 
     @property
     def capabilities(self) -> Capabilities:
         """What it can do."""
-        ...
 
     async def answer(self, request: Request) -> Reply:
         """Answer as many of the questions as possible.
@@ -98,11 +95,9 @@ class Judge(Protocol):
         Raises:
             JudgeError: If the whole request came to nothing.
         """
-        ...
 
     async def aclose(self) -> None:
         """Release connections; the judge opens new ones if it is used again."""
-        ...
 
 
 @runtime_checkable
@@ -115,7 +110,6 @@ class Warming(Protocol):
         Raises:
             ConfigurationError: If it cannot be loaded.
         """
-        ...
 
 
 @runtime_checkable
@@ -125,7 +119,6 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Name with model, as it stands on every Score that used it."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
         """One vector per text, in order.
@@ -133,8 +126,6 @@ class Embedder(Protocol):
         Raises:
             JudgeError: If there are no vectors.
         """
-        ...
 
     async def aclose(self) -> None:
         """Release connections; the embedder opens new ones if it is used again."""
-        ...

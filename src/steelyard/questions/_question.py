@@ -140,10 +140,12 @@ class Useful(Question):
 
     @property
     def needs(self) -> frozenset[Part]:
+        """The user's question, the passages, and the text that they may have been useful for."""
         return _parts("question", "contexts", self.toward)
 
     @property
     def hides(self) -> frozenset[Part]:
+        """Answers and references other than the one meant."""
         return _parts("answer", "reference", "reference_contexts") - {self.toward}
 
 
@@ -164,14 +166,17 @@ class Relevant(Question):
 
     @property
     def quoted(self) -> str:
+        """The sentence or statement."""
         return self.text
 
     @property
     def shows(self) -> frozenset[Part]:
+        """What it was taken from: all of its sentences are asked about."""
         return _parts(self.of)
 
     @property
     def hides(self) -> frozenset[Part]:
+        """References, and the answer where passages are judged: the question alone decides what is needed."""
         other = _parts("answer") if self.of == "contexts" else _NONE
         return _parts("reference", "reference_contexts") | other
 
@@ -193,14 +198,17 @@ class Same(Question):
 
     @property
     def quoted(self) -> str:
+        """The claim."""
         return self.claim
 
     @property
     def needs(self) -> frozenset[Part]:
+        """Both texts, with the user's question; the question alone where the claims of one are listed."""
         return _parts("question") if self.listed else _parts("question", self.among, self.of)
 
     @property
     def shows(self) -> frozenset[Part]:
+        """Both texts: the claim is from the one, and the list from the other."""
         return _parts(self.of, self.among)
 
 
@@ -262,14 +270,17 @@ class Claims(Question):
 
     @property
     def needs(self) -> frozenset[Part]:
+        """The text; of an answer or a reference the question too, which may hold half of what they say."""
         return _parts("contexts") if self.of == "contexts" else _parts("question", self.of)
 
     @property
     def admits(self) -> frozenset[Part]:
+        """Other texts that claims are taken from, so that their extractions may share a request."""
         return _extractable(self.of) - self.needs
 
     @property
     def hides(self) -> frozenset[Part]:
+        """All parts beside which claims might not be taken from the text alone."""
         return _parts("answer", "reference", "contexts", "reference_contexts") - _extractable(self.of)
 
 
@@ -289,14 +300,17 @@ class Entities(Question):
 
     @property
     def needs(self) -> frozenset[Part]:
+        """The text that is searched."""
         return _parts(self.of)
 
     @property
     def admits(self) -> frozenset[Part]:
+        """Question, answer and reference, so that extractions may share a request."""
         return _parts("question", "answer", "reference") - self.needs
 
     @property
     def hides(self) -> frozenset[Part]:
+        """The passages, unless they are what is searched."""
         return _NONE if self.of == "contexts" else _parts("contexts")
 
 

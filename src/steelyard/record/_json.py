@@ -70,6 +70,7 @@ def record_from_dict(data: object) -> Record:
     if not isinstance(data, Mapping):
         raise InvalidRecord(f"a record is a JSON object, not {type(data).__name__}")
     check_schema(data, RECORD_SCHEMA)
+    # A null means nothing is there, as an absent field does.
     given = {name: value for name, value in data.items() if value is not None and name != "schema"}
     if data.get("schema") == 1:
         given = {
@@ -77,9 +78,9 @@ def record_from_dict(data: object) -> Record:
         }
     for name in _CONTEXT_LISTS:
         if isinstance(value := given.get(name), list):
+            # People write contexts by hand as bare strings.
             given[name] = [{"text": item} if isinstance(item, str) else item for item in value]
-    record: Record = read(Record, given)
-    return record
+    return read(Record, given)
 
 
 def check_schema(data: Mapping[str, Any], newest: int) -> None:
@@ -89,6 +90,7 @@ def check_schema(data: Mapping[str, Any], newest: int) -> None:
         InvalidRecord: If the schema is newer than `newest`, or is not a number.
     """
     schema = data.get("schema", newest)
+    # True is an int to Python.
     if isinstance(schema, bool) or not isinstance(schema, int):
         raise InvalidRecord(f"'schema' must be a whole number, not {type(schema).__name__}")
     if schema > newest:
@@ -103,8 +105,7 @@ def context_from_dict(data: object, *, where: str = "contexts") -> Context:
     """
     if isinstance(data, str):
         return Context(text=data)
-    context: Context = read(Context, data, where=where)
-    return context
+    return read(Context, data, where=where)
 
 
 def _from_schema_1(contexts: Any) -> Any:

@@ -7,20 +7,19 @@ Texts lose lone surrogates and NULs (no database and no HTTP body can hold them)
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
+from steelyard._internal.unchanged import with_changes, with_items
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Deeper than metadata of frameworks nests, and far from Python's own bound.
 _DEPTH = 6
 _Item = TypeVar("_Item")
-_Part = TypeVar("_Part", Context, TraceRef, Timings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,7 +164,7 @@ class _Cutter:
             fixed = self._context(context, field, min(self.limits.context, left))
             left -= len(fixed.text)
             kept.append(fixed)
-        return _same(contexts, kept)
+        return with_items(contexts, kept)
 
     def _context(self, context: Context, field: str, limit: int) -> Context:
         if not isinstance(context, Context):
@@ -179,11 +178,11 @@ class _Cutter:
             "hop": _whole(context.hop) or 0,
             "seen": _share(context.seen),
         }
-        return _changed(context, changes)
+        return with_changes(context, **changes)
 
     def names(self, values: Iterable[str], field: str) -> tuple[str, ...]:
         values = (values,) if isinstance(values, str) else values
-        return _same(values, [self.text(value, field, 1000) for value in self._first(values, field)])
+        return with_items(values, [self.text(value, field, 1000) for value in self._first(values, field)])
 
     def _first(self, items: Iterable[_Item] | None, field: str, most: int | None = None) -> Iterator[_Item]:
         """As many entries as there may be, of whatever calls itself a collection."""
@@ -209,7 +208,7 @@ class _Cutter:
             for name in names
             if (value := getattr(trace, name)) is not None
         }
-        return _changed(trace, {**changes, "sampled": bool(trace.sampled)})
+        return with_changes(trace, **changes, sampled=bool(trace.sampled))
 
     def timings(self, timings: Timings | None) -> Timings | None:
         if timings is None:
@@ -217,8 +216,8 @@ class _Cutter:
         if not isinstance(timings, Timings):
             self.cut["timings"] = None
             return None
-        return _changed(
-            timings, {item.name: _finite(getattr(timings, item.name)) for item in fields(timings)}
+        return with_changes(
+            timings, **{item.name: _finite(getattr(timings, item.name)) for item in fields(timings)}
         )
 
     def stages(self, stages: Iterable[Stage] | None) -> tuple[Stage, ...]:
@@ -277,20 +276,6 @@ def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
     if not changed and truncated == record.truncated:
         return record
     return replace(record, truncated=truncated, **changed)
-
-
-def _same(given: Iterable[_Item], kept: list[_Item]) -> tuple[_Item, ...]:
-    """What was kept; the very tuple that was given where nothing in it has changed."""
-    if isinstance(given, tuple) and len(given) == len(kept) and all(map(operator.is_, given, kept)):
-        return given
-    return tuple(kept)
-
-
-def _changed(value: _Part, changes: Mapping[str, Any]) -> _Part:
-    """A copy with these fields; the very object where they are the same."""
-    if all(changes[name] is getattr(value, name) for name in changes):
-        return value
-    return replace(value, **changes)
 
 
 def _whole(value: object) -> int | None:

@@ -88,19 +88,15 @@ class LabelStore(Protocol):
         Returns:
             How many were stored: those older than the one already there are not.
         """
-        ...
 
     def remove(self, record_id: str, *, metric: str | None, claim: int | None, who: str) -> None:
         """Take back what somebody said; nothing happens where they said nothing."""
-        ...
 
     def of(self, record_id: str) -> list[Label]:
         """The labels of one turn, in order of time."""
-        ...
 
     def __iter__(self) -> Iterator[Label]:
         """All labels, in order of time."""
-        ...
 
 
 def _is_storable(text: str) -> bool:

@@ -191,7 +191,6 @@ class ResultsReader(Protocol):
     @property
     def name(self) -> str:
         """The database's name, for people."""
-        ...
 
     def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
         """All turns of a scope together.
@@ -201,7 +200,6 @@ class ResultsReader(Protocol):
             brief: Leave out what takes a look at every turn: requests, tokens, cost, seconds and durations;
                 `with_content` is then of the latest 1,000 turns.
         """
-        ...
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
         """Running sums for each metric and piece of time, and for each metric and group.
@@ -212,31 +210,24 @@ class ResultsReader(Protocol):
             width: Seconds a piece lasts.
             by: `tag`, `judge`, `framework` or the name of a metadata field; None for no groups.
         """
-        ...
 
     def missing(self, scope: Scope) -> list[Missing]:
         """Counts of scores without a value, most frequent first."""
-        ...
 
     def made(self, scope: Scope) -> list[Made]:
         """How the scores were made, most frequent first."""
-        ...
 
     def funnel(self, scope: Scope) -> Funnel | None:
         """What became of every turn, in runs that touch the period; None where no Monitor stored it."""
-        ...
 
     def worst(self, scope: Scope, metric: str, *, limit: int) -> list[Evaluation]:
         """The worst turns by a metric, worst first, with all their scores; unreadable ones are left out."""
-        ...
 
     def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
         """The latest scores of a metric, in order of time."""
-        ...
 
     def runs(self, *, limit: int) -> list[MonitorRun]:
         """The Monitors that stored their counts, the one that did so last first."""
-        ...
 
     def evaluation(self, record_id: str) -> Evaluation | None:
         """One turn with all its scores; None where there is none of this id.
@@ -244,7 +235,6 @@ class ResultsReader(Protocol):
         Raises:
             InvalidRecord: If what is stored is not an Evaluation.
         """
-        ...
 
     def turns(
         self,
@@ -262,22 +252,18 @@ class ResultsReader(Protocol):
             after: Only turns newer than the one with this key; the oldest of these are given.
             limit: At most so many.
         """
-        ...
 
     def position(self) -> int:
         """Where writing has got to: greater after every write, 0 where nothing was written yet."""
-        ...
 
     def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
         """What was written after a position, in order of writing, each with its own position.
 
         A turn that was judged again comes again, at its new position only. Unreadable ones are left out.
         """
-        ...
 
     def close(self) -> None:
         """Let go of the database."""
-        ...
 
 
 def attributes_of(tags: object, framework: object, metadata: object) -> dict[str, list[str]]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
-from typing import Any, TypeVar, get_args
+from dataclasses import fields
+from typing import Any, get_args
 
+from steelyard._internal.unchanged import with_changes, with_items
 from steelyard.record import text_of, to_json_value
 from steelyard.scores._scores import Direction, Evidence, Outcome, Provenance, Score, Usage, Verdict
 
-_Part = TypeVar("_Part", Score, Verdict, Evidence)
 _LARGEST = 2**63 - 1
 """The largest whole number that a database or a protocol buffer holds."""
 
@@ -27,7 +27,7 @@ def clean_score(score: Score) -> Score:
     if status == "scored" and value is None:
         status = "failed"
     lost = status is not score.status
-    return _changed(
+    return with_changes(
         score,
         metric=text_of(score.metric),
         status=status,
@@ -35,9 +35,8 @@ def clean_score(score: Score) -> Score:
         explanation=text_of(score.explanation),
         cause="metric_error" if lost else _optional(score.cause),
         options=text_of(score.options),
-        verdicts=_same(
-            score.verdicts,
-            tuple(clean_verdict(one) for one in _items(score.verdicts) if isinstance(one, Verdict)),
+        verdicts=with_items(
+            score.verdicts, [clean_verdict(one) for one in _items(score.verdicts) if isinstance(one, Verdict)]
         ),
         standard_error=number(score.standard_error),
         label=_optional(score.label),
@@ -57,16 +56,16 @@ def clean_score(score: Score) -> Score:
 
 def clean_verdict(verdict: Verdict) -> Verdict:
     """A Verdict of plain values."""
-    return _changed(
+    return with_changes(
         verdict,
         about=text_of(verdict.about),
         kind=text_of(verdict.kind),
         value=_answer(verdict.value),
         probability=number(verdict.probability),
         reason=text_of(verdict.reason),
-        evidence=_same(
+        evidence=with_items(
             verdict.evidence,
-            tuple(clean_evidence(one) for one in _items(verdict.evidence) if isinstance(one, Evidence)),
+            [clean_evidence(one) for one in _items(verdict.evidence) if isinstance(one, Evidence)],
         ),
         span=_span(verdict.span),
         cause=_optional(verdict.cause),
@@ -75,7 +74,7 @@ def clean_verdict(verdict: Verdict) -> Verdict:
 
 def clean_evidence(evidence: Evidence) -> Evidence:
     """Evidence of plain values."""
-    return _changed(
+    return with_changes(
         evidence,
         context=_whole(evidence.context),
         start=_whole(evidence.start),
@@ -151,20 +150,6 @@ def _flag(value: object) -> bool | None:
 
 def _optional(value: object) -> str | None:
     return None if value is None else text_of(value)
-
-
-def _changed(one: _Part, /, **changes: Any) -> _Part:
-    """A copy with these fields; the very object where they are the same, as they mostly are."""
-    if all(new is getattr(one, name) for name, new in changes.items()):
-        return one
-    return replace(one, **changes)
-
-
-def _same(given: object, made: tuple[_Part, ...]) -> tuple[_Part, ...]:
-    """What was made; the very tuple that was given where nothing in it has changed."""
-    if isinstance(given, tuple) and len(given) == len(made) and all(map(operator.is_, given, made)):
-        return given
-    return made
 
 
 def _seen(value: Any) -> Mapping[str, tuple[str, ...]]:

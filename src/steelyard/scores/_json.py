@@ -24,6 +24,7 @@ def score_to_dict(score: Score) -> dict[str, Any]:
     verdicts = data.get("verdicts", ())
     return {
         **data,
+        # Also where they are defaults: readers in other languages look for these.
         "value": score.value,
         "direction": score.direction,
         "inclusion_probability": score.inclusion_probability,
@@ -86,7 +87,7 @@ def evaluation_from_dict(data: object) -> Evaluation:
     if not isinstance(scores, list | tuple):
         raise InvalidRecord("'scores' must be a list")
     own = {name: data[name] for name in ("record_id", "evaluated_at", "duration") if name in data}
-    evaluation: Evaluation = read(Evaluation, {**own, "scores": ()}, what="evaluation")
+    evaluation = read(Evaluation, {**own, "scores": ()}, what="evaluation")
     return replace(
         evaluation,
         scores=tuple(_score(score, f"scores.{place}") for place, score in enumerate(scores)),
@@ -106,7 +107,7 @@ def score_from_dict(data: Mapping[str, Any]) -> Score:
 
 
 def _score(data: object, where: str) -> Score:
+    # The name that `options` had in earlier versions.
     if isinstance(data, Mapping) and "reading" in data:
         data = {"options": data["reading"], **data}
-    score: Score = read(Score, data, where=where, what="score")
-    return score
+    return read(Score, data, where=where, what="score")

@@ -60,7 +60,6 @@ class Counting(Protocol):
     @property
     def counts(self) -> ScoreCounts:
         """The counts at this moment; may be read from any thread."""
-        ...
 
 
 class ScoreLedger:

@@ -20,15 +20,12 @@ class Sink(Protocol):
     @property
     def name(self) -> str:
         """The sink's name in counts and log lines."""
-        ...
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Take some Evaluations. Raising means that none was taken; the Monitor counts and logs it."""
-        ...
 
     async def aclose(self) -> None:
         """Write what is held back and let go of files and connections."""
-        ...
 
 
 class Monitored(Protocol):
@@ -36,7 +33,6 @@ class Monitored(Protocol):
 
     def stats(self) -> Any:
         """Its counts at this moment, as a `steelyard.online.Stats`."""
-        ...
 
 
 class ReportsDecisions(Protocol):
@@ -49,7 +45,6 @@ class ReportsDecisions(Protocol):
             callback: Takes where the turn lives and what became of it: `evaluated`, or the reason for which
                 there will be no Evaluation (`sampled_out`, `throttled`, `not_rag`, the cause of a failure).
         """
-        ...
 
 
 @runtime_checkable
@@ -58,4 +53,3 @@ class Observing(Protocol):
 
     def observe(self, monitor: Monitored, /) -> None:
         """Called once, when the Monitor is made. Must return at once and not keep the Monitor alive."""
-        ...

@@ -40,7 +40,6 @@ class Alarming(Protocol):
     @property
     def fallen(self) -> Mapping[tuple[str, str], bool]:
         """By the alarm's name and its metric: whether scores have fallen."""
-        ...
 
 
 def observe_alarms(alarms: Alarming, *, meter_provider: metrics.MeterProvider | None = None) -> None:

@@ -7,10 +7,12 @@ pages and an `Origin` that is its own, and an open address needs the user's toke
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
 from collections.abc import Collection
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,6 +24,7 @@ from steelyard.errors import ConfigurationError
 
 _COOKIE = "steelyard_session"
 _SHORTEST_TOKEN = 16
+_SECONDS_FOR_A_BODY = 30.0
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -125,14 +128,17 @@ class Guard:
 
 
 async def read_body(request: Request, longest: int) -> bytes | None:
-    """The body of a request; None if it is longer than that many bytes."""
+    """The body of a request; None if it is longer than that many bytes, or takes too long to come."""
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        # While it is read, for a length that was announced may be a lie.
-        if len(body) > longest:
-            return None
-    return body
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SECONDS_FOR_A_BODY):
+            async for chunk in request.stream():
+                body += chunk
+                # While it is read, for a length that was announced may be a lie.
+                if len(body) > longest:
+                    return None
+            return body
+    return None
 
 
 def _same(given: str, wanted: str) -> bool:

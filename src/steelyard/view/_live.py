@@ -6,10 +6,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard._internal.redact import error_words
+from steelyard._internal.sqlite import identity_of
 from steelyard.errors import ConfigurationError
 from steelyard.online import QueueCounts, Spool, SpoolSettings
 from steelyard.report import ResultsReader
@@ -59,6 +61,7 @@ class LiveLook:
         self._monitor, self._path = monitor, spool
         self._lock = threading.Lock()
         self._spool: Spool | None = None
+        self._file: tuple[int, int] | None = None
         if spool is not None:
             if not spool.is_file():
                 raise ConfigurationError(f"there is no spool {str(spool)!r}")
@@ -90,16 +93,26 @@ class LiveLook:
         # A spool's connection is used by one thread at a time, and pages come side by side.
         with self._lock:
             try:
+                # Another file may have taken its place; what is open would stay what it was.
+                if (file := identity_of(self._path)) != self._file:
+                    self._close()
                 if not self._path.is_file():
-                    self._spool = None
                     return None, f"the spool {str(self._path)!r} is gone"
                 if self._spool is None:
                     # It takes no leases; the time only must not lengthen what other processes wait for.
-                    self._spool = Spool(self._path, lease_seconds=0.0)
+                    self._spool, self._file = Spool(self._path, lease_seconds=0.0), file
                 return self._spool.counts(), ""
-            except sqlite3.Error as error:
-                self._spool = None
+            except (sqlite3.Error, ConfigurationError) as error:
+                self._close()
+                if isinstance(error, ConfigurationError):
+                    return None, str(error)
                 return None, f"the spool {str(self._path)!r} cannot be read: {error_words(error)}"
+
+    def _close(self) -> None:
+        spool, self._spool = self._spool, None
+        if spool is not None:
+            with suppress(sqlite3.Error):
+                spool.close()
 
 
 def _turns(stats: object) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What tools return beside passages: statements that nothing was found."""
+"""What tools return: blocks of text, and statements that nothing was found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from langchain.agents import create_agent
 from langchain_core.tools import tool
 
 from apps.app import BOTH, Truth, chain
-from apps.island import FERRY, SUNDAY, SUNDAY_ANSWER
+from apps.island import FARES, FERRY, SUNDAY, SUNDAY_ANSWER
 from apps.langchain.pieces import calls, model
 from apps.langgraph.pieces import saying
 
@@ -46,3 +46,44 @@ def search_that_finds_nothing() -> Any:
         return ["There are no matching documents for this question."]
 
     return create_agent(asks_again(("no matching", UNKNOWN)), [search])
+
+
+def blocks(*texts: str) -> list[dict[str, str]]:
+    """What a tool of an MCP server returns through LangChain's adapter."""
+    return [{"type": "text", "text": text} for text in texts]
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=saying, ways=BOTH)
+def tools_of_a_server() -> Any:
+    """Tools answer in blocks of text: one a result of a search, one of what another tool did."""
+
+    @tool
+    def search_pages(query: str) -> list[dict[str, str]]:
+        """Searches the island's pages."""
+        return blocks(FERRY, FARES)
+
+    @tool
+    def reserve_seats(count: int) -> list[dict[str, str]]:
+        """Reserves seats on the next crossing."""
+        return blocks(f"Reserved {count} seats on the crossing of Sunday morning.")
+
+    both = calls("reserve_seats", count=2)
+    both.tool_calls.append(calls("search_pages", query="Sunday").tool_calls[0])
+    return create_agent(model(("Signe", SUNDAY_ANSWER), otherwise=both), [search_pages, reserve_seats])
+
+
+@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=saying, ways=BOTH)
+def results_in_blocks_of_their_own() -> Any:
+    """A search returns results as a vendor's models take them: blocks with a title and blocks of text."""
+
+    @tool
+    def search_pages(query: str) -> list[dict[str, Any]]:
+        """Searches the island's pages."""
+        return [
+            {"type": "search_result", "title": "Page", "source": "island", "content": blocks(text)}
+            for text in (FERRY, FARES)
+        ]
+
+    return create_agent(
+        model(("Signe", SUNDAY_ANSWER), otherwise=calls("search_pages", query="Sunday")), [search_pages]
+    )

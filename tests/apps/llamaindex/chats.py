@@ -268,3 +268,26 @@ async def search_without_a_result(config: Any) -> str:
     llm = chats(("No pages", MOOR_ANSWER), otherwise=[("search", {"query": "ferry"})])
     agent = FunctionAgent(tools=[FunctionTool.from_defaults(search)], llm=llm, streaming=False)
     return str(await agent.run(SUNDAY))
+
+
+@script(
+    Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER),
+    Truth(question=PRICE, contexts=(FARES,), answer=PRICE_ANSWER),
+    framework="llamaindex",
+    allowed_notes=dict.fromkeys(("instrument", "openinference", "openllmetry"), ("turns",)),
+)
+async def workflow_that_answers_several(config: Any) -> Any:
+    """A workflow is given a list of questions, asks an engine each, and returns the list of answers."""
+
+    def by_fare(query: str) -> list[str]:
+        return [FARES] if "How much" in query else [FERRY]
+
+    class Several(Workflow):
+        @step
+        async def answer(self, ev: StartEvent) -> StopEvent:
+            engine = over(
+                Shelf(choose=by_fare), llm=completes(("How much", PRICE_ANSWER), otherwise=SUNDAY_ANSWER)
+            )
+            return StopEvent(result=[str(await engine.aquery(question)) for question in ev.questions])
+
+    return await Several().run(questions=[SUNDAY, PRICE])

@@ -27,9 +27,9 @@ from llama_index.core.query_engine import (
     TransformQueryEngine,
 )
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
-from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
+from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever, RecursiveRetriever
-from llama_index.core.schema import Document, IndexNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import Document, IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.storage import StorageContext
 from llama_index.core.tools import QueryEngineTool
 
@@ -50,11 +50,6 @@ from apps.llamaindex.pieces import Shelf, Vectors, completes, index
 
 PAIR = Truth(question=SUNDAY, contexts=(FERRY, STORM), answer=SUNDAY_ANSWER)
 ONE = Truth(question=SUNDAY, contexts=(FERRY,), answer=SUNDAY_ANSWER)
-ROOTLESS: Any = dict.fromkeys(
-    ("instrument", "openinference", "openllmetry"), ("turns", "question", "contexts", "answer")
-)
-"""Where no run is around the calls, a recorder may say `record` instead of joining what it cannot join."""
-
 SPEAKS = completes(otherwise=SUNDAY_ANSWER)
 
 
@@ -321,46 +316,6 @@ async def engine_that_asks_a_database(config: Any, way: str) -> str:
             return str(SPEAKS.complete(f"Context:\n{context}\n\nQuery: {query_str}\nAnswer: "))
 
     return await ask(Own(), way)
-
-
-@script(
-    ONE,
-    framework="llamaindex",
-    rootless=True,
-    allowed_notes=ROOTLESS,
-)
-def retrieve_then_synthesize(config: Any) -> str:
-    """Retriever and synthesizer are called one after the other, without an engine around them."""
-    found = Shelf(FERRY).retrieve(SUNDAY)
-    synthesizer = get_response_synthesizer(llm=SPEAKS, response_mode=ResponseMode.COMPACT)
-    return str(synthesizer.synthesize(SUNDAY, nodes=found))
-
-
-@script(
-    ONE,
-    framework="llamaindex",
-    rootless=True,
-    allowed_notes=ROOTLESS,
-)
-def retrieve_then_complete(config: Any) -> str:
-    """A retriever, an f-string and `llm.complete`: the shortest script."""
-    found = index(FERRY).as_retriever(similarity_top_k=1).retrieve(SUNDAY)
-    context = "\n".join(each.node.get_content(metadata_mode=MetadataMode.NONE) for each in found)
-    return str(SPEAKS.complete(f"Context:\n{context}\nQuestion: {SUNDAY}"))
-
-
-@script(
-    ONE,
-    framework="llamaindex",
-    rootless=True,
-    allowed_notes={"instrument": ("question",)},
-    parts=(Truth(question="Sunday timetable of the ferry", contexts=(FERRY,), answer=SUNDAY_ANSWER),),
-)
-def query_written_before_the_engine_is_asked(config: Any) -> str:
-    """A function lets a model write the query, and asks an engine with it: two calls without a root."""
-    writes = completes(otherwise="Sunday timetable of the ferry")
-    query = str(writes.complete(f"Turn this into a query for a search engine: {SUNDAY}"))
-    return str(over(Shelf(FERRY)).query(query))
 
 
 @script(PAIR, framework="llamaindex", ways=BOTH)

@@ -15,7 +15,7 @@ def chat(server: JudgeServer, **options: Any) -> ChatJudge:
     return ChatJudge("stub", base_url=server.url, api_key="k", **options)
 
 
-def run(judge: Any, *, turns: int = 1, seconds: float = 20, **options: Any) -> tuple[Stats, MemorySink]:
+def run(judge: Any, *, turns: int = 1, seconds: float = 60, **options: Any) -> tuple[Stats, MemorySink]:
     """Have some turns judged; everything must be accounted for, at the end and on the way."""
     sink = MemorySink()
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], **options)

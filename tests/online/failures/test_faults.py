@@ -1,6 +1,6 @@
 """The fault table of docs/production.md: what goes wrong around a Monitor, and that law 2 holds throughout.
 
-The faults of the spool are in test_spool.py and test_spooling.py, those of exit and fork in test_life.py.
+The faults of the spool are in ../queue, those of exit, fork and kill in ../processes.
 """
 
 from __future__ import annotations
@@ -158,6 +158,24 @@ def test_20_any_loop_in_the_application() -> None:
 
     assert asyncio.run(notebook()) == 0
     assert len(sink.evaluations) == 3
+    check_law(monitor.stats())
+    monitor.close()
+
+
+def test_20_a_trio_application() -> None:
+    trio = pytest.importorskip("trio", reason="trio is not installed")
+    sink = MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=SlowJudge(yes, seconds=0.05), sinks=[sink])
+
+    async def host() -> int:
+        monitor.submit(turn("first"))
+        left: int = await trio.to_thread.run_sync(monitor.flush, 20)
+        monitor.submit(turn("judged after the loop has ended"))
+        return left
+
+    assert trio.run(host) == 0
+    assert monitor.flush(20) == 0
+    assert len(sink.evaluations) == 2
     check_law(monitor.stats())
     monitor.close()
 

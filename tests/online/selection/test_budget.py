@@ -5,34 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from online.helpers import FAITHFUL, SlowJudge, check_law, kind_judge, traced, turn, yes
+from online.helpers import FAITHFUL, Clock, check_law, kind_judge, traced, turn, yes
 from steelyard.errors import ConfigurationError
-from steelyard.online import Budget, Monitor, Price, Rule, Selection, Spool, SpoolSettings
-from steelyard.online.queue._turns import Selected
+from steelyard.online import Budget, Monitor, Price, Rule, Selection
 from steelyard.online.selection._budget import BudgetControl
 from steelyard.online.selection._sampling import key_of, sampling_position
-from steelyard.online.selection._shared_budget import UNKNOWN_PAUSE, Claim
 from steelyard.questions import Reply, Request
 from steelyard.record import Context, Record, Stage
 from steelyard.scores import Usage
 from steelyard.testing import MemorySink, ScriptedJudge
-from waiting import until
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def day(
@@ -53,7 +40,7 @@ def day(
 
 
 def test_a_budget_thins_evenly_and_keeps_its_limit() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     control = BudgetControl(budget=Budget(tokens_per_hour=100_000), clock=clock)
     usage = Usage(requests=2, prompt_tokens=900, completion_tokens=100)
     seen = day(control, clock, arrivals=1000, seconds=3590, usage=usage)
@@ -66,7 +53,7 @@ def test_a_budget_thins_evenly_and_keeps_its_limit() -> None:
 
 
 def test_the_next_window_begins_anew() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     control = BudgetControl(budget=Budget(requests_per_hour=5), clock=clock)
     for _ in range(5):
         assert control.reserve("turn") is None
@@ -77,7 +64,7 @@ def test_the_next_window_begins_anew() -> None:
 
 
 def test_turns_under_way_count_before_their_bill_is_known() -> None:
-    control = BudgetControl(budget=Budget(requests_per_hour=10), clock=Clock())
+    control = BudgetControl(budget=Budget(requests_per_hour=10), clock=Clock(0.0))
     assert control.reserve("first") is None
     control.correct("first", Usage(requests=4))
     assert control.reserve("second") is None
@@ -207,33 +194,6 @@ def test_the_probability_that_a_throttle_leaves_is_stored() -> None:
     monitor.close()
 
 
-def test_a_budget_is_asked_for_turns_found_in_the_spool_and_given_back(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    host = Monitor(metrics=[], sinks=[], throttle=1000, spool=SpoolSettings(path=path, evaluate=False))
-    for number in range(60):
-        host.submit(turn(f"{number}"))
-    assert host.flush(60) == 0
-    host.close()
-    judge = kind_judge()
-    worker = Monitor(
-        metrics=FAITHFUL,
-        judge=judge,
-        sinks=[],
-        spool=path,
-        concurrency=1,
-        budget=Budget(requests_per_hour=10),
-    )
-    worker.start()
-    until(lambda: len(judge.requests) >= 8)
-    worker.flush(1)
-    assert 8 <= len(judge.requests) <= 10
-    counts = worker.stats().spool
-    assert counts is not None
-    assert counts.evaluated == len(judge.requests)
-    assert counts.accepted == counts.pending + counts.evaluated == 60
-    worker.close(0)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -266,119 +226,6 @@ def unstarted(monitor: Monitor) -> Iterator[None]:
     monitor._run._half_started = True
     yield
     monitor._run._half_started = False
-
-
-@pytest.mark.faults
-def test_processes_on_one_spool_share_a_budget(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    host = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=path, evaluate=False))
-    for number in range(40):
-        host.submit(turn(f"{number}"))
-    assert host.flush(60) == 0
-    host.close(0)
-    judges = [SlowJudge(yes, seconds=0.05) for _ in range(2)]
-    budget = Budget(requests_per_day=12)
-    workers = [
-        Monitor(metrics=FAITHFUL, judge=judge, sinks=[], spool=path, concurrency=4, budget=budget)
-        for judge in judges
-    ]
-    for worker in workers:
-        worker.start()
-    until(lambda: sum(len(judge.requests) for judge in judges) >= 12)
-    workers[0].flush(1)
-    for worker in workers:
-        worker.close(0)
-    # A third one, later, knows what was used, and so does one after a restart of the machine.
-    judges.append(SlowJudge(yes))
-    late = Monitor(metrics=FAITHFUL, judge=judges[2], sinks=[], spool=path, budget=budget)
-    late.start()
-    until(lambda: late.stats().spool is not None)
-    late.flush(1)
-    assert sum(len(judge.requests) for judge in judges) == 12
-    counts = late.stats().spool
-    assert counts is not None
-    assert counts.evaluated == 12
-    assert counts.accepted == counts.pending + counts.evaluated == 40
-    late.close(0)
-
-
-def test_until_it_is_known_what_turns_use_one_is_judged_at_a_time(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "s.db")
-    spool.put([Selected(turn(name), 0.0, 1.0) for name in ("a", "b")])
-    claims = [Claim("tokens", 3600.0, 100.0, None)]
-    [first, second] = spool.lease_turns(2)
-    assert spool.claim(first, claims, {}).wait == 0
-    assert spool.claim(second, claims, {}).wait == UNKNOWN_PAUSE
-    spool.bill(first, {"tokens": 50.0, "requests": 1.0})
-    assert spool.claim(second, claims, {}).wait == 0
-    spool.close()
-
-
-def test_a_process_that_dies_is_charged_what_was_set_aside(tmp_path: Path) -> None:
-    now = Clock()
-    spool = Spool(tmp_path / "s.db", lease_seconds=10, clock=now, wall_clock=now)
-    spool.put([Selected(turn(name), 0.0, 1.0) for name in ("a", "b")])
-    claims = [Claim("tokens", 3600.0, 100.0, 60.0)]
-    [first, second] = spool.lease_turns(2)
-    assert spool.claim(first, claims, {}).wait == 0
-    assert spool.claim(second, claims, {}).wait == 3600  # it is set aside for the first
-    now.now += 11
-    [again, _] = spool.lease_turns(2)
-    refused = spool.claim(again, claims, {})
-    assert refused.wait == 3600 - 11
-    assert [(one.used, one.reserved) for one in refused.windows] == [(60.0, 0.0)]
-    now.now += 3600
-    [again, _] = spool.lease_turns(2)
-    assert spool.claim(again, claims, {}).wait == 0
-    spool.bill(again, None)
-    assert [(one.used, one.reserved) for one in spool.claim(again, claims, {}).windows] == [(0.0, 0.0)]
-    spool.close()
-
-
-def test_what_was_judged_past_a_spool_that_failed_is_entered_later(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    judge = kind_judge()
-    monitor = Monitor(
-        metrics=FAITHFUL,
-        judge=judge,
-        sinks=[],
-        spool=path,
-        budget=Budget(requests_per_day=6),
-        selection=Selection(rules=[Rule(tags=["must"], force=True)]),
-    )
-    monitor.submit(turn("stored"))
-    assert monitor.flush(60) == 0
-    aside = path.rename(tmp_path / "aside")
-    path.mkdir()  # so that no other one is made there
-    for number in range(3):
-        monitor.submit(turn(f"past {number}"))
-    assert monitor.flush(60) == 0
-    assert monitor.stats().evaluated == 3
-    path.rmdir()
-    aside.rename(path)
-    until(lambda: monitor.stats().spool is not None)
-    for number in range(5):
-        monitor.submit(turn(f"later {number}", tags=("must",)))
-    until(lambda: len(judge.requests) >= 6)
-    monitor.flush(1)
-    check_law(monitor.stats())
-    monitor.close(0)
-    with closing(sqlite3.connect(path)) as file:
-        assert file.execute("SELECT used FROM budget").fetchall() == [(6.0,)] == [(len(judge.requests),)]
-
-
-def test_a_clock_that_is_set_back_gives_no_second_budget(tmp_path: Path) -> None:
-    now = Clock()
-    now.now = 10_000.0
-    spool = Spool(tmp_path / "s.db", wall_clock=now)
-    spool.put([Selected(turn("a"), 0.0, 1.0), Selected(turn("b"), 0.0, 1.0)])
-    [first, second] = spool.lease_turns(2)
-    claims = [Claim("requests", 3600.0, 1.0, 1.0)]
-    assert spool.claim(first, claims, {}).wait == 0
-    spool.bill(first, {"requests": 1.0})
-    now.now = 5.0
-    assert spool.claim(second, claims, {}).wait == 3600
-    spool.close()
 
 
 def test_forced_turns_go_past_the_budget_and_are_on_its_bill() -> None:

@@ -37,7 +37,7 @@ _logger = SafeLogger("steelyard.llamaindex")
 _ROOTS = frozenset({"query", "chat", "agent", "workflow"})
 _PARTS = frozenset({"agent", "workflow", "synthesis"})
 _AFTER_RETRIEVAL = frozenset({"synthesis", "llm"})
-_OPENING = _ROOTS | {"retrieve", "llm"}
+_OPENING = _ROOTS | {"retrieve", "llm", "synthesis"}
 # An agent in a loop would otherwise keep every step that it ever made.
 _MOST_STEPS = 1000
 _MOST_CALLS = 1000

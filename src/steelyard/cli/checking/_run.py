@@ -17,7 +17,7 @@ from steelyard.cli.commands.scoring._judge import CheckOptions
 from steelyard.cli.scoring._dry_run import DryRunJudge
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.cli.scoring._plan import price_of_all
-from steelyard.cli.scoring._prices import price_of
+from steelyard.cli.scoring._prices import price_words
 from steelyard.errors import ConfigurationError
 from steelyard.probing import CheckRun, JudgeCheck, ProbeSet, advice, baselines, check_judge, load_probes
 from steelyard.questions import Judge
@@ -51,7 +51,7 @@ def run(options: CheckOptions) -> int:
         check = asyncio.run(_check(judge, probes, choice.concurrency, show_pass))
     beside = tuple(check_judge(baseline, probes) for baseline in baselines(probes.probes))
     page = Page(
-        check=check, baselines=beside, advice=advice(check, beside), price=_price(choice, check.usage)
+        check=check, baselines=beside, advice=advice(check, beside), price=price_words(choice, check.usage)
     )
     if options.as_json:
         typer.echo(json.dumps(_plain(page), ensure_ascii=False))
@@ -84,14 +84,6 @@ def _plan(choice: JudgeChoice, probes: ProbeSet, console: Console) -> None:
     )
     for source in sources:
         console.print(source, style="dim", markup=False, soft_wrap=True)
-
-
-def _price(choice: JudgeChoice, usage: Usage) -> str:
-    """What the check cost, in words; empty for a judge that costs nothing."""
-    if choice.is_here or not usage.prompt_tokens:
-        return ""
-    dollars, source = price_of(usage, model=choice.chosen_model, base_url=choice.base_url)
-    return source if dollars is None else f"about ${dollars:.4f} ({source})"
 
 
 def _plain(page: Page) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.scores import Usage
 
@@ -16,3 +17,11 @@ def price_of(usage: Usage, *, model: str, base_url: str | None) -> tuple[float |
         return None, "no prices: pip install 'steelyard[prices]'"
     except ConfigurationError as error:
         return None, str(error).partition(";")[0]
+
+
+def price_words(judge: JudgeChoice, usage: Usage) -> str:
+    """What a judge's tokens cost; empty for a judge that costs nothing."""
+    if judge.is_here or not usage.prompt_tokens:
+        return ""
+    dollars, source = price_of(usage, model=judge.chosen_model, base_url=judge.base_url)
+    return source if dollars is None else f"about ${dollars:.4f} ({source})"

@@ -20,7 +20,7 @@ from steelyard.cli._words import counted
 from steelyard.cli.commands.scoring._score import ScoreOptions
 from steelyard.cli.scoring._input import count_lines, open_input
 from steelyard.cli.scoring._judges import JudgeChoice
-from steelyard.cli.scoring._prices import price_of
+from steelyard.cli.scoring._prices import price_words
 from steelyard.cli.scoring._summary import Tally, show
 from steelyard.cli.scoring._thresholds import missed, parse_thresholds
 from steelyard.engine import check_names, evaluate_each
@@ -74,12 +74,8 @@ def run(job: ScoreOptions, choice: JudgeChoice) -> int:
 
 def _price(judge: JudgeChoice, tally: Tally) -> str:
     """What the run cost, where tokens of one model were counted and its price is known."""
-    usage = tally.sums.usage
     several = judge.extractor or judge.embedder
-    if judge.is_here or several or not usage.prompt_tokens or usage.cost is not None:
-        return ""
-    dollars, source = price_of(usage, model=judge.chosen_model, base_url=judge.base_url)
-    return source if dollars is None else f"about ${dollars:.4f} ({source})"
+    return "" if several or tally.sums.usage.cost is not None else price_words(judge, tally.sums.usage)
 
 
 def suite_of(names: tuple[str, ...], judge: Judge) -> list[Metric]:

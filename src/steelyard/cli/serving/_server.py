@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steelyard._internal.loopback import LOOPBACK
 from steelyard.errors import ConfigurationError, MissingDependency
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
+_LOOK = 15.0
+"""Seconds in which a connection has to ask something, and between further looks at what it does."""
 
 
 def required_token(variable: str, host: str, *, others_can: str) -> str | None:
@@ -48,6 +51,7 @@ def serve_until_stopped(
         app,
         host=host,
         port=port,
+        http=bounded_protocol(),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -59,3 +63,36 @@ def serve_until_stopped(
         shown = f"[{host}]" if ":" in host else host
         ready(f"http://{shown}:{listening.getsockname()[1]}/")
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def bounded_protocol() -> type[Any]:
+    """The HTTP of uvicorn that closes connections on which nothing comes, or a refused body without end.
+
+    Each holds a file descriptor, and where they are used up nobody is answered any more.
+    """
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    base: Any = AutoHTTPProtocol
+
+    class BoundedProtocol(base):  # type: ignore[misc]  # which of two classes it is, uvicorn finds out
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._refused: object = None
+            self._next_look = self.loop.call_later(_LOOK, self._look)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._next_look.cancel()
+            super().connection_lost(exc)
+
+        def _look(self) -> None:
+            cycle = self.cycle
+            before, self._refused = self._refused, None
+            # What is still sent after the reply is read for a while, or the sender would not see the reply.
+            if cycle is not None and cycle.response_complete and cycle.more_body:
+                self._refused = cycle
+            if cycle is None or (before is not None and before is self._refused):
+                self.transport.close()
+            else:
+                self._next_look = self.loop.call_later(_LOOK, self._look)
+
+    return BoundedProtocol

@@ -47,6 +47,7 @@ class Jobs:
         self.vectors = unit(run_anywhere(embedded([passage.text for passage in passages])))
         rng = np.random.default_rng(seed)
         singles = [(passage,) for passage in passages]
+        # A question over two passages that have nothing in common would be two questions.
         pairs = [(passages[i], passages[j]) for i, j in _related(self.vectors)]
         self._jobs = {
             kind: self._order(kind, singles if KINDS[kind].passages == 1 else pairs, rng) for kind in wanted
@@ -58,6 +59,7 @@ class Jobs:
         orders = [rng.permutation(len(groups)) for _ in range(_ATTEMPTS)]
         jobs = (
             Job(kind=kind, passages=groups[index], attempt=attempt)
+            # All passages once before any a second time: cases spread over the documents.
             for attempt, order in enumerate(orders)
             for index in order
         )
@@ -69,6 +71,7 @@ class Jobs:
         for kind, count in missing.items():
             jobs += self._take(kind, ceil(count * _SPARE))
         short = ceil(sum(missing.values()) * _SPARE) - len(jobs)
+        # Unanswerable questions take no places of others: too many of them would make declining pay.
         for kind in self.quotas if short > 0 else ():
             if KINDS[kind].answerable and self.quotas[kind]:
                 found = self._take(kind, short)
@@ -95,7 +98,9 @@ def _related(vectors: npt.NDArray[np.float32]) -> list[tuple[int, int]]:
     low, high = _RELATED
     found: dict[tuple[int, int], None] = {}
     for index, row in enumerate(vectors @ vectors.T):
+        # One more, since a passage is nearest to itself.
         near = [int(i) for i in np.argsort(-row)[: _NEAREST + 1] if i != index and low < row[i] < high]
+        # A dict for its order: the same seed must give the same pairs.
         found.update({(min(index, other), max(index, other)): None for other in near})
     return list(found)
 

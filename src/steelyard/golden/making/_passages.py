@@ -17,6 +17,7 @@ _SHORTEST = 60
 """A passage of fewer characters holds too little to ask about."""
 _KINDS = (".txt", ".md", ".rst", ".jsonl")
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$")
+# A file is read as a whole.
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -63,6 +64,7 @@ def usable(passages: Sequence[Passage]) -> list[Passage]:
     first: dict[str, Passage] = {}
     for passage in passages:
         if len(passage.text) >= _SHORTEST:
+            # Boilerplate that stands in every document would else be asked about in each of them.
             first.setdefault(" ".join(passage.text.casefold().split()), passage)
     return list(first.values())
 

@@ -20,7 +20,6 @@ class Writer(Protocol):
     @property
     def name(self) -> str:
         """Its name, with the model."""
-        ...
 
     async def write(self, instruction: str, blocks: Blocks, schema: Mapping[str, Any]) -> Written:
         """Write an object.
@@ -28,7 +27,6 @@ class Writer(Protocol):
         Raises:
             JudgeError: If there is none.
         """
-        ...
 
 
 class Journal:

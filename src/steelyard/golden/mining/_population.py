@@ -98,8 +98,7 @@ class Population:
             raise ConfigurationError(f"shares must not be negative, and not all 0: {dict(wanted)!r}")
         rng = np.random.default_rng(seed)
         probabilities = inclusion_probabilities(self._sizes(wanted), n)
-        # So that a systematic sample goes through all strata and clusters evenly.
-        # In order of strata and clusters, at random within them.
+        # In order of strata and clusters, so that a systematic sample goes through all of them evenly.
         order = np.lexsort((rng.random(len(self.groups)), self.labels, self._kinds))
         positions = order[systematic_sample(probabilities[order], rng=rng)]
         drawn = []

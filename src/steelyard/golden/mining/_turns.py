@@ -18,6 +18,7 @@ _NEAR = 0.1
 """A value this close to its threshold is uncertain."""
 _WIDE = 0.15
 """A standard error above this makes a score uncertain."""
+# So many rows at a time: a file may hold millions of scores.
 _BATCH = 10_000
 _NOT_WORDS = re.compile(r"[\W_]+")
 
@@ -40,6 +41,7 @@ class StoredTurn:
     @property
     def key(self) -> str:
         """What turns with the same question share."""
+        # Of a question in marks or pictures alone nothing would be left, and all such would be one.
         return _NOT_WORDS.sub(" ", self.question.casefold()).strip() or self.question
 
 
@@ -93,6 +95,8 @@ def _add_scores(connection: sqlite3.Connection, turns: Mapping[str, StoredTurn],
             if turn is None:
                 continue
             turn.scores[name] = value
+            # Picks for metrics are nested, so the largest of their probabilities is that of being judged at
+            # all.
             turn.inclusion = max(turn.inclusion, inclusion)
             if passed == 0:
                 turn.stratum = "failing"

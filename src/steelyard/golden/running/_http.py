@@ -11,6 +11,7 @@ from steelyard.errors import ConfigurationError, SteelyardError
 from steelyard.golden._case import Case
 from steelyard.golden.running._app import App, messages
 
+# An endpoint may stream without end.
 _LARGEST = 8 * 1024 * 1024
 
 
@@ -47,6 +48,7 @@ def http_app(
         raise ConfigurationError("question_field must not be empty")
     import urllib3
 
+    # Not retried: a second request may count, cost or write something a second time.
     pool = urllib3.PoolManager(num_pools=1, maxsize=16, retries=False)
     shown = redacted_url(url)
 

@@ -98,7 +98,7 @@ async def arun_golden(
         raise ConfigurationError(f"the golden set {golden.name!r} has no cases")
     chosen = judge_from(judge)
     wanted, bars = gates_from(gates), dict(thresholds or {})
-    plan = _Plan(
+    runner = _Runner(
         golden=golden,
         app=app_from(app),
         metrics=_suite(metrics, chosen, [*bars, *(gate.metric for gate in wanted)]),
@@ -111,44 +111,15 @@ async def arun_golden(
         repeat=repeat,
         seed=seed,
         on_case=on_case,
+        # The local judge says the same each time, so that judging again would tell nothing.
+        exact=repeat == "judge" and isinstance(list(layers(chosen))[-1], LocalJudge),
     )
-    # The local judge says the same each time, so that judging again would tell nothing.
-    exact = repeat == "judge" and isinstance(list(layers(chosen))[-1], LocalJudge)
-    checks = [_check(gate, plan, exact=exact, baseline=baseline) for gate in wanted]
+    runner.checks = [runner.check(gate, baseline) for gate in wanted]
     try:
-        return await _Runner(plan, checks, exact=exact).run()
+        return await runner.run()
     finally:
         if chosen is not judge:
             await chosen.aclose()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """What to run, checked."""
-
-    golden: GoldenSet
-    app: App
-    metrics: list[Metric]
-    thresholds: Mapping[str, float]
-    judge: Judge
-    embedder: Embedder
-    concurrency: int
-    app_timeout: float
-    deadline: float | None
-    repeat: Repeat
-    seed: int
-    on_case: OnCase | None
-
-    def metrics_for(self, case: Case) -> list[Metric]:
-        """The metrics for a case; declining is all that can be right about an unanswerable one."""
-        if case.unanswerable:
-            declined: list[Metric] = [metric for metric in self.metrics if isinstance(metric, Declined)]
-            return declined or [Declined(threshold=self.thresholds.get(Declined.key))]
-        return [metric for metric in self.metrics if not isinstance(metric, Declined)]
-
-    def applies(self, metric: str) -> list[str]:
-        """The ids of the cases that a metric is for."""
-        return [case.id for case in self.golden if case.unanswerable == (metric == Declined.key)]
 
 
 def _suite(given: Sequence[Metric | str] | None, judge: Judge, more: Iterable[str]) -> list[Metric]:
@@ -173,28 +144,50 @@ def _named(name: str, judge: Judge) -> list[Metric]:
     return [Declined()] if name == Declined.key else metrics_named([name], judge)
 
 
-def _check(gate: Gate, plan: _Plan, *, exact: bool, baseline: Run | None) -> GateCheck:
-    metric = next(metric for metric in plan.metrics if metric.name == gate.metric)
-    return GateCheck(gate, metric, cases=plan.applies(gate.metric), exact=exact, baseline=baseline)
-
-
-@dataclass
+@dataclass(kw_only=True)
 class _Runner:
-    """One run under way."""
+    """One run: what it is about, and how far it has come."""
 
-    plan: _Plan
-    checks: list[GateCheck]
+    golden: GoldenSet
+    app: App
+    metrics: list[Metric]
+    thresholds: Mapping[str, float]
+    judge: Judge
+    embedder: Embedder
+    concurrency: int
+    app_timeout: float
+    deadline: float | None
+    repeat: Repeat
+    seed: int
+    on_case: OnCase | None
     exact: bool
+    checks: list[GateCheck] = field(default_factory=list)
     results: dict[str, CaseResult] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
 
+    def metrics_for(self, case: Case) -> list[Metric]:
+        """The metrics for a case; declining is all that can be right about an unanswerable one."""
+        if case.unanswerable:
+            declined: list[Metric] = [metric for metric in self.metrics if isinstance(metric, Declined)]
+            return declined or [Declined(threshold=self.thresholds.get(Declined.key))]
+        return [metric for metric in self.metrics if not isinstance(metric, Declined)]
+
+    def applies(self, metric: str) -> list[str]:
+        """The ids of the cases that a metric is for."""
+        return [case.id for case in self.golden if case.unanswerable == (metric == Declined.key)]
+
+    def check(self, gate: Gate, baseline: Run | None) -> GateCheck:
+        """A gate before its first score."""
+        metric = next(metric for metric in self.metrics if metric.name == gate.metric)
+        return GateCheck(gate, metric, cases=self.applies(gate.metric), exact=self.exact, baseline=baseline)
+
     async def run(self) -> Run:
         """Ask and judge every case once, then repeat."""
-        plan, started = self.plan, time.time()
+        started = time.time()
         clock = time.monotonic()
-        async with AppRunner.open(plan.app, concurrency=plan.concurrency, seconds=plan.app_timeout) as runner:
+        async with AppRunner.open(self.app, concurrency=self.concurrency, seconds=self.app_timeout) as runner:
             # All cases at once; the runner lets so many through as it has places.
-            turns = {case.id: asyncio.create_task(self._first(runner, case)) for case in plan.golden}
+            turns = {case.id: asyncio.create_task(self._first(runner, case)) for case in self.golden}
             try:
                 asked = {name: await task for name, task in turns.items()}
             finally:
@@ -204,24 +197,24 @@ class _Runner:
             await self._repeat(
                 runner, {name: turn for name, turn in asked.items() if turn.asked == "answered"}
             )
-        judge = plan.judge
+        judge = self.judge
         return Run(
-            golden=plan.golden.name,
-            version=plan.golden.version,
-            app=plan.app.name,
+            golden=self.golden.name,
+            version=self.golden.version,
+            app=self.app.name,
             judge=f"{judge.name} ({judge.prompt_version})" if judge.prompt_version else judge.name,
-            cases=tuple(self.results[case.id] for case in plan.golden),
+            cases=tuple(self.results[case.id] for case in self.golden),
             gates=tuple(check.result() for check in self.checks),
             usage=self.usage,
             started_at=started,
             seconds=time.monotonic() - clock,
             exact=self.exact,
-            warnings=tuple(_warnings(plan.golden)),
+            warnings=tuple(_warnings(self.golden)),
         )
 
     async def _first(self, runner: AppRunner, case: Case) -> Turn:
         turn = await runner.ask(case)
-        metrics = self.plan.metrics_for(case)
+        metrics = self.metrics_for(case)
         evaluation = await self._judged(turn, metrics) if turn.asked == "answered" else None
         result = CaseResult(
             id=case.id,
@@ -230,7 +223,7 @@ class _Runner:
             problem=turn.problem,
             answer=turn.record.answer,
             contexts=tuple(context.text for context in turn.record.contexts),
-            metrics={} if evaluation is None else measured(evaluation, self.plan.thresholds),
+            metrics={} if evaluation is None else measured(evaluation, self.thresholds),
             notes=turn.record.notes,
             tags=case.tags,
             kind=case.kind,
@@ -241,47 +234,46 @@ class _Runner:
         )
         self.results[case.id] = result
         self._count(result.id, result.metrics)
-        if self.plan.on_case is not None:
-            self.plan.on_case(result)
+        if self.on_case is not None:
+            self.on_case(result)
         return turn
 
     async def _repeat(self, runner: AppRunner, turns: Mapping[str, Turn]) -> None:
         """Repeat cases in random order, a few at a time, until every gate is decided or at its cap."""
         most = max((check.gate.passes for check in self.checks), default=1)
         for number in range(1, most):
-            order = repeats_order(list(turns), seed=self.plan.seed, number=number)
+            order = repeats_order(list(turns), seed=self.seed, number=number)
             while order:
                 open_checks = [check for check in self.checks if check.is_open and number < check.gate.passes]
                 if not open_checks:
                     break
                 # A few at a time, for each batch may decide a gate and spare the rest.
-                batch, order = order[: self.plan.concurrency], order[self.plan.concurrency :]
+                batch, order = order[: self.concurrency], order[self.concurrency :]
                 names = {check.gate.metric for check in open_checks}
                 await asyncio.gather(*(self._again(runner, turns[name], names) for name in batch))
 
     async def _again(self, runner: AppRunner, turn: Turn, names: set[str]) -> None:
-        metrics = [metric for metric in self.plan.metrics_for(turn.case) if metric.name in names]
+        metrics = [metric for metric in self.metrics_for(turn.case) if metric.name in names]
         if not metrics:
             return
-        if self.plan.repeat == "app":
+        if self.repeat == "app":
             turn = await runner.ask(turn.case)
             # Not counted: the first answer says whether the case was answered.
             if turn.asked != "answered":
                 return
-        found = measured(await self._judged(turn, metrics, again=True), self.plan.thresholds)
+        found = measured(await self._judged(turn, metrics, again=True), self.thresholds)
         result = self.results[turn.case.id]
         self.results[turn.case.id] = replace(result, metrics=merged(result.metrics, found))
         self._count(turn.case.id, found)
 
     async def _judged(self, turn: Turn, metrics: list[Metric], *, again: bool = False) -> Evaluation:
-        plan = self.plan
-        limit = None if plan.deadline is None else time.monotonic() + plan.deadline
+        limit = None if self.deadline is None else time.monotonic() + self.deadline
         # A repeat that is answered from a cache tells nothing.
-        judge = uncached(plan.judge) if again else plan.judge
+        judge = uncached(self.judge) if again else self.judge
         # What the judge itself asks must not be taken for the application's turns.
         with unrecorded():
             evaluation = await evaluate_one(
-                turn.record, metrics, judge=judge, embedder=plan.embedder, deadline=limit
+                turn.record, metrics, judge=judge, embedder=self.embedder, deadline=limit
             )
         self.usage += evaluation.usage
         return evaluation

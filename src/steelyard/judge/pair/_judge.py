@@ -83,12 +83,7 @@ class PairJudge:
         self._weight = weight
         self._max_windows = max_windows
         self._local = LocalJudge()
-        self._name = f"pair:{self._model.path.parent.name}/{self._model.path.name}:{self._model.sha256[:8]}"
-
-    @property
-    def name(self) -> str:
-        """`pair:`, the model's folder and file, and the beginning of its content hash."""
-        return self._name
+        self.name = f"pair:{self._model.path.parent.name}/{self._model.path.name}:{self._model.sha256[:8]}"
 
     @property
     def prompt_version(self) -> str:

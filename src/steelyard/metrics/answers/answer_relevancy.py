@@ -59,6 +59,7 @@ class AnswerRelevancy(Metric):
 
     @property
     def options_text(self) -> str:
+        """The options of the chosen variant alone; the others decide nothing."""
         if self.variant == "statements":
             return f"variant=statements, claims={self.claims}"
         evasive = f"noncommittal={self.noncommittal}, repeats={self.repeats}"

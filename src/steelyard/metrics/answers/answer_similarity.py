@@ -19,11 +19,9 @@ class CrossEncoder(Protocol):
     @property
     def name(self) -> str:
         """Name with model, part of the result id."""
-        ...
 
     def similarity(self, one: str, other: str) -> float:
         """How alike they are, in 0..1."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +42,7 @@ class AnswerSimilarity(Metric):
 
     @property
     def options(self) -> Mapping[str, Any]:
+        """The cross-encoder by its name, None without one."""
         return {"cross_encoder": self.cross_encoder.name if self.cross_encoder else None}
 
     def questions(self, record: Record) -> MetricRun:

@@ -40,6 +40,7 @@ class NoiseSensitivity(Metric):
         ranks = len(record.contexts)
         right = [Supported(claim=claim, by="reference", of="answer") for claim in ours]
         found, wanted = _each(ours, "answer", ranks), _each(theirs, "reference", ranks)
+        # In one list, so that the three kinds may share requests.
         answers = [answer.value for answer in require((yield [*right, *found, *wanted]), YesNo)]
         correct, rest = answers[: len(ours)], answers[len(ours) :]
         ours_by = _rows(rest[: len(found)], ranks)

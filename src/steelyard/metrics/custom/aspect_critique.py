@@ -60,16 +60,19 @@ class AspectCritique(Metric):
 
     @property
     def default_name(self) -> str:
+        """The aspect's name."""
         return self.aspect
 
     @property
     def direction(self) -> Direction:
+        """`lower_is_better` of a criterion of your own; that of the table for a built-in aspect."""
         if self.criterion:
             return "lower" if self.lower_is_better else "higher"
         return ASPECTS[self.aspect][1]
 
     @property
     def needs(self) -> tuple[Part, ...]:
+        """The parts that are shown."""
         return needs_of(self.shown)
 
     def questions(self, record: Record) -> MetricRun:

@@ -44,6 +44,7 @@ class CustomJudge(Metric):
 
     @property
     def needs(self) -> tuple[Part, ...]:
+        """The parts that are shown."""
         return needs_of(self.shown)
 
     def questions(self, record: Record) -> MetricRun:

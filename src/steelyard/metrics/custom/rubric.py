@@ -44,10 +44,12 @@ class RubricScore(Metric):
 
     @property
     def options_text(self) -> str:
+        """How many levels there are; their texts are too long for a line."""
         return f"{len(self.levels)} levels"
 
     @property
     def needs(self) -> tuple[Part, ...]:
+        """The parts that are shown."""
         return needs_of(self.shown)
 
     def questions(self, record: Record) -> MetricRun:

@@ -35,6 +35,8 @@ _Entry = Queued | SkipReason
 _LEFT = 2000
 """So many turns may lie unweighed where the worker is awake and no bound is near, of skipped ones as many: a
 second of a busy application, in which a worker that is busy too does not look in."""
+_SAMPLED = 16
+"""Of a list that grows, each so-manieth turn is weighed by the thread that submits it."""
 _FEW = 8
 """So many turns wait at most where those who submit them get to enter them."""
 _AT_ONCE = 2
@@ -80,8 +82,11 @@ class Inbox:
     def put(self, turn: Queued) -> None:
         """Take in a turn. Never waits."""
         waiting = len(self._entries) + 1
-        # Twice: weights of what lies on the list are guesses until they are weighed.
-        near = 2 * (self._bytes + waiting * self._large) > self._max_bytes
+        # Or large turns after many small ones would be guessed to be small until the worker looks in.
+        if not waiting % _SAMPLED:
+            self._measure(turn)
+        # Twice what lies on the list, whose weight is a guess until it is weighed.
+        near = self._bytes + 2 * waiting * self._large > self._max_bytes
         if near and waiting > _FEW and self._is_too_large(turn, waiting):
             self._refused.append(turn.turn)
             self._entries.append("queue_full")
@@ -96,11 +101,16 @@ class Inbox:
 
         Where a list grows though a bound is near, whoever holds the lock weighs more slowly than turns come.
         """
+        return self._measure(turn) and self._bytes + waiting * turn.size > self._max_bytes
+
+    def _measure(self, turn: Queued) -> bool:
+        """Weigh a turn that is not entered yet; False where it turns out not to be a turn."""
         try:
             turn.size = turn.size or size_of(turn.turn)
         except Exception:  # noqa: BLE001 - said when it is entered
             return False
-        return self._bytes + waiting * turn.size > self._max_bytes
+        self._large = max(turn.size, self._large)
+        return True
 
     def skip(self, reason: SkipReason) -> None:
         """A turn was seen that is not taken in. Never waits."""

@@ -132,8 +132,10 @@ class Spool:
 
     def lease_turns(self, most: int) -> list[Leased]:
         """Lease the oldest turns that are due."""
-        now, lease = self._clock(), uuid.uuid4().hex
+        lease = uuid.uuid4().hex
         with self._transaction() as db:
+            # Not before: what others leased while this process waited for the file would end too late for it.
+            now = self._clock()
             # Expired leases first, so that what a dead process held is among what is leased now.
             self._expire(db, now)
             rows = db.execute(
@@ -157,8 +159,8 @@ class Spool:
 
     def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         """Hold on to leases for another while."""
-        until = self._clock() + self.lease_seconds
         with self._transaction() as db:
+            until = self._clock() + self.lease_seconds
             for table, kind in (("turns", Leased), ("results", Undelivered)):
                 db.executemany(
                     f"UPDATE {table} SET lease_until = ? WHERE seq = ? AND lease = ?",
@@ -168,11 +170,11 @@ class Spool:
     def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
         """Store a result and end its turn; None where the lease was lost, and another one's result counts."""
         body = result_to_json(evaluation)
-        until = self._clock() + self.lease_seconds
         with self._transaction() as db:
             if not self._held(db, leased):
                 return None
             self._end(db, leased.seq, "evaluated")
+            until = self._clock() + self.lease_seconds
             db.execute(
                 f"INSERT INTO results VALUES (?, {_TEXT}, ?, ?)", (leased.seq, body, leased.lease, until)
             )
@@ -214,8 +216,9 @@ class Spool:
 
     def lease_results(self, most: int) -> list[Undelivered]:
         """Lease results that a process has left behind undelivered."""
-        now, lease = self._clock(), uuid.uuid4().hex
+        lease = uuid.uuid4().hex
         with self._transaction() as db:
+            now = self._clock()
             rows = db.execute(
                 "UPDATE results SET lease = ?, lease_until = ? WHERE seq IN (SELECT seq FROM results"
                 f" WHERE lease_until <= ? OR lease_until > ? ORDER BY seq LIMIT ?) RETURNING seq, {_BYTES}",

@@ -223,9 +223,9 @@ def _in_mapping(value: Mapping[Any, Any], depth: int) -> str:
     named = (item for key, item in value.items() if _OWN_NAME.fullmatch(str(key)))
     if found := next(filter(None, (question_in(item, depth - 1) for item in named)), ""):
         return found
-    # A mapping of one text is a chain's only input, whatever the application calls it.
-    texts = [item for item in value.values() if isinstance(item, str)]
-    return _text(texts[0], depth - 1) if len(value) == 1 and texts and not _is_skipped(value) else ""
+    # A mapping of one text, or of one mapping, is a chain's only input, whatever the application calls it.
+    only = next(iter(value.values())) if len(value) == 1 and not _is_skipped(value) else None
+    return question_in(only, depth - 1) if isinstance(only, (str, Mapping)) else ""
 
 
 _SKIPPED = frozenset(

@@ -1,61 +1,46 @@
-"""From an address to what reads and writes there: a database more is one more entry in each table."""
+"""From an address to what reads and writes there: a database more is one more entry in the table."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard._internal.lazy import lazy_exports
+from steelyard.errors import ConfigurationError
 from steelyard.report.labels import LabelStore
 from steelyard.report.queries import ResultsReader
 from steelyard.report.stores._sqlite import SQLiteResults
 from steelyard.report.stores._sqlite_hours import refresh_sqlite
 from steelyard.report.stores._sqlite_labels import SQLiteLabels
 
-_T = TypeVar("_T")
+_lazily, _ = lazy_exports(
+    __name__,
+    {
+        "PostgresResults": "steelyard.report.stores._postgres",
+        "PostgresLabels": "steelyard.report.stores._postgres_labels",
+    },
+    extras={"psycopg": ("psycopg", "postgres"), "psycopg_pool": ("psycopg", "postgres")},
+)
 
 
-def _postgres_results(address: str) -> ResultsReader:
-    with _needs_psycopg():
-        from steelyard.report.stores._postgres import PostgresResults
-    return PostgresResults(address)
+class _Store(NamedTuple):
+    results: Callable[[str], ResultsReader]
+    labels: Callable[[str], LabelStore]
+    refresh: Callable[[str], None]
 
 
-def _postgres_labels(address: str) -> LabelStore:
-    with _needs_psycopg():
-        from steelyard.report.stores._postgres_labels import PostgresLabels
-    return PostgresLabels(address)
-
-
-@contextmanager
-def _needs_psycopg() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        # Any other module that is missing is a fault of ours, and has to be seen.
-        if (error.name or "").partition(".")[0] in {"psycopg", "psycopg_pool"}:
-            raise MissingDependency("psycopg", extra="postgres") from error
-        raise
-
-
-_RESULTS: Mapping[str, Callable[[str], ResultsReader]] = {
-    "": SQLiteResults,
-    "postgresql": _postgres_results,
-    "postgres": _postgres_results,
-}
-_LABELS: Mapping[str, Callable[[str], LabelStore]] = {
-    "": SQLiteLabels,
-    "postgresql": _postgres_labels,
-    "postgres": _postgres_labels,
-}
-_REFRESH: Mapping[str, Callable[[str], None]] = {
-    "": refresh_sqlite,
+_POSTGRES = _Store(
+    lambda address: _lazily("PostgresResults")(address),
+    lambda address: _lazily("PostgresLabels")(address),
     # Postgres adds up fast enough to keep nothing beside the results.
-    "postgresql": lambda address: None,
-    "postgres": lambda address: None,
+    lambda _: None,
+)
+_STORES: Mapping[str, _Store] = {
+    "": _Store(SQLiteResults, SQLiteLabels, refresh_sqlite),
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
 }
 """By the scheme of the address, in lower case; a path has none."""
 
@@ -69,7 +54,7 @@ def open_results(address: str | os.PathLike[str] = "steelyard.db") -> ResultsRea
     Raises:
         ConfigurationError: If nothing can be read there. A password in the address is not repeated.
     """
-    return _of_scheme(_RESULTS, address)
+    return _store_of(address).results(os.fspath(address))
 
 
 def open_labels(address: str | os.PathLike[str] = "steelyard.db") -> LabelStore:
@@ -81,7 +66,7 @@ def open_labels(address: str | os.PathLike[str] = "steelyard.db") -> LabelStore:
     Raises:
         ConfigurationError: If labels cannot be kept at such an address.
     """
-    return _of_scheme(_LABELS, address)
+    return _store_of(address).labels(os.fspath(address))
 
 
 def refresh_results(address: str | os.PathLike[str] = "steelyard.db") -> None:
@@ -95,14 +80,13 @@ def refresh_results(address: str | os.PathLike[str] = "steelyard.db") -> None:
     Raises:
         ConfigurationError: If there are no results, or they cannot be written to.
     """
-    _of_scheme(_REFRESH, address)
+    _store_of(address).refresh(os.fspath(address))
 
 
-def _of_scheme(known: Mapping[str, Callable[[str], _T]], address: str | os.PathLike[str]) -> _T:
-    text = os.fspath(address)
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", text)
+def _store_of(address: str | os.PathLike[str]) -> _Store:
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", os.fspath(address))
     scheme = found[1].lower() if found else ""
-    if scheme not in known:
-        others = "".join(f" or {name}://..." for name in known if name)
+    if scheme not in _STORES:
+        others = "".join(f" or {name}://..." for name in _STORES if name)
         raise ConfigurationError(f"there are no results at {scheme}:// addresses; give a path{others}")
-    return known[scheme](text)
+    return _STORES[scheme]

@@ -12,15 +12,15 @@ import psycopg
 from steelyard.errors import ConfigurationError
 from steelyard.report._sums import Adder
 from steelyard.report.queries import Aggregates, Scope, Totals, attributes_of
-from steelyard.report.stores._postgres_turns import turns_of
 from steelyard.report.stores._rows import totals_of
 from steelyard.report.stores._tables import CHUNK, SCORED, TableReader, owner_of, with_turns
-from steelyard.report.turns import TurnFilter, TurnRow
+from steelyard.report.stores._turns import Choice, conditions_of
+from steelyard.report.turns import TurnFilter
 from steelyard.scores import Evaluation
 from steelyard.sinks.postgres import Database, evaluation_in, problem_of
 
 # One colon alone: two of them are a cast.
-_NAMED = re.compile(r"(?<!:):([a-z]+)")
+_NAMED = re.compile(r"(?<!:):([a-z][a-z0-9]*)")
 _BY = {
     "framework": ("e.framework", ""),
     "tag": (
@@ -29,12 +29,19 @@ _BY = {
         "CASE jsonb_typeof(e.tags) WHEN 'array' THEN e.tags ELSE '[]' END) t(value)",
     ),
 }
+_TAGGED = "e.tags @> jsonb_build_array(:tag::text)"
+_OF_TURN = {
+    "tag": _TAGGED,
+    "version": "e.metadata ->> 'version' = :version",
+    "route": "e.metadata ->> 'route' = :route",
+    "text": "(e.question ILIKE :text ESCAPE '!' OR e.answer ILIKE :text ESCAPE '!')",
+}
 
 
 class PostgresResults(TableReader):
     """A `ResultsReader` over a Postgres database; every call is a transaction that only reads."""
 
-    tagged = "e.tags @> jsonb_build_array(:tag::text)"
+    tagged = _TAGGED
 
     def __init__(self, address: str) -> None:
         """Connect for reading.
@@ -90,16 +97,9 @@ class PostgresResults(TableReader):
                     adder.add(chunk)
             return adder.found()
 
-    def turns(
-        self,
-        wanted: TurnFilter,
-        *,
-        before: tuple[float, str] | None = None,
-        after: tuple[float, str] | None = None,
-        limit: int = 50,
-    ) -> list[TurnRow]:
-        with self.reading() as connection:
-            return turns_of(connection, wanted, before=before, after=after, limit=limit)
+    def chosen(self, _connection: Any, wanted: TurnFilter, *, is_after: bool) -> Choice:
+        """What is asked for as it is: Postgres itself knows by what index to find it."""
+        return Choice(where=conditions_of(wanted, _OF_TURN), values=wanted.parameters())
 
     @contextmanager
     def reading(self) -> Iterator[psycopg.Connection[Any]]:

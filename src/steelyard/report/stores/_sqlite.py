@@ -28,9 +28,10 @@ from steelyard.report.queries import (
 from steelyard.report.stores._rows import totals_of
 from steelyard.report.stores._sqlite_counts import brief_totals, explanation_of, missing_of_tag
 from steelyard.report.stores._sqlite_hours import COLUMNS, TAGGED, add_hours, hours_of
-from steelyard.report.stores._sqlite_turns import turns_of
+from steelyard.report.stores._sqlite_turns import chosen
 from steelyard.report.stores._tables import CHUNK, SCORED, TableReader, owner_of, with_turns
-from steelyard.report.turns import TurnFilter, TurnRow
+from steelyard.report.stores._turns import Choice
+from steelyard.report.turns import TurnFilter
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
 
@@ -141,17 +142,9 @@ class SQLiteResults(TableReader):
             found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'ledger'").fetchone()
             return found is not None
 
-    def turns(
-        self,
-        wanted: TurnFilter,
-        *,
-        before: tuple[float, str] | None = None,
-        after: tuple[float, str] | None = None,
-        limit: int = 50,
-    ) -> list[TurnRow]:
+    def chosen(self, connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
         self._check_schema()
-        with self.reading() as connection:
-            return turns_of(connection, wanted, before=before, after=after, limit=limit)
+        return chosen(connection, wanted, is_after=is_after)
 
     def position(self) -> int:
         self._check_schema()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -11,6 +11,8 @@ from steelyard.errors import InvalidRecord
 from steelyard.report._funnel import funnel_of, run_of
 from steelyard.report._sums import groups_of
 from steelyard.report.queries import Funnel, Made, Missing, MonitorRun, SampledScore, Scope
+from steelyard.report.stores._turns import Choice, Place, page_of
+from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Evaluation
 
 CHUNK = 50_000
@@ -52,6 +54,10 @@ class TableReader(ABC):
     @abstractmethod
     def attributes_reader(self) -> Callable[[Any, Any, Any], dict[str, list[str]]]:
         """From the stored tags, framework and metadata of a turn to what slices are cut by."""
+
+    @abstractmethod
+    def chosen(self, connection: Any, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
+        """By what turns are found; None where it is sure that there are none."""
 
     def statement(self, query: str) -> str:
         """A query as the database's driver takes it."""
@@ -144,6 +150,19 @@ class TableReader(ABC):
             return self.stored(connection, record_id)
         except InvalidRecord:
             return None
+
+    def turns(
+        self, wanted: TurnFilter, *, before: Place = None, after: Place = None, limit: int = 50
+    ) -> list[TurnRow]:
+        with self.reading() as connection:
+            choice = self.chosen(connection, wanted, is_after=after is not None)
+            if choice is None:
+                return []
+
+            def rows(query: str, values: Mapping[str, Any]) -> list[Any]:
+                return list(connection.execute(self.statement(query), values))
+
+            return page_of(rows, choice, before=before, after=after, limit=limit)
 
     def position(self) -> int:
         with self.reading() as connection:

@@ -272,16 +272,25 @@ def _returned(output: Any) -> Any:
 
 def _listed_by(output: Any) -> tuple[Context, ...]:
     """The passages in a tool's list of results, as values or as JSON; a plain text may be anything."""
-    value = _returned(output)
-    if isinstance(value, str):
-        try:
-            value = json.loads(value) if value.lstrip()[:1] in ("[", "{") else None
-        except (ValueError, RecursionError):
-            return ()
+    value = _read(output)
     if isinstance(value, Mapping) and all(isinstance(part, (str, int, float)) for part in value.values()):
         return ()  # one flat mapping is a status or a row, unlike a list of results
     found = passages_of(value) if isinstance(value, (Mapping, list, tuple)) else ()
     return found if all(len(one.text.split()) >= _LEAST_WORDS for one in found) else ()
+
+
+def _read(output: Any) -> Any:
+    """What a tool returned, read where it is JSON; None of any other text."""
+    value = _returned(output)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+        # One block of text is all that a tool of an MCP server said, and not a list of one.
+        value = message_text(output) if value[0].get("type") == "text" else value
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value) if value.lstrip()[:1] in ("[", "{") else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _query_of(run: Retrieval | Tool) -> str | None:

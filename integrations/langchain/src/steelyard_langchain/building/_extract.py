@@ -137,6 +137,14 @@ def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection
         return _replied(messages, replies)
     if state is None:
         return text_in(outputs)
+    return _unnamed_answer(state, inputs, replies)
+
+
+def _unnamed_answer(state: Mapping[str, Any], inputs: Any, replies: Collection[str]) -> str:
+    """The answer in a state that has no usual name for it."""
+    name, inner = next(iter(state.items()), ("", None))
+    if len(state) == 1 and isinstance(inner, Mapping):
+        return answer_of(inner, (state_of(inputs) or {}).get(name), None, replies=replies)
     return _only_text(state, inputs, replies) or _only_conversation(state)
 
 
@@ -279,6 +287,9 @@ def _block_text(block: Any) -> str:
         return text_of(block)
     if isinstance(block, Mapping) and block.get("type") in ("text", "output_text", None):
         return text_of(block.get("text") or "")
+    # A result of a search as Anthropic's models take it: its text is in blocks again.
+    if isinstance(block, Mapping) and block.get("type") == "search_result":
+        return message_text(block)
     return ""
 
 

@@ -10,7 +10,7 @@ from steelyard.recording import TurnDraft, with_given
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Turn
 from steelyard_llamaindex.building._contexts import TurnContexts
-from steelyard_llamaindex.building._extract import answer_of, reply_of, trouble_of
+from steelyard_llamaindex.building._extract import answer_of, reply_of, result_of, trouble_of
 from steelyard_llamaindex.building._provenance import Evidence, notes_on_latest
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
@@ -62,8 +62,8 @@ class LlamaIndexDraft(TurnDraft):
         status, error = turn.status, turn.error
         if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
             status, error, answer = "error", trouble, ""
-        elif status == "ok" and turn.failure is not None:
-            notes.append(f"a step failed and the run went on: {turn.failure}")
+        elif status == "ok":
+            notes += _doubts(turn, answer)
         tags = _Tags(turn.tags)
         record = Record(
             id=turn.id,
@@ -103,6 +103,16 @@ class LlamaIndexDraft(TurnDraft):
             retrieval=sum(seconds) if seconds else None,
             generation=turn.generation or None,
         )
+
+
+def _doubts(turn: Turn, answer: str) -> list[str]:
+    """What is doubtful about a run that ended well."""
+    if turn.failure is not None:
+        return [f"a step failed and the run went on: {turn.failure}"]
+    if answer or turn.streaming:
+        return []
+    kind = type(result_of(turn.root.result)).__name__
+    return [f"answer: not found in a result of type {kind}; set turn.answer in record()"]
 
 
 class _Tags:

@@ -35,6 +35,9 @@ LOOSE = "no run holds the retrieval and this call together; `with record(questio
 """Note of a turn that was put together out of calls in one task."""
 
 
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+
+
 def model_calls(turn: Turn) -> tuple[ModelCall, ...]:
     """The model calls of a turn; of a stream that was left early, with what was read of it."""
     calls = []
@@ -84,11 +87,7 @@ class Evidence:
             self.sources = cut_from_prompt(self.sources, self.calls, question=self.asked.question)
             found = bool(self.sources.contexts and self.asked.question)
         self.is_turn = turn.root.kind != "workflow" or found
-        if turn.loose:
-            self._be_loose()
-        elif answer == NO_ANSWER and not self.calls and nodes_of(turn.root.result) == []:
-            # Whatever was retrieved was left out on the way: too unlike the question, say.
-            self.sources = replace(self.sources, contexts=(), retrieved=self.sources.contexts, notes=())
+        self._settle(answer)
         # Last, for deciding about a loose call changes what was retrieved.
         self.sources = replace(self.sources, retrieved=self._retrieved())
         if turn.given and "contexts" in turn.given:
@@ -116,7 +115,10 @@ class Evidence:
         own = question_of(self._turn.root.asked)
         if not own.strip():
             replies = [text for call in self.calls for text in call.replies]
-            return user_question((), queries=queries, replies=replies)
+            asked = user_question((), queries=queries, replies=replies)
+            # One query may well be the question; of several it is only the first of what was made of it.
+            several = len({query.strip() for query in queries} - {""}) > 1
+            return replace(asked, notes=asked.notes or ("question_rewritten_only",)) if several else asked
         message = {"role": "user", "content": own}
         asked = user_question([message], queries=queries, in_conversation=self._turn.root.kind == "chat")
         return replace(asked, question=own)
@@ -134,6 +136,16 @@ class Evidence:
             source="tool" if self._turn.root.kind == "agent" else "retrieved",
         )
 
+    def _settle(self, answer: str) -> None:
+        """Decide about a call that no run holds, and about an engine that left out what it retrieved."""
+        if self._turn.loose:
+            self._be_loose()
+        elif self._turn.root.kind == "synthesis":
+            self._be_given_nodes()
+        elif answer == NO_ANSWER and not self.calls and nodes_of(self._turn.root.result) == []:
+            # Whatever was retrieved was left out on the way: too unlike the question, say.
+            self.sources = replace(self.sources, contexts=(), retrieved=self.sources.contexts, notes=())
+
     def _be_loose(self) -> None:
         """Decide about a call that no run holds together with the retrievals before it."""
         calls, sources = self.calls, self.sources
@@ -145,6 +157,12 @@ class Evidence:
         self._notes.append(LOOSE)
         if self._turn.root.kind != "synthesis":
             self.asked = self._asked_loosely(used)
+
+    def _be_given_nodes(self) -> None:
+        """Decide about a synthesizer that was given nodes which no retriever returned."""
+        self._notes.append(LOOSE)
+        # What has no question mark is mostly an instruction for an index: a summary of each document.
+        self.is_turn = self.asked.question.rstrip().endswith(_QUESTION_MARKS)
 
     def _asked_loosely(self, used: set[str]) -> Asked:
         """The question of such a call: the query that its prompt repeats, or what the prompt names."""

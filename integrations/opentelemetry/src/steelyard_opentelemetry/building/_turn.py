@@ -125,7 +125,7 @@ class Turn:
         if retrievals:
             return all(parsed.empty for _, parsed in retrievals)
         searches = [parsed for _, parsed in self.seen("tool") if is_search(parsed.tool)]
-        # What only an object prints of itself ("Command(...)") has no text, and is not an empty result.
+        # An object that is printed rather than shown ("Command(...)") has no text, but is not empty.
         told = [result_in(one.result) or str(one.result) for one in searches if one.result is not None]
         return bool(told) and all(finds_nothing(text) or not text.strip(_BRACKETS) for text in told)
 

@@ -20,7 +20,7 @@ from steelyard.record import Record
 from steelyard.sinks import read_evaluations
 from waiting import until
 
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "node"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "node"
 QUESTION = "What is the capital of France?"
 ANSWER = "Paris is the capital of France."
 TEXTS = [
@@ -110,7 +110,7 @@ def environment(endpoint: Endpoint, model: str) -> dict[str, str]:
         "OPENAI_BASE_URL": model,
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"http://127.0.0.1:{endpoint.port}/v1/traces",
         "NO_PROXY": "127.0.0.1",
-        "PYTHONPATH": str(Path(__file__).parent.parent),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.tools import tool
 
-from node.chat_model import ChatModel
-from node.telemetry import DOCUMENTS, begin
+from collect.node.chat_model import ChatModel
+from collect.node.telemetry import DOCUMENTS, begin
 
 
 @tool

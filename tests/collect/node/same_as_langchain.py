@@ -9,8 +9,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnablePassthrough
 
-from node.chat_model import ChatModel
-from node.telemetry import DOCUMENTS, begin
+from collect.node.chat_model import ChatModel
+from collect.node.telemetry import DOCUMENTS, begin
 
 
 class Store(BaseRetriever):

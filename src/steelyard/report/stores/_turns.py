@@ -1,0 +1,90 @@
+"""The list of turns out of SQL tables: filtered, newest first, paged by key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.report.turns import TurnFilter, TurnRow
+
+Row = Sequence[Any]
+Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
+"""Runs a query whose values are named as in `:since`."""
+Place = tuple[float, str] | None
+"""The time and the record id of the turn that a page ends or begins at."""
+_STATUS = {
+    "passed": "{plus}s.passed = 1",
+    "not_passed": "{plus}s.passed = 0",
+    "failed": "s.status = 'failed'",
+    "not_applicable": "s.status = 'not_applicable'",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """By what turns are found."""
+
+    where: Sequence[str]
+    """Conditions on `evaluations e`."""
+    values: Mapping[str, Any]
+    """What they name."""
+    source: str = "evaluations e"
+    """The tables."""
+    ordered: str = "e"
+    """The one of them that is read in order of time."""
+
+
+def conditions_of(wanted: TurnFilter, of_turn: Mapping[str, str], *, plus: str = "") -> list[str]:
+    """Conditions on `evaluations e`, of which databases have some of their own.
+
+    Args:
+        wanted: What is asked for.
+        of_turn: The conditions of one database, by the field of `wanted`; an empty one is met otherwise.
+        plus: What keeps a database from an index on what most scores have in common.
+    """
+    of_score = {
+        "metric": f"{plus}s.metric = :metric",
+        "status": _STATUS.get(wanted.status, "").format(plus=plus),
+        "judge": "s.judge = :judge",
+    }
+    where = _asked(wanted, {**of_turn, "trace": "e.trace_id = :trace"})
+    if matching := _asked(wanted, of_score):
+        scores = " AND ".join(["s.record_id = e.record_id", *matching])
+        where.insert(0, f"EXISTS (SELECT 1 FROM scores s WHERE {scores})")
+    return where
+
+
+def _asked(wanted: TurnFilter, conditions: Mapping[str, str]) -> list[str]:
+    return [text for field, text in conditions.items() if text and getattr(wanted, field)]
+
+
+def page_of(rows: Rows, choice: Choice, *, before: Place, after: Place, limit: int) -> list[TurnRow]:
+    """A page of turns, newest first; see `ResultsReader.turns`."""
+    where, turn = list(choice.where), choice.ordered
+    values = {**choice.values, "limit": limit}
+    if key := before or after:
+        where.append(f"({turn}.evaluated_at, {turn}.record_id) {'<' if before else '>'} (:time, :id)")
+        values |= {"time": key[0], "id": key[1]}
+    # A page that ends at a place is read backwards from it, for where it begins is not known.
+    order = "ASC" if after and not before else "DESC"
+    query = f"""SELECT e.record_id, e.evaluated_at, substr(e.question, 1, 400) FROM {choice.source}
+        WHERE {" AND ".join(where) or "true"}
+        ORDER BY {turn}.evaluated_at {order}, {turn}.record_id {order} LIMIT :limit"""
+    found = rows(query, values)
+    ids = {f"id{number}": row[0] for number, row in enumerate(found)}
+    query = f"""SELECT record_id, metric, value, passed, status FROM scores
+        WHERE record_id IN ({", ".join(f":{name}" for name in ids) or "NULL"}) ORDER BY record_id, position"""
+    turns = _with_scores(found, rows(query, ids))
+    return turns[::-1] if order == "ASC" else turns
+
+
+def _with_scores(found: Iterable[Row], scored: Iterable[Row]) -> list[TurnRow]:
+    scores: defaultdict[str, list[tuple[str, float | None, bool | None, str]]] = defaultdict(list)
+    for record_id, metric, value, passed, status in scored:
+        scores[record_id].append((metric, value, None if passed is None else bool(passed), status))
+    return [
+        TurnRow(record_id=row[0], evaluated_at=row[1], question=row[2] or "", scores=tuple(scores[row[0]]))
+        for row in found
+    ]

@@ -1,0 +1,146 @@
+"""A sink that raises, blocks or is slow costs its own results, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from online.failures.isolation import ENDINGS, finished
+from online.helpers import FAITHFUL, kind_judge, turn
+from steelyard.online import Monitor
+from steelyard.record import Context
+from steelyard.scores import Evaluation
+from steelyard.sinks import SQLiteSink
+from steelyard.testing import MemorySink
+from waiting import until
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.mark.parametrize("error", ENDINGS)
+def test_what_a_sink_raises_is_its_own_loss(error: type[BaseException]) -> None:
+    class Bad(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            await asyncio.create_task(self._raise())
+
+        async def _raise(self) -> None:
+            raise error
+
+    good = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[Bad(name="bad"), good])
+    for number in range(20):
+        monitor.submit(turn(f"{number}"))
+    stats = finished(monitor, turns=20)
+    assert stats.evaluated == stats.sinks["memory"].written == len(good.evaluations) == 20
+    assert stats.sinks["bad"].lost == 20
+    assert set(stats.sinks["bad"].lost_by) <= {error.__name__, "resting"}
+    monitor.close()
+
+
+def test_a_slow_sink_holds_up_neither_judging_nor_sqlite(tmp_path: Path) -> None:
+    class Slow(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            for _ in evaluations:
+                await asyncio.sleep(0.15)
+            await super().write(evaluations)
+
+    slow, sqlite = Slow(name="slow"), SQLiteSink(tmp_path / "results.db")
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[slow, sqlite])
+    for number in range(60):
+        monitor.submit(turn(f"{number}"))
+    started = time.monotonic()
+    while monitor.stats().sinks[sqlite.name].written < 60:
+        assert time.monotonic() - started < 5
+        time.sleep(0.01)
+    assert len(slow.evaluations) < 60
+    assert monitor.stats().pending > 0
+    stats = finished(monitor, turns=60, seconds=20)
+    assert stats.sinks["slow"].written == len(slow.evaluations) == 60
+    monitor.close()
+
+
+def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._GRACE", 0.1)
+    release = threading.Event()
+
+    class Blocks(MemorySink):
+        calls = 0
+
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            self.calls += 1
+            if self.calls == 1:
+                release.wait(120)
+            await super().write(evaluations)
+
+    blocking, good = Blocks(name="blocks"), MemorySink()
+    monitor = Monitor(metrics=[], sinks=[blocking, good], sink_timeout=0.3)
+    monitor.submit(turn("first"))
+    stats = finished(monitor, turns=1)
+    assert stats.sinks["blocks"].lost_by == {"hangs": 1}
+    monitor.submit(turn("second"))
+    stats = finished(monitor, turns=2)
+    assert (stats.sinks["blocks"].written, stats.sinks["memory"].written) == (1, 2)
+    assert list(blocking.by_record) == ["second"]
+    release.set()
+    monitor.close()
+
+
+@pytest.mark.parametrize("bound", ["places", "bytes"])
+def test_a_sink_slower_than_the_turns_loses_the_rest_by_name(
+    monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    if bound == "places":
+        monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 10)
+    # Of a megabyte each, sixteen fill the queue.
+    contexts = tuple(Context(text="x" * 50_000) for _ in range(1 if bound == "places" else 20))
+    release = threading.Event()
+
+    class Waits(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            await asyncio.to_thread(release.wait, 120)
+            await super().write(evaluations)
+
+    monitor = Monitor(metrics=[], sinks=[Waits(name="waits"), MemorySink()])
+    for number in range(20):
+        for part in range(5):
+            monitor.submit(turn(f"{number} {part}", contexts=contexts))
+        until(partial(_has_written, monitor, 5 * number + 5))
+    release.set()
+    stats = finished(monitor, turns=100)
+    counts = stats.sinks["waits"]
+    assert counts.written + counts.lost_by["queue_full"] == 100
+    assert counts.lost == counts.lost_by["queue_full"] >= 50
+    assert bound == "places" or counts.written <= 5 + 17
+    monitor.close()
+
+
+def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 2)
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._BATCH", 2)
+
+    class Slow(MemorySink):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            await asyncio.sleep(0.02)
+            await super().write(evaluations)
+
+    slow = Slow(name="slow")
+    monitor = Monitor(metrics=[], sinks=[slow], spool=tmp_path / "s.db", concurrency=1)
+    for number in range(30):
+        monitor.submit(turn(f"{number}"))
+    stats = finished(monitor, turns=30)
+    assert stats.sinks["slow"].written == len(slow.evaluations) == 30
+    monitor.close()
+
+
+def _has_written(monitor: Monitor, turns: int) -> bool:
+    return monitor.stats().sinks["memory"].written == turns

@@ -1,0 +1,200 @@
+"""Hosts and workers that are killed or forked: what was committed to the spool is judged, and once."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from online.helpers import turn
+from online.spooling import check_spool
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.sinks import SQLiteSink, read_evaluations
+from steelyard.testing import MemorySink
+from waiting import until
+
+_HOST = """
+import asyncio, os, signal, sys, time
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.record import Record
+monitor = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=sys.argv[1], evaluate=False))
+number = 0
+print("ready", flush=True)
+while True:
+    monitor.submit(Record(id=str(number), question="q"))
+    number += 1
+    if number % 50 == 0:
+        print(number, monitor.stats().spooled, flush=True)
+    time.sleep(0.0005)
+"""
+
+
+@pytest.mark.faults
+def test_killing_the_host_loses_one_commit_window_at_most(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    host = subprocess.Popen([sys.executable, "-c", _HOST, path], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    submitted = spooled = 0
+    for line in host.stdout:
+        if line.strip() != "ready":
+            submitted, spooled = map(int, line.split())
+        if submitted >= 1000:
+            host.send_signal(signal.SIGKILL)
+            break
+    rest = host.communicate()[0].split("\n")
+    for line in filter(None, rest):
+        submitted, spooled = map(int, line.split())
+    sink = MemorySink()
+    monitor = Monitor(metrics=[], sinks=[sink], spool=path)
+    monitor.start()
+    until(lambda: monitor.stats().spool is not None)
+    assert monitor.flush(60) == 0
+    ids = sorted(int(evaluation.record_id) for evaluation in sink.evaluations)
+    assert ids == list(range(len(ids)))
+    assert len(ids) >= spooled
+    # Turns of one look into the queue and one transaction: 20 ms and some milliseconds, at 2,000 a second.
+    assert len(ids) >= submitted - 256
+    monitor.close()
+
+
+_WORKER = """
+import asyncio, sys, time
+from steelyard.online import Monitor, SpoolSettings
+class Out:
+    name = "out"
+    async def write(self, evaluations):
+        await asyncio.sleep(0.05)
+        with open(sys.argv[2], "a") as file:
+            for evaluation in evaluations:
+                file.write(evaluation.record_id + "\\n")
+    async def aclose(self): pass
+settings = SpoolSettings(path=sys.argv[1], lease_seconds=1)
+monitor = Monitor(metrics=[], sinks=[Out()], concurrency=2, spool=settings)
+monitor.start()
+time.sleep(30)
+"""
+
+
+@pytest.mark.faults
+def test_killing_the_worker_loses_nothing(tmp_path: Path) -> None:
+    path, out = tmp_path / "s.db", tmp_path / "out"
+    host = Monitor(metrics=[], sinks=[], spool=SpoolSettings(path=path, evaluate=False))
+    for number in range(30):
+        host.submit(turn(f"turn{number}"))
+    assert host.flush(60) == 0
+    for wanted in (3, 12, 30):
+        worker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_WORKER), path, out])
+        try:
+            until(partial(_has_lines, out, wanted))
+            if wanted == 30:
+                until(lambda: check_spool(host.stats()).undelivered == 0)
+        finally:
+            worker.kill()
+            worker.wait()
+    spool = check_spool(host.stats())
+    assert (spool.evaluated, spool.pending) == (30, 0)
+    assert set(out.read_text().split()) == {f"turn{number}" for number in range(30)}
+    host.close()
+
+
+_ROUNDS = 30
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_storm_of_kills_loses_nothing_that_was_committed(tmp_path: Path) -> None:
+    """Each round a host and two workers on one spool are killed, at any point of their work."""
+    path, results = tmp_path / "s.db", tmp_path / "results.db"
+    committed = 0
+    for number in range(_ROUNDS):
+        programs = [
+            subprocess.Popen([sys.executable, "-c", _STORM, *arguments], stdout=subprocess.PIPE, text=True)
+            for arguments in (
+                ["host", str(path), str(results), str(number)],
+                ["worker", str(path), str(results), ""],
+                ["worker", str(path), str(results), ""],
+            )
+        ]
+        host, *workers = programs
+        assert host.stdout is not None
+        for worker in workers:
+            assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
+        said = [host.stdout.readline() for _ in range(3 + number % 7)]
+        for program in programs[number % 3 :] + programs[: number % 3]:
+            program.send_signal(signal.SIGKILL)
+        said += host.communicate()[0].split("\n")
+        for worker in workers:
+            worker.communicate()
+        committed += max(int(line) for line in said if line.strip())
+    monitor = Monitor(metrics=[], sinks=[SQLiteSink(results)], spool=path)
+    monitor.start()
+    # What a killed worker held comes back when its lease has ended.
+    until(lambda: (spool := monitor.stats().spool) and not spool.pending + spool.undelivered)
+    spool = check_spool(monitor.stats())
+    monitor.close()
+    delivered = [evaluation.record_id for evaluation in read_evaluations(results)]
+    assert len(delivered) == len(set(delivered)) == spool.evaluated == spool.accepted
+    assert spool.accepted >= committed > _ROUNDS
+    assert not spool.dead
+    with closing(sqlite3.connect(results)) as file:
+        assert file.execute("SELECT COUNT(*) FROM evaluations").fetchone() == (len(delivered),)
+
+
+_STORM = """
+import sys, time
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.record import Record
+from steelyard.sinks import SQLiteSink
+kind, path, results, name = sys.argv[1:]
+settings = SpoolSettings(path=path, evaluate=kind == "worker", lease_seconds=2)
+monitor = Monitor(metrics=[], sinks=[SQLiteSink(results)], spool=settings, concurrency=4)
+monitor.start()
+number = 0
+while kind == "worker":
+    print("ready", flush=True)
+    time.sleep(60)
+while True:
+    monitor.submit(Record(id=f"{name}-{number}", question="q"))
+    number += 1
+    if number % 20 == 0:
+        print(monitor.stats().spooled, flush=True)
+    time.sleep(0.001)
+"""
+
+
+def _has_lines(path: Path, count: int) -> bool:
+    return path.exists() and len(set(path.read_text().split())) >= count
+
+
+@pytest.mark.faults
+def test_a_forked_child_opens_the_spool_for_itself(tmp_path: Path) -> None:
+    script = f"""
+    import os, warnings
+    warnings.simplefilter("ignore")
+    from steelyard.online import Monitor, SpoolSettings
+    from steelyard.record import Record
+    settings = SpoolSettings(path={str(tmp_path / "s.db")!r}, evaluate=False)
+    monitor = Monitor(metrics=[], sinks=[], spool=settings)
+    monitor.submit(Record(id="parent", question="q"))
+    assert monitor.flush(60) == 0
+    for name in "abc":
+        if os.fork() == 0:
+            monitor.submit(Record(id=name, question="q"))
+            left = monitor.flush(5)
+            os._exit(left)
+    for _ in "abc":
+        assert os.wait()[1] == 0
+    monitor.submit(Record(id="parent again", question="q"))
+    assert monitor.flush(60) == 0
+    assert monitor.stats().spool.accepted == 5, monitor.stats()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,96 @@
+"""Masks: nothing leaves without them, one that fails drops the content, one that hangs holds up nobody."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from online.helpers import FAITHFUL, check_law, kind_judge, turn
+from steelyard.online import Monitor
+from steelyard.record import Record
+from steelyard.testing import MemorySink
+
+
+@pytest.mark.faults
+def test_a_mask_is_applied_before_everything_else() -> None:
+    judge, sink = kind_judge(), MemorySink()
+    monitor = Monitor(
+        metrics=FAITHFUL,
+        judge=judge,
+        sinks=[sink],
+        mask=lambda record: record.replace(answer=record.answer.replace("Marie Curie", "[name]")),
+    )
+    monitor.submit(turn())
+    assert monitor.flush(60) == 0
+    assert "Curie" not in repr([request.view.answer for request in judge.requests])
+    [evaluation] = sink.evaluations
+    assert evaluation.record is not None and evaluation.record.answer.startswith("[name]")
+    assert "Curie" not in evaluation["faithfulness"].verdicts[0].about
+    monitor.close()
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("mask", [lambda record: 1 / 0, lambda record: "text", lambda record: time.sleep(3)])
+def test_a_mask_that_fails_drops_the_content(mask: Any, caplog: pytest.LogCaptureFixture) -> None:
+    judge, sink = kind_judge(), MemorySink()
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[sink], mask=mask, mask_timeout=0.2)
+    with caplog.at_level(logging.ERROR, "steelyard"):
+        monitor.submit(turn())
+        monitor.submit(turn())
+        assert monitor.flush(60) == 0
+    assert not judge.requests and not sink.evaluations
+    assert monitor.stats().skipped == {"mask_failed": 2}
+    assert len(caplog.records) == 1 and "Curie" not in caplog.text
+    monitor.close()
+
+
+def test_equal_turns_are_judged_once_while_a_mask_is_at_work() -> None:
+    """Also where the mask is through with one of them only after the other was judged and is forgotten."""
+    masking, decided, judged = threading.Event(), threading.Event(), threading.Event()
+
+    def mask(record: Record) -> Record:
+        if masking.is_set():
+            decided.set()
+            judged.wait(120)
+        else:
+            masking.set()
+            decided.wait(120)
+        return record
+
+    monitor = Monitor(metrics=[], sinks=[], mask=mask, mask_timeout=30)
+    monitor.on_decision(lambda trace, reason: decided.set())
+    monitor.on_evaluation(lambda evaluation: judged.set())
+    monitor.submit(turn("same"))
+    assert masking.wait(120)
+    monitor.submit(turn("same"))
+    assert judged.wait(120)
+    assert monitor.flush(60) == 0
+    stats = monitor.stats()
+    check_law(stats)
+    assert (stats.evaluated, stats.skipped) == (1, {"duplicate": 1})
+    monitor.close()
+
+
+@pytest.mark.faults
+def test_masks_that_hang_do_not_use_up_the_threads_of_later_ones() -> None:
+    release = threading.Event()
+
+    def mask(record: Record) -> Record:
+        if record.id.startswith("hangs"):
+            release.wait(120)
+        return record
+
+    monitor = Monitor(metrics=[], sinks=[], mask=mask, mask_timeout=0.2)
+    for name in ("hangs 1", "hangs 2", "hangs 3"):
+        monitor.submit(turn(name))
+    assert monitor.flush(60) == 0
+    monitor.submit(turn("passes"))
+    assert monitor.flush(60) == 0
+    stats = monitor.stats()
+    release.set()
+    assert (stats.evaluated, stats.skipped) == (1, {"mask_failed": 3})
+    monitor.close()
