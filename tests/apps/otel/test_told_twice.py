@@ -235,3 +235,9 @@ def test_a_gateways_call_at_another_time_or_with_another_reply_is_another_turn(o
 def test_two_services_that_retrieve_the_same_at_once_are_two_turns() -> None:
     mirrored = [replace(span, service="canary") for span in by_openinference()]
     assert len(read(by_openinference(), mirrored).records) == 2
+
+
+def test_a_call_of_the_same_service_beside_a_turn_is_not_joined_with_it_for_its_words() -> None:
+    told = [replace(span, service="bicycles") for span in by_gateway()]
+    (record,) = read(by_openinference(), told).records
+    assert not any("joined" in note for note in record.notes)

@@ -34,7 +34,7 @@ from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
 from steelyard_opentelemetry.building._joining import is_before, root_of, used_by
 from steelyard_opentelemetry.building._retries import earlier_answer
-from steelyard_opentelemetry.building._told_calls import ToldCalls, is_passed_on
+from steelyard_opentelemetry.building._told_calls import ToldCalls
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 
@@ -198,7 +198,7 @@ class TurnExtractor:
 
     def _through_gateway(self, call: Turn) -> Turn:
         """A call with the same one as another service told it: the caller's own, where it is there."""
-        same = [other for other in self._calls.related(call) if is_passed_on(call, other)]
+        same = self._calls.passed_on(call)
         if not same:
             return call
         every = [call, *map(self._calls.take, same)]
@@ -226,6 +226,7 @@ class TurnExtractor:
             for call in self._calls.related(turn)
             if is_certain(call, turn) or (ran_within(call, turn) and holds_content(call, turn))
         ]
+        made.extend(map(self._calls.take, self._calls.passed_on(turn)))
         return Turn.of(turn.root, [turn, *made]) if made else turn
 
     def _settle(self, turn: Turn, reading: Extraction) -> None:

@@ -55,13 +55,13 @@ class WaitingPieces:
     def add(self, piece: Turn) -> None:
         """Let a piece wait."""
         self._pieces[id(piece)] = piece
-        for key in _keys(piece):
+        for key in (*_keys(piece), *_calls(piece)):
             self._by_key.setdefault(key, OrderedDict())[id(piece)] = piece
 
     def take(self, piece: Turn) -> Turn:
         """Remove a piece, and return it."""
         self._pieces.pop(id(piece), None)
-        for key in _keys(piece):
+        for key in (*_keys(piece), *_calls(piece)):
             sharing = self._by_key.get(key)
             if sharing is not None:
                 sharing.pop(id(piece), None)
@@ -71,10 +71,16 @@ class WaitingPieces:
 
     def related(self, other: Turn) -> list[Turn]:
         """The latest pieces that share an identity with another one, in the order in which they came."""
-        if not self._pieces:
-            return []
+        return self._sharing(_keys(other), other) if self._pieces else []
+
+    def passed_on(self, other: Turn) -> list[Turn]:
+        """The latest pieces that another service tells of the same call: a gateway's, or its caller's."""
+        found = self._sharing(_calls(other), other) if self._pieces else []
+        return [piece for piece in found if is_passed_on(piece, other)]
+
+    def _sharing(self, keys: set[Key], other: Turn) -> list[Turn]:
         found: dict[int, Turn] = {}
-        for key in _keys(other):
+        for key in keys:
             sharing = self._by_key.get(key) or OrderedDict()
             for at, (number, piece) in enumerate(reversed(sharing.items())):
                 if at >= _MOST_RELATED:
@@ -88,8 +94,6 @@ class WaitingPieces:
 def is_certain(piece: Turn, other: Turn) -> bool:
     """Whether two pieces are linked explicitly, so that nothing else needs to be asked."""
     if any(not _values(piece, (name,)).isdisjoint(_values(other, (name,))) for name in _CERTAIN):
-        return True
-    if is_passed_on(piece, other):
         return True
     return not (_spans(piece).isdisjoint(_links(other)) and _links(piece).isdisjoint(_spans(other)))
 
@@ -112,8 +116,11 @@ def _keys(piece: Turn) -> set[Key]:
     traces = {("trace", node.span.trace_id) for node in piece.nodes}
     shared = {("shared", value) for value in _values(piece, _SHARED)}
     certain = {(name, value) for name in _CERTAIN for value in _values(piece, (name,))}
-    calls = {("call", key.hex()) for key, _ in passed_on(piece)}
-    return {*traces, *shared, *certain, *calls, *_spans(piece), *_links(piece)}
+    return {*traces, *shared, *certain, *_spans(piece), *_links(piece)}
+
+
+def _calls(piece: Turn) -> set[Key]:
+    return {("call", key.hex()) for key, _ in passed_on(piece)}
 
 
 def _spans(piece: Turn) -> set[Key]:
