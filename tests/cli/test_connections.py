@@ -30,7 +30,7 @@ async def refuses(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    monkeypatch.setattr(_server, "_LOOK", 0.3)
+    monkeypatch.setattr(_server, "_LOOK", 0.6)
     http = _server.bounded_protocol()
     server = uvicorn.Server(uvicorn.Config(refuses, http=http, log_level="critical", lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
