@@ -1,16 +1,17 @@
-"""Where the question and the answer of a graph stand: in a checkpoint, or deep in its state."""
+"""Where a graph keeps its question, passages and answer: in a checkpoint, deep in its state, between tags."""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+import operator
+from typing import Annotated, Any, TypedDict
 
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 
 from apps.app import Truth, chain, script
-from apps.island import FERRY, SUNDAY, SUNDAY_ANSWER
-from apps.langchain.pieces import answering, joined, shelf
-from apps.langgraph.pieces import WAYS, State, line
+from apps.island import FARES, FERRY, MUSEUM, STORM, SUNDAY, SUNDAY_ANSWER
+from apps.langchain.pieces import answering, joined, model, shelf
+from apps.langgraph.pieces import WAYS, State, asking, line
 
 
 class Shown(TypedDict):
@@ -62,3 +63,45 @@ def state_under_one_name() -> Any:
         return {"keys": {**state["keys"], "generation": answering(SUNDAY_ANSWER).invoke(given)}}
 
     return line(retrieve, generate, state=Keys)
+
+
+class Gathered(TypedDict, total=False):
+    """A state to which parallel searches add a text each."""
+
+    question: str
+    context: Annotated[list[str], operator.add]
+    answer: str
+
+
+def between_tags(*passages: str) -> str:
+    """Hits of one search as one text."""
+    hits = (f'<Document href="page-{at}"/>\n{text}\n</Document>' for at, text in enumerate(passages))
+    return "\n\n---\n\n".join(hits)
+
+
+@chain(
+    Truth(question=SUNDAY, contexts=(FERRY, MUSEUM, FARES, STORM), answer=SUNDAY_ANSWER),
+    given=asking,
+    ways=WAYS,
+)
+def parallel_searches_that_join_their_hits() -> Any:
+    """Two searches side by side, each adding one text of tagged hits to a list that the prompt prints."""
+
+    def search_web(state: Gathered) -> Gathered:
+        return {"context": [between_tags(FERRY, MUSEUM)]}
+
+    def search_wiki(state: Gathered) -> Gathered:
+        return {"context": [between_tags(FARES, STORM)]}
+
+    def generate_answer(state: Gathered) -> Gathered:
+        given = f"Answer the question {state['question']} using this context: {state['context']}"
+        return {"answer": str(model(otherwise=SUNDAY_ANSWER).invoke(given).content)}
+
+    builder = StateGraph(Gathered)
+    for search in (search_web, search_wiki):
+        builder.add_node(search)
+        builder.add_edge(START, search.__name__)
+        builder.add_edge(search.__name__, "generate_answer")
+    builder.add_node(generate_answer)
+    builder.add_edge("generate_answer", END)
+    return builder.compile()

@@ -129,6 +129,13 @@ def test_a_passage_of_several_paragraphs_in_a_list_is_one_passage() -> None:
     assert len(passages_of(json.dumps([f"{ROME}\n\n{OSLO}", "Bern has bears."]))) == 2
 
 
+def test_documents_between_tags_are_passages_also_where_a_list_holds_them() -> None:
+    tagged = f'<Document href="a"/>\n{ROME}\n</Document>\n\n---\n\n<Document href="b"/>\n{OSLO}\n</Document>'
+    assert [one.text for one in passages_of([tagged, "Bern has bears."])] == [ROME, OSLO, "Bern has bears."]
+    page = "<p>Bern has bears.</p>\n\n<p>They climb.</p>"
+    assert [one.text for one in passages_of([page, ROME])] == [page, ROME]
+
+
 @pytest.mark.parametrize(
     "text",
     [

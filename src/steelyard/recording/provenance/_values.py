@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,10 @@ _LISTS = (
         "outputs",
     ),
     *("output", "result", "response", "sources", "args", "content", "objects", "records", "rows", "entries"),
+)
+_HOLDS_SEVERAL = re.compile(
+    r"\s{0,40}(?:[\[{]|<(?:document|doc|passage|chunk|result|snippet|source|context)s?\b[^<>]{0,2000}>)",
+    re.IGNORECASE,
 )
 _IDS = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id", "_id", "uuid")
 _SCORES = ("score", "relevance_score", "similarity_score", "similarity", "_score", "rerank_score", "distance")
@@ -85,8 +90,8 @@ def _one(value: object, split: Split, depth: int) -> Iterator[Context]:
     if not isinstance(value, str):
         yield from contexts_in(value, split, depth - 1)
     elif value.strip():
-        # A text in a list is one passage, unless a tool put its JSON there.
-        found = split(value) if value.lstrip()[:1] in ("[", "{") else ()
+        # A text in a list is one passage, unless it is JSON, or documents that a step has put between tags.
+        found = split(value) if _HOLDS_SEVERAL.match(value) else ()
         yield from found or (Context(text=text_of(value.strip())),)
 
 
