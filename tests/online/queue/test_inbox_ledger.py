@@ -163,11 +163,11 @@ def awake(*, max_bytes: int = 1000) -> Inbox:
 
 
 def test_the_worker_weighs_turns_so_that_submitting_threads_need_not() -> None:
-    inbox, drafts = awake(), [Weighed() for _ in range(48)]
+    inbox, drafts = awake(), [Weighed() for _ in range(96)]
     for draft in drafts:
         inbox.put(Queued(draft, None))
     left = [draft for draft in drafts if not draft.threads]
-    assert len(left) == 45  # of a list that grows, one in sixteen is looked at
+    assert len(left) == 93  # of a list that grows, one in 32 is looked at
     worker = threading.Thread(target=inbox.take, args=(5,))
     worker.start()
     worker.join()

@@ -142,19 +142,6 @@ class OpenTurns:
         """
         if parent_run_id is None:
             return self._join_block(run_id, finds=finds)
-        return self._enter(run_id, parent_run_id)
-
-    def _around(self, run_id: UUID) -> Turn | None:
-        """The open turn in which a run begins that was given this handler anew, so that it has no parent.
-
-        Code in a step hands the handler on by itself, and so do chains with fallbacks.
-        """
-        config = var_child_runnable_config.get()
-        parent = getattr(config.get("callbacks"), "parent_run_id", None) if config else None
-        return None if parent is None else self._enter(run_id, parent)
-
-    def _enter(self, run_id: UUID, parent_run_id: UUID) -> Turn | None:
-        """The turn of the run that this one is below."""
         turn = self.runs.get(parent_run_id.int)
         if turn is None:
             return None
@@ -168,6 +155,15 @@ class OpenTurns:
             self.runs.pop(key, None)
             return None
         return turn
+
+    def _around(self, run_id: UUID) -> Turn | None:
+        """The open turn in which a run begins that was given this handler anew, so that it has no parent.
+
+        Code in a step hands the handler on by itself, and so do chains with fallbacks.
+        """
+        config = var_child_runnable_config.get()
+        parent = getattr(config.get("callbacks"), "parent_run_id", None) if config else None
+        return None if parent is None else self.join(run_id, parent)
 
     def _join_block(self, run_id: UUID, *, finds: bool) -> Turn | None:
         if is_unrecorded():
