@@ -162,6 +162,19 @@ def awake(*, max_bytes: int = 1000) -> Inbox:
     return inbox
 
 
+def test_a_turn_wakes_a_sleeping_worker_and_leaves_it_to_weigh() -> None:
+    woken: list[int] = []
+    inbox = Inbox(max_items=10, max_bytes=1000, wake=lambda: woken.append(1), feedback=Feedback())
+    drafts = [Weighed(), Weighed()]
+    for draft in drafts:
+        inbox.put(Queued(draft, None))
+    assert (woken, [draft.threads for draft in drafts]) == ([1], [[], []])  # once for both
+    assert len(inbox.take(2)) == 2
+    assert inbox.sleep()
+    inbox.put(Queued(Weighed(), None))
+    assert (len(woken), inbox.sleep()) == (2, False)
+
+
 def test_the_worker_weighs_turns_so_that_submitting_threads_need_not() -> None:
     inbox, drafts = awake(), [Weighed() for _ in range(96)]
     for draft in drafts:

@@ -5,8 +5,8 @@ makes every other thread block, which hands the interpreter on while the lock is
 four busy threads such a convoy turns a microsecond into half a millisecond for every call. So a submitting
 thread only appends to a list, which is atomic. The worker, which looks in every few milliseconds, weighs what
 is on the list and enters it into the ledger and the queue. A submitting thread does so only where that cannot
-wait: the worker sleeps, a bound is near, or the list grows long; and then it tries the lock without waiting,
-since whoever holds it will enter the rest.
+wait, since a bound is near or the list grows long; and then it tries the lock without waiting, since whoever
+holds it will enter the rest.
 
 A signal handler, a finalizer or a debugger may strike between any two of these steps in a thread that holds
 the lock, submit a turn or ask for counts itself, or raise. So the lock is re-entrant, and is taken and let go
@@ -94,8 +94,12 @@ class Inbox:
         else:
             self._entries.append(turn)
         # Near a bound exact counts are worth the time; elsewhere an append is all that happens.
-        if near or self._asleep or waiting > _LEFT or self.full:
+        if near or waiting > _LEFT or self.full:
             self._catch_up(rouse=False, most=_AT_ONCE)
+        elif self._asleep:
+            # Without the lock: who sets it again, in `sleep`, looks at the list once more after that.
+            self._asleep = False
+            self._wake()
 
     def _is_too_large(self, turn: Queued, waiting: int) -> bool:
         """Whether turns like this one would not fit, if as many of them waited.
