@@ -18,6 +18,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -150,14 +151,16 @@ def _exactly(line: socket.socket, size: int) -> bytes:
 @functools.cache
 def _parent() -> str:
     """Start this worker's parent of programs; the address of its socket."""
-    folder = tempfile.TemporaryDirectory(prefix="programs-")
-    address = os.path.join(folder.name, "socket")
+    folder, owner = tempfile.mkdtemp(prefix="programs-"), os.getpid()
+    address = os.path.join(folder, "socket")
     command = [sys.executable, str(PARENT), address]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, env=_ENVIRONMENT)
 
     def end() -> None:
-        process.communicate()  # closes its standard input, which it takes for the end
-        folder.cleanup()
+        # A child that a test forks and lets exit runs this too; the folder is still in use then.
+        if os.getpid() == owner:
+            process.communicate()  # closes its standard input, which it takes for the end
+            shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(end)
     for _ in _until(120):
