@@ -75,7 +75,7 @@ def _resident() -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(_SECONDS + 120)
+@pytest.mark.timeout(_SECONDS + 420)
 @pytest.mark.parametrize("spooled", [False, True])
 def test_soak(spooled: bool, tmp_path: Path) -> None:
     sink = Counting()
@@ -100,7 +100,7 @@ def test_soak(spooled: bool, tmp_path: Path) -> None:
         check_law(monitor.stats())
         time.sleep(0.02)
     grown = _resident() - memory
-    monitor.flush(30)
+    assert monitor.flush(300) == 0  # on a busy machine much is still to do
     stats = monitor.stats()
     check_law(stats)
     assert stats.seen == submitted
