@@ -175,6 +175,21 @@ def test_a_turn_wakes_a_sleeping_worker_and_leaves_it_to_weigh() -> None:
     assert (len(woken), inbox.sleep()) == (2, False)
 
 
+def test_an_exception_while_the_worker_is_woken_leaves_it_to_be_woken_by_the_next_turn() -> None:
+    woken: list[int] = []
+
+    def wake() -> None:
+        woken.append(1)
+        if len(woken) == 1:
+            raise KeyboardInterrupt
+
+    inbox = Inbox(max_items=10, max_bytes=1000, wake=wake, feedback=Feedback())
+    with pytest.raises(KeyboardInterrupt):
+        inbox.put(Queued(Weighed(), None))
+    inbox.put(Queued(Weighed(), None))
+    assert (len(woken), len(inbox.take(2))) == (2, 2)
+
+
 def test_the_worker_weighs_turns_so_that_submitting_threads_need_not() -> None:
     inbox, drafts = awake(), [Weighed() for _ in range(96)]
     for draft in drafts:

@@ -99,7 +99,11 @@ class Inbox:
         elif self._asleep:
             # Without the lock: who sets it again, in `sleep`, looks at the list once more after that.
             self._asleep = False
-            self._wake()
+            try:
+                self._wake()
+            except BaseException:  # out of a signal, say: the next turn must not take the worker for awake
+                self._asleep = True
+                raise
 
     def _is_too_large(self, turn: Queued, waiting: int) -> bool:
         """Whether turns like this one would not fit, if as many of them waited.
