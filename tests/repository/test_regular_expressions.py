@@ -27,6 +27,68 @@ SUSPICIOUS = 0.0001
 UNNOTICED = 0.02
 """Seconds that a long text may take, whatever the growth."""
 END = "\x00"
+SCRIPTS = (
+    *(
+        "三",
+        "〇万",
+        "5",
+        "٥",
+        "५",
+        "Ω",
+        "ж",
+        "ש",
+        "ع",
+        "क्",
+        "ไ",
+        "가",
+        "か",
+        "é",
+        "e\u0301",
+        "\u0301",
+        "\u200d",
+        "\u202e",
+    ),
+    *(
+        "\U0001f600",
+        "👩\u200d🚀",
+        "🇩🇪",
+        "A. ",
+        "b.",
+        "- x\n",
+        "• ",
+        "1. ",
+        "1) ",
+        "((",
+        "[",
+        "{",
+        "<",
+        "「",
+        '"',
+        "'",
+        "’",
+    ),
+    *(
+        "。",
+        "、",
+        "\u00a0",
+        "\t",
+        "|",
+        "\n|",
+        "#",
+        "`",
+        "\\",
+        "/",
+        ":",
+        "=",
+        "_",
+        "0",
+        "1,",
+        "1 000 ",
+        "true",
+        "a@",
+    ),
+)
+"""What a text of any language may repeat: numerals, marks, emoji, one-letter sentences, bullets, brackets."""
 
 
 def module_of(path: Path) -> Any:
@@ -97,7 +159,7 @@ def methods_of(call: ast.Call, path: Path) -> set[str]:
             [target] = node.targets if isinstance(node, ast.Assign) else [node.target]
             used = re.findall(rf"\b{ast.unparse(target)}\.({'|'.join(METHODS)})\b", path.read_text())
             return set(used) or {"search"}
-    return {"search"}
+    return {"search", "finditer"}  # kept in a table, say: used in whatever way
 
 
 def used(pattern: re.Pattern[str], method: str) -> Callable[[str], object]:
@@ -121,6 +183,8 @@ def texts(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     for one, two in product(["", *found], found):
         yield "", one + two
     for begin, one in product(found[:10], found):
+        yield begin, one
+    for begin, one in product(["", *found[6:9]], SCRIPTS):
         yield begin, one
 
 

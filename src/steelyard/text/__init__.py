@@ -1,12 +1,14 @@
 """The text room: what a sentence is and whether it states something, the same for metrics and judges."""
 
+from steelyard.text._evasions import asserted, evades
 from steelyard.text._hedges import unhedged
 from steelyard.text._sentences import Sentence, iter_sentences, sentences
-from steelyard.text._statements import affirms, evades, is_polar, statements, states
+from steelyard.text._statements import affirms, is_polar, statements, states
 
 __all__ = [
     "Sentence",
     "affirms",
+    "asserted",
     "evades",
     "is_polar",
     "iter_sentences",

@@ -4,52 +4,9 @@ from __future__ import annotations
 
 import re
 
-from steelyard.text._hedges import unhedged
+from steelyard.text._evasions import evades
 from steelyard.text._sentences import Sentence, sentences
 
-# So many words at most: without a bound a text of nothing but "the" would take minutes.
-_SOURCE = (
-    r"(?:the |these |those |this |that |any |your |provided |given |retrieved |available |supplied ){0,4}"
-)
-_MATERIAL = r"(?:contexts?|documents?|passages?|sources?|texts?|information|materials?|articles?|excerpts?)"
-# What a document "does not mention" is an evasion only where it is the one at hand: "the treaty does not
-# mention slavery" states something.
-_EVASION = re.compile(
-    r"\b(?:i|we) (?:do not|don't|cannot|can't|could not|couldn't)"
-    r" (?:know|answer|say|tell|help|find|determine|provide|assist)\b"
-    r"|\b(?:i am|i'm|we are|we're) (?:not (?:sure|certain|able|aware)|unable|unaware)\b"
-    r"|^(?:it is|it's) (?:unclear|unknown|not (?:clear|known|possible to (?:say|tell|determine|answer)))\b"
-    r"|\b(?:there is|there's|i have|i found|contains?|provides?) no"
-    r" (?:relevant |specific |sufficient )?(?:information|details?|mention|answer|data)\b"
-    r"|\b(?:not enough|insufficient) (?:information|context|details?|data)\b"
-    rf"|\b{_SOURCE}{_MATERIAL}(?: (?:above|provided|given))? (?:does not|do not|did not|doesn't|don't|didn't)"
-    r" (?:provide|contain|mention|specify|include|state|say|give|explain|have|answer)\b"
-    r"|\b(?:not|isn't|wasn't|aren't)"
-    r" (?:mentioned|specified|stated|provided|given|available|included|found|answered) (?:in|by) "
-    rf"{_SOURCE}{_MATERIAL}\b"
-    r"|\b(?:question|this|it) can(?:not|'t| not) be (?:answered|determined|found|inferred)\b"
-    r"|\bas an? (?:ai|language model)\b"
-    r"|\b(?:i'm sorry|i am sorry|i apologi[sz]e|sorry), (?:but|i)\b"
-    r"|^n/?a\W*$|^(?:none|unknown|no answer|no comment)\W*$"
-    r"|\b(?:it|that|this) depends(?: on (?:many|various|several|a number of|different)\b[^,.;:]{0,40})?\W*$"
-    r"|\bplease (?:ask|consult|contact|refer to|see|check)\b"
-    r"|^(?:that|this)(?: is|'s) an? (?:\w+ )?question\W*$"
-    # German, French, Spanish, Italian, Portuguese, Dutch, Chinese, Japanese, Arabic.
-    r"|\b(?:das |es )?wei(?:ß|ss) ich (?:\w+ )?nicht\b|\bich wei(?:ß|ss) (?:es |das )?(?:\w+ )?nicht\b"
-    r"|\bich (?:kann|konnte) [^,.;]{0,40}nicht (?:beantworten|sagen|finden)\b"
-    r"|\bkeine (?:angaben|informationen?)\b"
-    r"|\bje ne (?:le )?sais pas\b|\bje n'ai pas (?:cette |l'|d')?informations?\b"
-    r"|\bje ne peux pas (?:répondre|dire)\b"
-    r"|\bno (?:lo )?sé\b|\bno tengo (?:\w+ )?información\b|\bno puedo (?:responder|contestar|decir)\b"
-    r"|\bnon (?:lo )?so\b|\bnon ho (?:\w+ )?informazion[ei]\b"
-    r"|\bnão (?:o )?sei\b|\bnão tenho (?:\w+ )?informaç"
-    r"|\b(?:dat )?weet ik niet\b|\bik weet (?:het|dat) niet\b"
-    r"|不知道|不清楚|无法回答|無法回答|没有(?:相关|足够|这方面)?的?信息|わかりません|分かりません"
-    r"|لا أعرف|لا أعلم|لا توجد معلومات",
-    re.IGNORECASE,
-)
-_MOST = 2_000
-"""Characters of a sentence that are searched: text without an end would hold the interpreter for long."""
 _REPLIES = """
 yes no yeah yep nope sure ok okay certainly absolutely definitely indeed exactly right correct well oh
 hello hi thanks thank you please sorry great good question of course
@@ -99,12 +56,6 @@ def states(sentence: str) -> bool:
     if bare.endswith(("?", "？", ":", "：", "؟")) or evades(sentence):
         return False
     return not _replies(sentence)
-
-
-def evades(sentence: str) -> bool:
-    """Whether a sentence says that there is nothing to say; a statement behind a hedge is something."""
-    plain = " ".join(sentence[:_MOST].replace("’", "'").split())
-    return bool(_EVASION.search(plain)) and bool(_EVASION.search(unhedged(plain)))
 
 
 def is_polar(question: str) -> bool:

@@ -35,7 +35,7 @@ from steelyard.questions import (
     YesNo,
 )
 from steelyard.scores import Evidence, Usage
-from steelyard.text import affirms, evades, is_polar, iter_sentences, states, unhedged
+from steelyard.text import affirms, asserted, evades, is_polar, iter_sentences, states
 
 THRESHOLD = 0.5
 """Score from which something counts as found.
@@ -201,7 +201,7 @@ class _Case:
         """The worst finding over the sentences of a claim, which is one sentence as a rule."""
         read = yield from self._memory.read(texts, self._vectors)
         # "According to the text" and "probably" are words of the answer that no source has.
-        (said,) = yield from self._memory.read([unhedged(claim)], self._vectors)
+        (said,) = yield from self._memory.read([asserted(claim) or claim], self._vectors)
         # One unsupported sentence makes a claim of several unsupported.
         worst: Finding | None = None
         for line in said.lines:

@@ -17,7 +17,7 @@ from steelyard.judge.local.verifying._windows import find, lines_of, rows_of, tr
 from steelyard.judge.local.verifying.turns._ranks import agrees
 from steelyard.judge.local.verifying.turns._turns import turns
 
-VERSION = "4"
+VERSION = "5"
 """Goes up when the same texts would get another score."""
 
 

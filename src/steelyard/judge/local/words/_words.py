@@ -29,7 +29,8 @@ _LETTER = rf"[^\W\d_{_SPACELESS}{INVISIBLE}]"
 # The first alternative is a shortcut for plain words; the last would match them too.
 _PATTERN = (
     rf"[A-Za-z]++(?![\w'’.{INVISIBLE}{MARKS}])"
-    rf"|(?P<chinese>[{CHARACTERS}]+(?=\s?[{COUNTED}]))|{_SPELLED}|[{_SPACELESS}]"
+    # At most so many, and from the first one on: a page of numerals would be read again from each of them.
+    rf"|(?P<chinese>(?<![{CHARACTERS}])[{CHARACTERS}]{{1,24}}+(?=\s?[{COUNTED}]))|{_SPELLED}|[{_SPACELESS}]"
     rf"|(?:(?<![\w)\]-])[-−](?=\d))?(?:GROUPS|\d[\d{INVISIBLE}]*(?:[.,:/٫٬]\d+)*)"
     r"|(?<!\w)[^\W\d_](?:\.[^\W\d_](?!\w))+"
     rf"|{_LETTER}+(?:(?:[{MARKS}]|[{INVISIBLE}]++(?=[^\W\d_])|['’](?=[^\W\d_])){_LETTER}*)*"

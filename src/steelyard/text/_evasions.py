@@ -1,0 +1,150 @@
+"""Sentences that evade: which say that there is nothing to say, and what they state all the same.
+
+"While the context does not give the date, the tower was built in 1920." invents a date behind a hedge. So a
+sentence is looked at clause by clause, and evades only if no clause of it states anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from steelyard.text._hedges import unhedged
+
+# So many words at most: without a bound a text of nothing but "the" would take minutes.
+_SOURCE = (
+    r"(?:the |these |those |this |that |any |your |provided |given |retrieved |available |supplied ){0,4}"
+)
+_MATERIAL = r"(?:contexts?|documents?|passages?|sources?|texts?|information|materials?|articles?|excerpts?)"
+# What a document "does not mention" is an evasion only where it is the one at hand: "the treaty does not
+# mention slavery" states something.
+_EVASION = re.compile(
+    r"\b(?:i|we) (?:do not|don't) have (?:\w+ ){0,3}"
+    r"(?:information|details?|data|context|access|answer|knowledge)\b"
+    r"|\b(?:i|we) (?:do not|don't|cannot|can't|could not|couldn't)"
+    r" (?:know|answer|say|tell|help|find|determine|provide|assist)\b"
+    r"|\b(?:i am|i'm|we are|we're) (?:not (?:sure|certain|able|aware)|unable|unaware)\b"
+    r"|^(?:it is|it's) (?:unclear|unknown|not (?:clear|known|possible to (?:say|tell|determine|answer)))\b"
+    r"|\b(?:there is|there's|i have|i found|contains?|provides?) no"
+    r" (?:relevant |specific |sufficient )?(?:information|details?|mention|answer|data)\b"
+    r"|\b(?:not enough|insufficient) (?:information|context|details?|data)\b"
+    rf"|\b{_SOURCE}{_MATERIAL}(?: (?:above|provided|given))? (?:does not|do not|did not|doesn't|don't|didn't)"
+    r" (?:\w+ly )?(?:provide|contain|mention|specify|include|state|say|give|explain|have|answer|cover|discuss"
+    r"|address|tell|indicate|list|describe|reveal|show|note|confirm|clarify|disclose|record)\b"
+    rf"|\b{_SOURCE}{_MATERIAL} (?:is|are|was|were) (?:silent|unclear|vague)\b"
+    rf"|\bwithout (?:being |any )?(?:mention|mentioned|support|information|specified|stated|given)\b"
+    r"|\b(?:not|isn't|wasn't|aren't)"
+    r" (?:mentioned|specified|stated|provided|given|available|included|found|answered) (?:in|by) "
+    rf"{_SOURCE}{_MATERIAL}\b"
+    r"|\b(?:question|this|it) can(?:not|'t| not) be (?:answered|determined|found|inferred)\b"
+    r"|\bas an? (?:ai|language model)\b"
+    r"|\b(?:i'm sorry|i am sorry|i apologi[sz]e|sorry), (?:but|i)\b"
+    r"|^n/?a\W*$|^(?:none|unknown|no answer|no comment)\W*$"
+    r"|\b(?:it|that|this) depends(?: on (?:many|various|several|a number of|different)\b[^,.;:]{0,40})?\W*$"
+    r"|\bplease (?:ask|consult|contact|refer to|see|check)\b"
+    r"|^(?:that|this)(?: is|'s) an? (?:\w+ )?question\W*$"
+    # German, French, Spanish, Italian, Portuguese, Dutch, Chinese, Japanese, Arabic.
+    r"|\b(?:das |es )?wei(?:ß|ss) ich (?:\w+ )?nicht\b|\bich wei(?:ß|ss) (?:es |das )?(?:\w+ )?nicht\b"
+    r"|\bich (?:kann|konnte) [^,.;]{0,40}nicht (?:beantworten|sagen|finden)\b"
+    r"|\bkeine (?:angaben|informationen?)\b"
+    r"|\bje ne (?:le )?sais pas\b|\bje n'ai pas (?:cette |l'|d')?informations?\b"
+    r"|\bje ne peux pas (?:répondre|dire)\b"
+    r"|\bno (?:lo )?sé\b|\bno tengo (?:\w+ )?información\b|\bno puedo (?:responder|contestar|decir)\b"
+    r"|\bnon (?:lo )?so\b|\bnon ho (?:\w+ )?informazion[ei]\b"
+    r"|\bnão (?:o )?sei\b|\bnão tenho (?:\w+ )?informaç"
+    r"|\b(?:dat )?weet ik niet\b|\bik weet (?:het|dat) niet\b"
+    r"|不知道|不清楚|无法回答|無法回答|没有(?:相关|足够|这方面)?的?信息|わかりません|分かりません"
+    r"|لا أعرف|لا أعلم|لا توجد معلومات",
+    re.IGNORECASE,
+)
+_MOST = 2_000
+"""Characters of a sentence that are searched: text without an end would hold the interpreter for long."""
+
+_TURNS = (
+    "but|however|although|though|even though|while|whereas|yet|nevertheless|nonetheless|still|instead"
+    "|aber|jedoch|obwohl|doch|mais|cependant|pourtant|bien que|pero|aunque|sin embargo|mas|porém|ma|però|maar"
+)
+"""What sets a statement against an evasion in the same sentence."""
+_OPENS = re.compile(
+    rf"\W*(?:(?:and )?(?:{_TURNS}|even if|despite|whilst|since|because|if)\b|虽然|雖然|尽管)", re.IGNORECASE
+)
+_CUT = re.compile(
+    rf"(?P<turn>[;–—()；:：]|--|(?<=\s)-(?=\s)|\b(?:even though|{_TURNS})\b|但是|但|不过|不過|しかし|ですが)"
+    r"|[,，、،](?!\d)|\b(?:because|denn|parce que|porque)\b",
+    re.IGNORECASE,
+)
+"""Where clauses end; a contrast, a dash or a bracket makes the next one count even without a verb we know."""
+_LIKELY = re.compile(
+    r"\W*(?:perhaps|maybe|probably|possibly|likely|presumably|apparently|it (?:is|was) (?:likely|known))\b",
+    re.IGNORECASE,
+)
+_PASSED_OVER = re.compile(
+    r"\W*(?:(?:and|or|so|as|since|because|if|when|that|then|therefore|thus|but)\s+)*"
+    # Who answers, who is advised, and what was given to read: not what the answer is about.
+    rf"(?:(?:i|we|you)\b|let me\b|(?:please|feel free|sorry|unfortunately|regrettably|apologies)\b"
+    rf"|{_SOURCE}{_MATERIAL}\b"
+    r"|(?:it|they|this|that|these|which) (?:(?:only|just|merely) )?"
+    r"(?:do not|does not|did not|don't|doesn't|didn't|cannot|can't"
+    r"|(?:would|might|may|could) be (?:best|helpful|better)"
+    r"|(?:is|are|was|were) not (?:\w+ )?(?:clear|known|mentioned|specified|stated|given|provided|available))"
+    r"|it (?:is|'s) (?:best|recommended|advisable|possible|hard|difficult|impossible|not)\b)",
+    re.IGNORECASE,
+)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|has|had|have|will|would|became|began|stands|lies|built|made|found|took|gave|won"
+    r"|ist|sind|war|waren|wurde|wurden|hat|hatte|est|sont|était|fut|es|son|era|fue|fueron|è|sono|são|foi|werd"
+    r"|\w{2,}ed)\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+_LEAST = 3
+"""Words of a clause that can state something."""
+
+
+def evades(sentence: str) -> bool:
+    """Whether a sentence says that there is nothing to say; a statement behind a hedge is something."""
+    return not asserted(sentence)
+
+
+def asserted(sentence: str) -> str:
+    """What a sentence states: without hedges before it and without clauses that evade; empty if it evades."""
+    plain = sentence[:_MOST].replace("’", "'")
+    if not _evasive(plain):
+        return unhedged(sentence)
+    left = unhedged(plain)
+    hedge = plain[: len(plain) - len(left)].rstrip()
+    stating = list(_stating(left, after=bool(hedge) and hedge[-1] not in ":："))
+    rest = sentence[_MOST:].strip()
+    return ", ".join([*([left] if stating and not _evasive(left) else stating), *([rest] if rest else [])])
+
+
+def _evasive(text: str) -> bool:
+    return bool(_EVASION.search(" ".join(text.split())))
+
+
+def _stating(sentence: str, *, after: bool) -> Iterator[str]:
+    """The clauses of a sentence that state something; `after` a hedge that was cut off, all that is left."""
+    contrasted = after
+    opened = bool(_OPENS.match(sentence))
+    start = 0
+    for match in [*_CUT.finditer(sentence), None]:
+        clause = sentence[start : match.start() if match else len(sentence)].strip()
+        if _states(clause, sure=contrasted or bool(_LIKELY.match(clause))):
+            yield clause
+        if match is None:
+            return
+        # "While the text does not say, ..." makes what follows the main clause.
+        turned = bool(match["turn"]) and match["turn"] not in ":："
+        contrasted = turned or (opened and bool(clause))
+        opened = opened and not clause
+        start = match.end()
+
+
+def _states(clause: str, *, sure: bool) -> bool:
+    plain = " ".join(clause.split())
+    words = _WORD.findall(plain)
+    if not words or _PASSED_OVER.match(plain) or _EVASION.search(plain):
+        return False
+    if len(words) < _LEAST:
+        return sure and any(map(str.isdigit, plain))
+    return sure or bool(_VERB.search(plain))
