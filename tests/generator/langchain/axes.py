@@ -1,0 +1,48 @@
+"""What LangChain applications differ in."""
+
+from __future__ import annotations
+
+from generator.choices import CONTENT, Axes
+from generator.langchain.messages import FORMS
+from generator.langchain.retrievers import KINDS
+from generator.langchain.tools import NAMES, RESULTS
+from generator.templates import names
+from generator.texts import JOINERS
+
+
+def axes(*, heldout: bool = False) -> Axes:
+    """The axes of an application, with the templates of one half of the corpus."""
+    return {
+        "shape": (
+            "chain",
+            "tutorial",
+            "function",
+            "graph",
+            "agent",
+            "separate",
+            "bare",
+            "classic",
+            "conversation",
+        ),
+        "retriever": KINDS,
+        "template": names(heldout),
+        "joining": tuple(JOINERS),
+        "prompting": ("chat", "string", "fstring", "messages", "value"),
+        "input": ("question", "query", "input", "user_input", "string", "messages", "odd"),
+        "output": ("text", "message", "dict", "docs", "structured"),
+        "history": ("none", *FORMS, "written", "stored"),
+        "rewrite": ("none", "new", "same"),
+        "keeping": ("format", "rerank", "grade"),
+        "routing": ("no", "yes"),
+        "loop": ("no", "redraft", "again"),
+        "graph_state": ("fields", "messages"),
+        "thread": ("yes", "no"),
+        "tool_name": NAMES,
+        "tool_result": RESULTS,
+        "hops": ("1", "2", "3"),
+        "agent_prompt": ("system", "none"),
+        "way": ("invoke", "ainvoke", "stream", "astream", "batch", "events"),
+        "together": ("one_thread", "pool", "gather"),
+        "recorder": ("handler", "attach"),
+        **CONTENT,
+    }

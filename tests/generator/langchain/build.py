@@ -1,0 +1,28 @@
+"""The application of a set of choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from generator.choices import Choices
+from generator.langchain.application import Application, single
+from generator.langchain.chains import Input, chain, function, tutorial
+from generator.langchain.graphs import agent, graph
+from generator.langchain.separate import bare, classic, conversation, separate
+
+SHAPES: dict[str, Callable[[Choices], Application]] = {
+    "chain": lambda choices: single(chain(choices), Input(choices).given),
+    "tutorial": lambda choices: single(tutorial(choices), Input(choices).given),
+    "function": lambda choices: single(function(choices), Input(choices).given),
+    "graph": graph,
+    "agent": agent,
+    "separate": separate,
+    "bare": bare,
+    "classic": classic,
+    "conversation": conversation,
+}
+
+
+def build(choices: Choices) -> Application:
+    """An application, ready to run."""
+    return SHAPES[choices["shape"]](choices)

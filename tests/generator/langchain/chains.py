@@ -1,0 +1,188 @@
+"""Chains: look up, keep, prompt, answer; put together by the expression language or by a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
+
+from generator.choices import Choices
+from generator.langchain.messages import FORMS, asked_at, formed, last_text, read, spoken, written
+from generator.langchain.models import Speaker, now
+from generator.langchain.prompting import prompted
+from generator.langchain.retrievers import retriever, texts
+from generator.texts import JOINERS
+from generator.turns import Turn
+
+ODD = "kundenanliegen"
+"""A name for the question that no list has."""
+
+
+class Input:
+    """What the root of an application is given, and how its steps read it."""
+
+    def __init__(self, choices: Choices) -> None:
+        self.kind = choices["input"]
+        self.history = choices["history"] if choices["turns"] != "1" else "none"
+        self.key = {"odd": ODD, "messages": "messages"}.get(self.kind, self.kind)
+
+    def given(self, turn: Turn) -> Any:
+        """The input of a turn."""
+        form = self.history if self.history in FORMS else "objects"
+        said = [] if self.history in ("none", "stored") else spoken(turn)
+        if self.kind == "messages":
+            return {"messages": formed([*said, HumanMessage(turn.question)], form)}
+        if self.kind == "string":
+            return turn.question
+        if self.history in ("none", "stored"):
+            return {self.key: turn.question}
+        past = written(turn) if self.history == "written" else formed(said, form)
+        return {self.key: turn.question, "chat_history": past}
+
+    def question(self, given: Any) -> str:
+        """The question in what a step is given."""
+        if isinstance(given, str):
+            return given
+        return last_text(given["messages"]) if self.kind == "messages" else given[self.key]
+
+    def past(self, given: Any) -> Any:
+        """The history in what a step is given, as a prompt takes it."""
+        if isinstance(given, str):
+            return []
+        if self.kind == "messages":
+            return read(given["messages"])[: asked_at(given["messages"])]
+        past = given.get("chat_history") or []
+        return past if isinstance(past, str) else read(past)
+
+
+def kept(choices: Choices) -> Runnable[Any, Any]:
+    """Leaves out what the answering model is not shown, by a grader, a reranker or the formatting."""
+    way = choices["keeping"]
+    grader = Speaker(role="grade")
+
+    def grade(found: Any) -> Any:
+        return [
+            each for each in found if "yes" in grader.invoke(f"Is this relevant?\n\n{texts([each])[0]}").text
+        ]
+
+    def rerank(found: Any) -> Any:
+        shown = now().shown
+        return [each for each in reversed(found) if texts([each])[0] in shown]
+
+    def ungraded(found: Any) -> Any:
+        return found
+
+    steps = {"grade": grade, "rerank": rerank}
+    return RunnableLambda(lambda found: found if isinstance(found, str) else steps.get(way, ungraded)(found))
+
+
+def context(choices: Choices) -> Runnable[Any, str]:
+    """One text of what was found and is shown."""
+    join = JOINERS[choices["joining"]]
+
+    def written_out(found: Any) -> str:
+        if isinstance(found, str):
+            return found if now().shown else ""
+        shown = [text for text in texts(found) if text in now().shown]
+        return now().came(join(shown))
+
+    return RunnableLambda(written_out)
+
+
+def rewriter(choices: Choices, source: Input) -> Runnable[Any, str]:
+    """The query to search for: the question, or what a model makes of it."""
+    way = choices["rewrite"]
+    if way == "none":
+        return RunnableLambda(source.question)
+    asked: Runnable[Any, str] = RunnableLambda(
+        lambda given: (
+            "Given the conversation below, rephrase the follow up question to be a standalone "
+            "question. If it stands alone, return it as it is.\n\n"
+            f"{now().history}\nFollow up: {source.question(given)}\nStandalone question:"
+        )
+    )
+    return asked | Speaker(role="rewrite" if way == "new" else "same") | StrOutputParser()
+
+
+def looked_up(choices: Choices) -> Runnable[Any, Any]:
+    """From a query to what is kept of what was found."""
+    return retriever(choices) | kept(choices)
+
+
+def answer(choices: Choices, *, history: bool, drafts: bool = False) -> Runnable[Any, Any]:
+    """Prompt, model, parser."""
+    output = choices["output"]
+    structured = "reply" if output == "structured" else ""
+    model = Speaker(role="answer", structured=structured, drafts=drafts)
+    made = prompted(choices, history=history) | model
+    if output == "structured":
+        return made | JsonOutputParser()
+    return made if output == "message" else made | StrOutputParser()
+
+
+def variables(source: Input) -> Runnable[Any, Any]:
+    """The variables of the prompt that do not come from the search."""
+
+    def read_input(given: Mapping[str, Any]) -> dict[str, Any]:
+        past = source.past(given)
+        turns = [] if isinstance(past, str) else past
+        return {"question": source.question(given), "chat_history": turns, "history": now_written(past)}
+
+    return RunnableLambda(read_input)
+
+
+def now_written(past: Any) -> str:
+    """A history as one text."""
+    return past if isinstance(past, str) else written(now())
+
+
+def chain(choices: Choices) -> Runnable[Any, Any]:
+    """`assign` upon `assign`, the whole state in the end or the answer alone."""
+    source = Input(choices)
+    steps = (
+        RunnablePassthrough.assign(query=rewriter(choices, source))
+        .assign(docs=itemgetter("query") | looked_up(choices))
+        .assign(context=itemgetter("docs") | context(choices))
+    )
+    fill: Runnable[Any, Any] = RunnableLambda(
+        lambda s: {**variables(source).invoke(s), "context": s["context"]}
+    )
+    last = fill | answer(choices, history=True)
+    if source.kind == "string":
+        steps = {"string": RunnablePassthrough()} | steps
+    output = choices["output"]
+    if output == "dict":
+        return steps.assign(answer=last)
+    if output == "docs":
+        return steps.assign(answer=last) | RunnableLambda(
+            lambda s: {"answer": s["answer"], "docs": s["docs"]}
+        )
+    return steps | last
+
+
+def tutorial(choices: Choices) -> Runnable[Any, Any]:
+    """A mapping of context and question, the prompt, the model, the parser."""
+    source = Input(choices)
+    found = rewriter(choices, source) | looked_up(choices) | context(choices)
+    filled = {"context": found, "given": variables(source)}
+    flat: Runnable[Any, Any] = RunnableLambda(lambda s: {**s["given"], "context": s["context"]})
+    return filled | flat | answer(choices, history=True)
+
+
+def function(choices: Choices) -> Runnable[Any, Any]:
+    """One function that calls the parts one after the other."""
+    source = Input(choices)
+    query, look = rewriter(choices, source), looked_up(choices)
+    fill, last = variables(source), answer(choices, history=True)
+    write = context(choices)
+
+    def run(given: Any) -> Any:
+        found = look.invoke(query.invoke(given))
+        said = last.invoke({**fill.invoke(given), "context": write.invoke(found)})
+        return {"answer": said, "docs": found} if choices["output"] in ("dict", "docs") else said
+
+    return RunnableLambda(run)

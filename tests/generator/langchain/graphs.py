@@ -1,0 +1,130 @@
+"""Graphs of LangGraph: nodes that rewrite, route, retrieve, grade, generate, check; and agents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from langchain.agents import create_agent
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+
+from generator.choices import Choices
+from generator.langchain.application import Application, all_found, all_shown, last_shown, single
+from generator.langchain.chains import Input, answer, context, looked_up, rewriter, variables
+from generator.langchain.messages import FORMS, formed, spoken
+from generator.langchain.models import Speaker, now
+from generator.langchain.prompting import template
+from generator.langchain.tools import tool
+from generator.turns import Turn
+
+
+def graph(choices: Choices) -> Application:
+    """A state graph."""
+    nodes = Nodes(choices)
+    built: Any = StateGraph(nodes.state())
+    order = ["rewrite", "retrieve", "generate"]
+    if choices["routing"] == "yes":
+        built.add_node("route", nodes.route)
+        built.add_edge(START, "route")
+        built.add_conditional_edges("route", lambda _: "rewrite", ["rewrite"])
+    else:
+        built.add_edge(START, "rewrite")
+    for name in order:
+        built.add_node(name, getattr(nodes, name))
+    built.add_edge("rewrite", "retrieve")
+    built.add_edge("retrieve", "generate")
+    loop = choices["loop"]
+    if loop == "no":
+        built.add_edge("generate", END)
+    else:
+        back = "generate" if loop == "redraft" else "retrieve"
+        built.add_conditional_edges("generate", nodes.checked, {"no": back, "yes": END})
+    saver = InMemorySaver() if nodes.remembers else None
+    again = loop == "again"
+    return single(
+        built.compile(checkpointer=saver),
+        nodes.given,
+        hops=2 if again else 1,
+        shows=last_shown if again else all_shown,
+    )
+
+
+class Nodes:
+    """The nodes of a graph, over a state of fields or of messages."""
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.speaks = choices["graph_state"] == "messages"
+        self.remembers = choices["history"] == "stored" and choices["thread"] == "yes"
+        if self.speaks:
+            form = {"typed": "dicts"}.get(choices["history"], choices["history"])
+            choices = choices.replace(input="messages", history=form)
+        elif choices["input"] in ("string", "messages"):
+            choices = choices.replace(input="question")
+        self.source = Input(choices)
+        again = choices["loop"] != "no"
+        # Nodes write a message or a text; how they come by it is theirs.
+        plain = choices.replace(output="message" if self.speaks else "text")
+        self.answering = answer(plain, history=True, drafts=again)
+        self.rewriting, self.looking = rewriter(choices, self.source), looked_up(choices)
+        self.writing, self.filling = context(choices), variables(self.source)
+
+    def state(self) -> Any:
+        fields: dict[str, Any] = {"query": str, "documents": list, "chat_history": Any, "tries": int}
+        if self.speaks:
+            fields["messages"] = Annotated[list[BaseMessage], add_messages]
+        else:
+            fields |= {self.source.key: str, "generation": str}
+        return TypedDict("State", fields, total=False)  # type: ignore[operator]
+
+    def given(self, turn: Turn) -> Any:
+        return self.source.given(turn)
+
+    def route(self, state: Any) -> Any:
+        where = Speaker(role="route").invoke(f"Where to?\n{self.source.question(state)}")
+        return {"tries": 0} if where.text else {}
+
+    def rewrite(self, state: Any) -> Any:
+        return {"query": self.rewriting.invoke(state)}
+
+    def retrieve(self, state: Any) -> Any:
+        turn = now()
+        query = turn.queries[-1] if turn.tries else state["query"]
+        return {"documents": self.looking.invoke(query)}
+
+    def generate(self, state: Any) -> Any:
+        filled = {**self.filling.invoke(state), "context": self.writing.invoke(state["documents"])}
+        said = self.answering.invoke(filled)
+        return {"messages": [said]} if self.speaks else {"generation": said}
+
+    def checked(self, state: Any) -> str:
+        said = state["messages"][-1].text if self.speaks else state["generation"]
+        return Speaker(role="check", drafts=True).invoke(f"Is this grounded?\n\n{said}\n\nyes or no").text
+
+
+def agent(choices: Choices) -> Application:
+    """`create_agent` with one tool, which is called as often as there are hops."""
+    hops = choices.number("hops")
+    given_tool = tool(choices)
+    system = None
+    if choices["agent_prompt"] == "system":
+        system = "\n".join(
+            line for line in template(choices).text().splitlines() if "{" not in line and line.strip()
+        )
+    remembers = choices["history"] == "stored" and choices["thread"] == "yes"
+    made = create_agent(
+        Speaker(role="agent", tool=given_tool.name, hops=hops),
+        [given_tool],
+        system_prompt=system or None,
+        checkpointer=InMemorySaver() if remembers else None,
+    )
+    history = choices["history"] if choices["turns"] != "1" else "none"
+    form = history if history in FORMS and history != "typed" else "objects"
+
+    def given(turn: Turn) -> Any:
+        said = [] if history in ("none", "stored") else spoken(turn)
+        return {"messages": formed([*said, HumanMessage(turn.question)], form)}
+
+    return single(made, given, hops=hops, shows=all_found)

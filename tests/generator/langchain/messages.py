@@ -1,0 +1,64 @@
+"""Histories and questions as messages, in every form that LangChain takes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, messages_from_dict, messages_to_dict
+
+from generator.turns import Turn
+
+FORMS = ("objects", "tuples", "dicts", "roles", "typed", "parts")
+
+
+def spoken(turn: Turn) -> list[BaseMessage]:
+    """The conversation before a turn."""
+    return [m for asked, said in turn.history for m in (HumanMessage(asked), AIMessage(said))]
+
+
+def formed(messages: Sequence[BaseMessage], form: str) -> list[Any]:
+    """Messages in a form."""
+    if form == "tuples":
+        return [({"human": "user", "ai": "assistant"}[each.type], each.text) for each in messages]
+    if form == "roles":
+        return [(each.type, each.text) for each in messages]
+    if form == "dicts":
+        roles = {"human": "user", "ai": "assistant"}
+        return [{"role": roles[each.type], "content": each.text} for each in messages]
+    if form == "typed":
+        return messages_to_dict(messages)
+    if form == "parts":
+        return [type(each)(content=[{"type": "text", "text": each.text}]) for each in messages]
+    return list(messages)
+
+
+def read(messages: Sequence[Any]) -> list[Any]:
+    """Messages of any form, as a prompt takes them; what `messages_to_dict` made it takes not."""
+    if messages and isinstance(messages[0], dict) and "data" in messages[0]:
+        return messages_from_dict(list(messages))
+    return list(messages)
+
+
+def asked_at(messages: Sequence[Any]) -> int:
+    """The place of the user's last message."""
+    return max(at for at, message in enumerate(read(messages)) if _role(message) in ("human", "user"))
+
+
+def _role(message: Any) -> str:
+    if isinstance(message, tuple):
+        return str(message[0])
+    return str(message["role"]) if isinstance(message, dict) else str(message.type)
+
+
+def last_text(messages: Sequence[Any]) -> str:
+    """The text of the user's last message."""
+    last = read(messages)[asked_at(messages)]
+    if isinstance(last, tuple):
+        return str(last[1])
+    return str(last["content"]) if isinstance(last, dict) else str(last.text)
+
+
+def written(turn: Turn) -> str:
+    """The conversation as one text."""
+    return "\n".join(f"Human: {asked}\nAI: {said}" for asked, said in turn.history)

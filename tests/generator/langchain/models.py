@@ -1,0 +1,112 @@
+"""A model of LangChain that says what its role says in the present turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import var_child_runnable_config
+
+from generator.texts import place
+from generator.turns import NOW, TURNS, Turn
+
+
+def now(manager: Any = None) -> Turn:
+    """The turn that this code runs for."""
+    if turn := NOW.get():
+        return turn
+    metadata = getattr(manager, "metadata", None) or (var_child_runnable_config.get() or {}).get("metadata")
+    return TURNS[(metadata or {})["turn"]]
+
+
+class Speaker(BaseChatModel):
+    """Replies as its role does: `answer`, `rewrite`, `queries`, `grade`, `route`, `check`, `agent`."""
+
+    role: str
+    tool: str = ""
+    hops: int = 1
+    drafts: bool = False
+    """Whether the first answer is a draft that is thrown away."""
+    structured: str = ""
+    """The key under which the answer is said as JSON; plain text if empty."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "generated"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self
+
+    def get_num_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def _reply(self, messages: list[BaseMessage], manager: Any) -> AIMessage:
+        turn, prompt = now(manager), "\n\n".join(message.text for message in messages)
+        if self.role == "agent":
+            return self._act(turn, messages, prompt)
+        return AIMessage(self._say(turn, prompt))
+
+    def _say(self, turn: Turn, prompt: str) -> str:
+        if self.role == "answer":
+            return self._answer(turn, prompt)
+        if self.role == "grade":
+            return "yes" if any(place(text, prompt) >= 0 for text in turn.shown) else "no"
+        if self.role == "check":
+            return "yes" if turn.tries > 1 or not self.drafts else "no"
+        return {
+            "rewrite": turn.rewritten,
+            "same": turn.question,
+            "queries": "\n".join((turn.rewritten, f"{turn.rewritten} again")),
+            "route": "search",
+        }[self.role]
+
+    def _answer(self, turn: Turn, prompt: str) -> str:
+        turn.tries += 1
+        if self.drafts and turn.tries == 1:
+            return turn.draft
+        turn.prompt = prompt
+        if turn.echoes:
+            turn.answer = prompt.strip()
+        return json.dumps({self.structured: turn.answer}) if self.structured else turn.answer
+
+    def _act(self, turn: Turn, messages: list[BaseMessage], prompt: str) -> AIMessage:
+        asked = max(at for at, message in enumerate(messages) if message.type == "human")
+        looked = sum(message.type == "tool" for message in messages[asked:])
+        if looked >= self.hops:
+            return AIMessage(self._answer(turn, prompt))
+        call = {"name": self.tool, "args": {"query": turn.queries[looked]}, "id": f"{turn.id}-{looked}"}
+        return AIMessage("", tool_calls=[{**call, "type": "tool_call"}])
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self._reply(messages, run_manager))])
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        await asyncio.sleep(0)  # let the other tenant in
+        return self._generate(messages, stop, run_manager)
+
+    def _stream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        message = self._reply(messages, run_manager)
+        if message.tool_calls:
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=message.tool_calls))
+            return
+        for at in range(0, len(message.text), 40):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=message.text[at : at + 40]))
+
+    async def _astream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in self._stream(messages, stop, run_manager):
+            yield chunk
+            await asyncio.sleep(0)

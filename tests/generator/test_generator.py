@@ -1,0 +1,97 @@
+"""Random applications give true records; and the generator tells true records from false ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from generator.bed import Bed
+from generator.choices import Choices, draw
+from generator.receiving import Receiver, Run
+from generator.shrinking import shrink
+from generator.telling import counts, told
+from generator.verdicts import Judgement, Verdict, judge
+from steelyard.record import Context, Record
+
+BED = Bed("langchain")
+QUICK = {"langchain": 150}
+BOUNDS = {"silent": 0.16, "crossed": 0.02, "false_known": 0.10}
+"""What the recorders reach: shares of turns. They are lowered as the recorders get better."""
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def plain(**options: str) -> Judgement:
+    """A simple application of LangChain."""
+    choices = draw("langchain", {axis: found[:1] for axis, found in BED.axes().items()}, 7)
+    return BED.run(choices.replace(**options))
+
+
+@pytest.mark.parametrize("framework", QUICK)
+def test_records_of_random_applications_are_true(framework: str) -> None:
+    bed = Bed(framework)
+    judgements = list(bed.judgements(QUICK[framework], seed=1))
+    assert not bed.broken
+    made = counts(verdict for judgement in judgements for verdict in judgement.verdicts)
+    shares = {name: made[name] / made["turns"] for name in BOUNDS}
+    assert all(shares[name] <= bound for name, bound in BOUNDS.items()), shares
+
+
+def changed(judgement: Judgement, change: Record | None) -> Verdict:
+    """The verdict where another record had been handed over for the first turn."""
+    run = judgement.run
+    receiver = Receiver([(run.turns[0].id, change)] if change else [])
+    return judge(Run(run.choices, run.turns, receiver, run.shows)).verdicts[0]
+
+
+def test_verdicts_tell_true_records_from_false_ones() -> None:
+    judgement = plain(retriever="base", template="plain")
+    (verdict,) = judgement.verdicts
+    truth, record = verdict.truth, verdict.record
+    assert verdict.outcome == "right" and truth and record
+    assert changed(judgement, None).outcome == "missing"
+    assert changed(judgement, record.replace(question="Why?")).outcome == "silent"
+    noted = record.replace(question="Why?", notes=("question_unknown: it was not found",))
+    assert changed(judgement, noted).outcome == "said"
+    assert changed(judgement, record.replace(answer="No.", notes=noted.notes)).outcome == "silent"
+    lacking = record.replace(contexts=record.contexts[:1])
+    assert changed(judgement, lacking).wrong == ("contexts: lacking",)
+    turned = record.replace(contexts=record.contexts[::-1])
+    assert changed(judgement, turned).wrong == ("contexts: order",)
+    shard = replace(record.contexts[0], text=record.contexts[0].text[:30])
+    assert changed(judgement, record.replace(contexts=(shard,))).wrong == ("contexts: shard or twice",)
+    invented = changed(judgement, record.replace(contexts=(*record.contexts, Context(text="Be brief."))))
+    assert invented.wrong == ("contexts: invented",) and invented.false_known == ("Be brief.",)
+    whole = Context(text="\n\n".join(context.text for context in record.contexts))
+    assert changed(judgement, record.replace(contexts=(whole,))).outcome == "right"
+
+
+def test_a_text_of_another_tenant_is_crossed() -> None:
+    judgement = plain(retriever="base", template="plain", tenants="2")
+    ours, theirs = (verdict.record for verdict in judgement.verdicts)
+    assert ours and theirs
+    assert changed(judgement, ours.replace(contexts=theirs.contexts)).outcome == "crossed"
+    assert changed(judgement, ours.replace(question=theirs.question)).outcome == "crossed"
+
+
+def test_the_same_seed_makes_the_same_application() -> None:
+    first, again = (next(iter(BED.judgements(1, seed=3))) for _ in range(2))
+    assert [t.prompt for t in first.run.turns] == [t.prompt for t in again.run.turns]
+    assert dict(first.run.choices.parts()) == dict(again.run.choices.parts())
+
+
+def test_a_failure_is_shrunk_to_its_smallest_application() -> None:
+    def forgetful(choices: Choices) -> Judgement:
+        judgement = BED.run(choices)
+        if judgement.run.choices["joining"] == "json":
+            return judge(replace(judgement.run, receiver=Receiver()))
+        return judgement
+
+    options = {"joining": "json", "turns": "3", "tenants": "2", "history": "dicts", "style": "code"}
+    failed = forgetful(plain(retriever="base", template="plain", **options).run.choices)
+    smallest = shrink(failed, BED.axes(), forgetful)
+    kept = {axis: option for axis, option in smallest.run.choices.parts() if axis in options}
+    assert kept["joining"] == "json"
+    assert {kept.get("turns"), kept.get("tenants"), kept.get("style")} == {"1", "plain"}
+    assert any(line.startswith("\nmissing") for line in told(smallest))
