@@ -92,15 +92,6 @@ def delete_most(path: Path) -> None:
     prune(path, keep=20)
 
 
-def score_before_turn(path: Path) -> None:
-    """As a program of an earlier version writes it."""
-    results(path.with_name("one.db"), [made(9_999, tags=("web",))])
-    with closing(connect(path)) as connection:
-        connection.execute("ATTACH ? AS other", (str(path.with_name("one.db")),))
-        for table in ("scores", "evaluations"):
-            connection.execute(f"INSERT INTO {table} SELECT * FROM other.{table}")
-
-
 def forget_all(path: Path) -> None:
     """What an earlier version left, before it is served."""
     with closing(connect(path)) as connection:
@@ -123,7 +114,7 @@ def widen(path: Path) -> None:
     add_more(path)
 
 
-CHANGES = (add_more, judge_again, change_tags, lose_content, delete_some, delete_most, score_before_turn)
+CHANGES = (add_more, judge_again, change_tags, lose_content, delete_some, delete_most)
 OF_FILES = (*CHANGES, forget_all, upgrade, forget_powers, widen)
 
 

@@ -24,7 +24,7 @@ from steelyard.engine import evaluate_one
 from steelyard.errors import SteelyardError
 from steelyard.metrics import Metric, made_by
 from steelyard.online import MonitorOptions, Price, key_of, sampling_position, without_content
-from steelyard.record import Record
+from steelyard.record import Record, with_hashed_user
 from steelyard.scores import Evaluation, Usage
 from steelyard.sinks import Sink, SQLiteSink
 
@@ -289,14 +289,15 @@ class Backfill:
     def _masked(self, record: Record) -> Record | None:
         """The turn without what nobody may see; None where the mask fails."""
         if self._options.mask is None:
-            return record
+            return with_hashed_user(record, self._options.user_key)
         try:
             masked = self._options.mask(record)
         except Exception:  # noqa: BLE001 - a user's function may raise anything
             return None
         if not isinstance(masked, Record):
             return None
-        return masked.replace(id=record.id, trace=record.trace)
+        masked = masked.replace(id=record.id, trace=record.trace, timings=masked.timings or record.timings)
+        return with_hashed_user(masked, self._options.user_key)
 
     def _affordable(self) -> Iterator[Task]:
         """The tasks, until one more might cost more than there is."""

@@ -62,7 +62,7 @@ class Results(Sequence[Evaluation]):
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row a record: id, question, answer and the value of each metric, missing where there is none.
+        """One row a record: id, texts, session, tenant, Unix time, and the value of each metric or none.
 
         Raises:
             MissingDependency: If pandas is not installed.
@@ -80,6 +80,9 @@ def _row(evaluation: Evaluation) -> dict[str, Any]:
         "record_id": evaluation.record_id,
         "question": record.question if record else None,
         "answer": record.answer if record else None,
+        "session": evaluation.session,
+        "tenant": evaluation.tenant,
+        "happened_at": evaluation.at,
         **{score.metric: score.value for score in evaluation.scores},
     }
 

@@ -68,6 +68,7 @@ class Intake:
             budget=budget,
             feedback=feedback,
             keep=options.spool is None,
+            user_key=options.user_key,
         )
         self._elsewhere = options.spool is not None and not options.spool.evaluate
         # Turns wait for their masks side by side, so that one slow call holds up no other turn.

@@ -45,7 +45,10 @@ class Masker:
             async with asyncio.timeout(self._timeout):
                 masked = await self._executor.run(self._mask, record)
             if isinstance(masked, Record):
-                return masked.replace(id=record.id, trace=record.trace)
+                # When it happened says nothing of what was said, and a chart without it would be wrong.
+                return masked.replace(
+                    id=record.id, trace=record.trace, timings=masked.timings or record.timings
+                )
             problem = f"returned {type(masked).__name__} instead of a Record"
         except TimeoutError:
             problem = f"took longer than {self._timeout:g} s"

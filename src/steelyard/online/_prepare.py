@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.errors import SkipReason
@@ -15,7 +16,7 @@ from steelyard.online.selection._budget import BudgetControl
 from steelyard.online.selection._decision import Decision
 from steelyard.online.selection._sampling import key_of, sampling_position
 from steelyard.online.selection._selection import Selection
-from steelyard.record import Record
+from steelyard.record import Record, Timings, with_hashed_user
 
 PICKED_FOR = "steelyard.picked_for"
 """The metadata entry that names the rules and signs by which a turn was picked, where there are any."""
@@ -41,6 +42,7 @@ class Preparer:
         budget: BudgetControl,
         feedback: Feedback,
         keep: bool,
+        user_key: str,
     ) -> None:
         self._selection = selection
         self._metrics = metrics
@@ -48,6 +50,7 @@ class Preparer:
         self._budget = budget
         self._feedback = feedback
         self._keep = keep
+        self._user_key = user_key
         self._latest: BoundedDict[str, None] = BoundedDict(max_items=_REMEMBERED)
         self._recorders = DuplicateRecorderCheck()
 
@@ -56,6 +59,7 @@ class Preparer:
         record = item.turn if isinstance(item.turn, Record) else item.turn.build()
         if record is None:
             return Closed("skipped", "not_rag")
+        record = _dated(record, item.taken_at)
         position = item.sampling_position
         if position is None:
             position = sampling_position(key_of(item.turn))
@@ -102,6 +106,7 @@ class Preparer:
             return Closed("skipped", "mask_failed")
         # With the record as it came: a mask may change what the two recorders are told apart by.
         self._recorders.look(record)
+        masked = with_hashed_user(masked, self._user_key)
         metadata = self._with_feedback(masked, decision)
         # The same mapping where nothing was added, so that most turns are not copied.
         if metadata is not masked.metadata:
@@ -130,3 +135,12 @@ class Preparer:
         if decision.reasons:
             extra[PICKED_FOR] = list(decision.reasons)
         return {**record.metadata, **extra} if extra else record.metadata
+
+
+def _dated(record: Record, taken_at: float) -> Record:
+    """The record with a time: that of its recording, if nothing says when it began."""
+    if not isinstance(record.timings, Timings):
+        return record.replace(timings=Timings(started_at=taken_at))
+    if record.timings.started_at is None:
+        return record.replace(timings=replace(record.timings, started_at=taken_at))
+    return record

@@ -12,6 +12,7 @@ from steelyard.record._json import (
 )
 from steelyard.record._limits import DEFAULT_LIMITS, Limits, clean, text_of, to_json_value
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
+from steelyard.record._user import check_user_key, is_hashed, with_hashed_user
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -25,13 +26,16 @@ __all__ = [
     "Timings",
     "TraceRef",
     "check_schema",
+    "check_user_key",
     "clean",
     "context_from_dict",
+    "is_hashed",
     "record_from_dict",
     "record_from_json",
     "record_to_dict",
     "record_to_json",
     "text_of",
     "to_json_value",
+    "with_hashed_user",
     "without_defaults",
 ]

@@ -6,6 +6,7 @@ Texts lose lone surrogates and NULs (no database and no HTTP body can hold them)
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,10 +16,13 @@ from typing import Any, TypeVar, get_args
 
 from steelyard._internal.unchanged import with_changes, with_items
 from steelyard.record._record import Context, ContextsSource, Record, Stage, Status, Timings, TraceRef
+from steelyard.record._user import is_hashed
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Deeper than metadata of frameworks nests, and far from Python's own bound.
 _DEPTH = 6
+_IDENTIFIER = 200
+"""Characters of the id of a session or tenant."""
 _Item = TypeVar("_Item")
 
 
@@ -180,6 +184,16 @@ class _Cutter:
         }
         return with_changes(context, **changes)
 
+    def identifier(self, value: object, field: str) -> str | None:
+        """An id as text; a very long one keeps its beginning and a hash, so that no two become one."""
+        if (text := text_of(value).strip()) == "":
+            return None
+        if len(text) <= _IDENTIFIER:
+            return value if text == value and isinstance(value, str) else text
+        self.cut[field] = None
+        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return f"{text[: _IDENTIFIER - 33]}~{digest}"
+
     def names(self, values: Iterable[str], field: str) -> tuple[str, ...]:
         values = (values,) if isinstance(values, str) else values
         return with_items(values, [self.text(value, field, 1000) for value in self._first(values, field)])
@@ -267,6 +281,10 @@ def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
             record.contexts_source if record.contexts_source in get_args(ContextsSource) else "retrieved"
         ),
     }
+    for name in ("session", "tenant"):
+        changes[name] = cut.identifier(getattr(record, name), name)
+    # Whoever stores or sends a record has cleaned it: a user in plain text gets no further than here.
+    changes["user"] = record.user if is_hashed(record.user) else None
     for name in ("standalone_question", "reference", "error"):
         value = getattr(record, name)
         changes[name] = None if value is None else cut.text(value, name, limits.text)

@@ -135,6 +135,13 @@ class Record:
     """Where the turn lives in the host's traces."""
     timings: Timings | None = None
     """When it ran and for how long."""
+    session: str | None = None
+    """The conversation it belongs to, by the application's own id; turns of one may resemble each other."""
+    user: str | None = field(default=None, repr=False)
+    """Who asked, by the application's own id. It is stored only as a keyed hash, and only where a Monitor has
+    a `user_key`; otherwise it is dropped before anything is written."""
+    tenant: str | None = None
+    """The customer or organisation it belongs to, where one application serves several."""
     tags: tuple[str, ...] = field(default=(), repr=False)
     """The user's tags."""
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)

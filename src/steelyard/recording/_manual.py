@@ -23,6 +23,9 @@ class ManualTurn(ABC):
         reference: The expected answer, where one is known.
         tags: Tags of the Record.
         metadata: Metadata of the Record.
+        session: The conversation that the turn belongs to.
+        user: Who asks; see `Record.user`.
+        tenant: The customer that the turn belongs to.
     """
 
     def __init__(
@@ -32,6 +35,9 @@ class ManualTurn(ABC):
         reference: str | None,
         tags: Sequence[str],
         metadata: Mapping[str, Any] | None,
+        session: str | None = None,
+        user: str | None = None,
+        tenant: str | None = None,
     ) -> None:
         self.id: str = ""
         """The id of the record that the block will make; for feedback."""
@@ -40,10 +46,14 @@ class ManualTurn(ABC):
         self.contexts: Iterable[Any] | None = None
         """Passages (texts, documents, Contexts) to judge by; set it where no retriever finds them."""
         self._given: dict[str, Any] = {"tags": tuple(tags), "metadata": metadata}
-        if question is not None:
-            self._given["question"] = question
-        if reference is not None:
-            self._given["reference"] = reference
+        named = {
+            "question": question,
+            "reference": reference,
+            "session": session,
+            "user": user,
+            "tenant": tenant,
+        }
+        self._given |= {name: value for name, value in named.items() if value is not None}
         self._is_open = False
 
     @abstractmethod

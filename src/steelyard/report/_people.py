@@ -53,11 +53,11 @@ def _of_metric(
     sample = reader.sample(scope, metric.metric, limit=_SAMPLE)
     if not sample:
         return None
-    first, last = sample[0].evaluated_at, sample[-1].evaluated_at
+    first, last = sample[0].happened_at, sample[-1].happened_at
     within = [
         turn
         for turn in turns
-        if first <= turn.evaluated_at <= last and (scope.tag is None or _has_tag(turn, scope.tag))
+        if first <= turn.at <= last and (scope.tag is None or _has_tag(turn, scope.tag))
     ]
     materials = [one for one in collect(within, labels) if one.key.metric == metric.metric and one.labelled]
     if not materials:

@@ -64,8 +64,8 @@ def _of_metric(
     metric: MetricFigure, scores: Sequence[SampledScore], clusters: dict[str, str]
 ) -> list[SliceFigure]:
     columns = _columns(scores, clusters)
-    middle = (scores[0].evaluated_at + scores[-1].evaluated_at) / 2
-    after = [score.evaluated_at >= middle for score in scores]
+    middle = (scores[0].happened_at + scores[-1].happened_at) / 2
+    after = [score.happened_at >= middle for score in scores]
     values = [score.value for score in scores]
     inclusion = [score.inclusion for score in scores]
     return [

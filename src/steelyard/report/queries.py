@@ -177,8 +177,8 @@ class SampledScore:
     """In 0..1."""
     inclusion: float
     """The probability with which the turn was picked."""
-    evaluated_at: float
-    """Unix time."""
+    happened_at: float
+    """Unix time at which the turn began."""
     question: str = field(repr=False)
     """The question, or empty."""
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)

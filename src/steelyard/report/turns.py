@@ -44,8 +44,8 @@ class TurnRow:
 
     record_id: str
     """The record's id."""
-    evaluated_at: float
-    """Unix time."""
+    happened_at: float
+    """Unix time at which the turn began."""
     question: str = field(repr=False)
     """The start of the question; empty where content was not stored."""
     scores: tuple[tuple[str, float | None, bool | None, str], ...]
@@ -54,4 +54,4 @@ class TurnRow:
     @property
     def key(self) -> tuple[float, str]:
         """Its place in the list: time, then id."""
-        return self.evaluated_at, self.record_id
+        return self.happened_at, self.record_id

@@ -9,12 +9,22 @@ from typing import Any
 from steelyard._internal.json_pieces import json_pieces
 from steelyard._internal.typed import adapter, loads, read
 from steelyard.errors import InvalidRecord
-from steelyard.record import TraceRef, check_schema, record_from_dict, record_to_dict, text_of
+from steelyard.record import (
+    Record,
+    TraceRef,
+    check_schema,
+    clean,
+    record_from_dict,
+    record_to_dict,
+    text_of,
+)
 from steelyard.scores._clean import clean_score, clean_usage, number
 from steelyard.scores._scores import Evaluation, Score, Usage
 
 EVALUATION_SCHEMA = 2
 """Version of the JSON form; a reader refuses a newer one. Version 1 called `options` of a Score `reading`."""
+
+_OWN = ("record_id", "session", "user", "tenant", "happened_at", "evaluated_at", "duration")
 
 
 def score_to_dict(score: Score) -> dict[str, Any]:
@@ -53,11 +63,24 @@ def evaluation_to_dict(evaluation: Evaluation) -> dict[str, Any]:
         "evaluated_at": number(evaluation.evaluated_at) or 0.0,
         "duration": number(evaluation.duration) or 0.0,
     }
+    data |= _of_turn(evaluation)
     if evaluation.trace:
         data["trace"] = _dumped(evaluation.trace)
     if evaluation.record:
         data["record"] = record_to_dict(evaluation.record)
     return data
+
+
+def _of_turn(evaluation: Evaluation) -> dict[str, Any]:
+    """What is known of the turn whether its content is stored or not."""
+    ids = clean(Record(session=evaluation.session, user=evaluation.user, tenant=evaluation.tenant))
+    found = {
+        "session": ids.session,
+        "user": ids.user,
+        "tenant": ids.tenant,
+        "happened_at": number(evaluation.happened_at),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def evaluation_to_json(evaluation: Evaluation) -> str:
@@ -86,7 +109,7 @@ def evaluation_from_dict(data: object) -> Evaluation:
     scores = data.get("scores")
     if not isinstance(scores, list | tuple):
         raise InvalidRecord("'scores' must be a list")
-    own = {name: data[name] for name in ("record_id", "evaluated_at", "duration") if name in data}
+    own = {name: data[name] for name in _OWN if data.get(name) is not None}
     evaluation = read(Evaluation, {**own, "scores": ()}, what="evaluation")
     return replace(
         evaluation,

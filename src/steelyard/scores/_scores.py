@@ -6,11 +6,12 @@ judge lacks; `failed` says by name what went wrong. Absence is never 0 and never
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from steelyard.record import Record, TraceRef
+from steelyard.record import Record, TraceRef, is_hashed
 from steelyard.scores._shown import as_html, as_text
 
 Direction = Literal["higher", "lower"]
@@ -192,6 +193,10 @@ class Score:
         return cls(metric=metric, status="failed", cause=cause, explanation=explanation, verdicts=verdicts)
 
 
+def _is_time(value: object) -> bool:
+    return isinstance(value, float | int) and math.isfinite(value)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
     """Everything that was found out about one record."""
@@ -206,12 +211,40 @@ class Evaluation:
     """The judged record; None where storing content is switched off."""
     trace: TraceRef | None = None
     """Where the turn lives in the host's traces."""
+    session: str | None = None
+    """The conversation that the turn belongs to; the record's own."""
+    user: str | None = field(default=None, repr=False)
+    """Who asked, as a keyed hash; the record's own."""
+    tenant: str | None = None
+    """The customer that the turn belongs to; the record's own."""
+    happened_at: float | None = None
+    """Unix time in seconds at which the turn began; the record's own, and None where nothing says."""
     evaluated_at: float = 0.0
-    """Unix time in seconds."""
+    """Unix time in seconds at which it was judged."""
     duration: float = 0.0
     """Seconds the evaluation took."""
     retry_after: float | None = None
     """The longest wait in seconds that a server asked for when it failed; None where none did. Not stored."""
+
+    def __post_init__(self) -> None:
+        # They stay when the record is taken off, since storing content is switched off.
+        if (record := self.record) is None:
+            return
+        started_at = getattr(record.timings, "started_at", None)
+        told = {
+            "session": record.session,
+            "user": record.user if is_hashed(record.user) else None,
+            "tenant": record.tenant,
+            "happened_at": started_at if _is_time(started_at) else None,
+        }
+        for name, value in told.items():
+            if getattr(self, name) is None and value is not None:
+                object.__setattr__(self, name, value)
+
+    @property
+    def at(self) -> float:
+        """Where it stands in time: when the turn happened, or, if nothing says, when it was judged."""
+        return self.evaluated_at if self.happened_at is None else self.happened_at
 
     def __getitem__(self, metric: str) -> Score:
         """The Score of the metric with this name."""

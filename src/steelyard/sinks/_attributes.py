@@ -51,6 +51,11 @@ JUDGE_REQUESTS: Final = "steelyard.judge.requests"
 JUDGE_SECONDS: Final = "steelyard.judge.seconds"
 JUDGE_COST: Final = "steelyard.judge.cost"
 RECORD_ID: Final = "steelyard.record.id"
+HAPPENED_AT: Final = "steelyard.record.happened_at"
+TENANT: Final = "steelyard.tenant"
+SESSION: Final = "session.id"
+CONVERSATION: Final = "gen_ai.conversation.id"
+USER: Final = "enduser.pseudo.id"
 
 SCORE_HISTOGRAM: Final = "gen_ai.evaluation.score"
 DURATION_HISTOGRAM: Final = "gen_ai.evaluation.client.operation.duration"
@@ -84,6 +89,7 @@ SINK: Final = "steelyard.sink.name"
 STABILITY: Final[Mapping[str, Stability]] = {
     ERROR_TYPE: "stable",
     **dict.fromkeys((EVENT, NAME, VALUE, LABEL, EXPLANATION, OPERATION), "development"),
+    **dict.fromkeys((SESSION, CONVERSATION, USER), "development"),
     **dict.fromkeys((SPAN_KIND, EVALUATIONS), "openinference"),
     **dict.fromkeys((SCORE_HISTOGRAM, DURATION_HISTOGRAM, COST_HISTOGRAM, QUEUE_SIZE), "common"),
     **dict.fromkeys(
@@ -92,6 +98,7 @@ STABILITY: Final[Mapping[str, Stability]] = {
             *(VERDICTS, VERDICTS_MISSING, METRIC_VERSION, JUDGE, EMBEDDER, PROMPT_VERSION, CALIBRATED),
             *(CALIBRATED_VALUE, CALIBRATION),
             *(INPUT_TOKENS, OUTPUT_TOKENS, JUDGE_REQUESTS, JUDGE_SECONDS, JUDGE_COST, RECORD_ID),
+            *(HAPPENED_AT, TENANT),
             *(OUTCOMES, WEIGHTED_SUM, NEGATIVE_SUM, WEIGHT, TOKENS, REQUESTS, DECISIONS, TURNS, PENDING),
             *(SINK_RESULTS, CACHE_HITS, BREAKER, TOKEN_TYPE, DECISION, OUTCOME, SINK),
             *(MOMENTS, PASSED_WEIGHT, BUDGET_LIMIT, ALARM_FALLEN, MOMENT, BUDGET, ALARM),

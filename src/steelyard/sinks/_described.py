@@ -110,6 +110,20 @@ def usage_attributes(evaluation: Evaluation) -> dict[str, Value]:
     )
 
 
+def turn_attributes(evaluation: Evaluation) -> dict[str, Value]:
+    """Which turn it was: its record, when it happened, whose conversation it belongs to."""
+    return _storable(
+        {
+            names.RECORD_ID: evaluation.record_id,
+            names.HAPPENED_AT: evaluation.happened_at,
+            names.SESSION: evaluation.session,
+            names.CONVERSATION: evaluation.session,
+            names.TENANT: evaluation.tenant,
+            names.USER: evaluation.user,
+        }
+    )
+
+
 def _storable(given: dict[str, Value | None]) -> dict[str, Value]:
     return {
         name: text_of(item) if isinstance(item, str) else item

@@ -27,7 +27,13 @@ from steelyard.recording import unrecorded
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import _attributes as names
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger, key_of
-from steelyard.sinks._described import event_attributes, span_attributes, usage_attributes, written_time
+from steelyard.sinks._described import (
+    event_attributes,
+    span_attributes,
+    turn_attributes,
+    usage_attributes,
+    written_time,
+)
 from steelyard.sinks._instruments import Instruments
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.monitoring import observe_monitor
@@ -187,7 +193,7 @@ class OpenTelemetrySink:
             attributes={
                 names.OPERATION: "evaluation",
                 names.SPAN_KIND: "EVALUATOR",
-                names.RECORD_ID: evaluation.record_id,
+                **turn_attributes(evaluation),
                 **usage_attributes(evaluation),
                 **span_attributes(evaluation.scores, explanations=self._explanations),
             },
@@ -216,7 +222,10 @@ class OpenTelemetrySink:
                 context=context,
                 severity_number=SeverityNumber.INFO,
                 event_name=names.EVENT,
-                attributes=event_attributes(score, explanations=self._explanations),
+                attributes={
+                    **turn_attributes(evaluation),
+                    **event_attributes(score, explanations=self._explanations),
+                },
             )
 
     def _record_metrics(self, evaluation: Evaluation, context: Context) -> None:

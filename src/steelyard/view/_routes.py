@@ -284,7 +284,7 @@ def _key(request: Request, name: str) -> tuple[float, str] | None:
 
 
 def _link(asked: dict[str, str], last: TurnRow) -> str:
-    return urlencode({**asked, "before": repr(last.evaluated_at), "id": last.record_id})
+    return urlencode({**asked, "before": repr(last.happened_at), "id": last.record_id})
 
 
 def _has_claim(evaluation: Evaluation, label: Label) -> bool:

@@ -24,6 +24,9 @@ def record(
     reference: str | None = None,
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
+    session: str | None = None,
+    user: str | None = None,
+    tenant: str | None = None,
 ) -> ManualTurn:
     """Record a block of code as one turn; for `with` and for `async with`.
 
@@ -37,6 +40,9 @@ def record(
         reference: The expected answer, where somebody knows it.
         tags: For the record.
         metadata: For the record.
+        session: The conversation that the turn belongs to.
+        user: Who asks; stored as a keyed hash, and only where the Monitor has a `user_key`.
+        tenant: The customer that the turn belongs to.
 
     Example:
         >>> with record(question="Who?") as turn:  # doctest: +SKIP
@@ -44,7 +50,14 @@ def record(
         ...     turn.answer = model.invoke(prompt.format(documents=documents)).content
     """
     return LangChainManualTurn(
-        _handler(monitor), question=question, reference=reference, tags=tags, metadata=metadata
+        _handler(monitor),
+        question=question,
+        reference=reference,
+        tags=tags,
+        metadata=metadata,
+        session=session,
+        user=user,
+        tenant=tenant,
     )
 
 

@@ -20,6 +20,9 @@ def record(
     reference: str | None = None,
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
+    session: str | None = None,
+    user: str | None = None,
+    tenant: str | None = None,
 ) -> ManualTurn:
     """Record what happens in a block as one turn; for `with` and for `async with`.
 
@@ -31,6 +34,9 @@ def record(
         reference: The expected answer, where it is known.
         tags: Tags of the record.
         metadata: Metadata of the record.
+        session: The conversation that the turn belongs to.
+        user: Who asks; stored as a keyed hash, and only where the Monitor has a `user_key`.
+        tenant: The customer that the turn belongs to.
 
     Example:
         ```python
@@ -39,7 +45,15 @@ def record(
             turn.answer = str(llm.complete(prompt(question, nodes)))
         ```
     """
-    return LlamaIndexManualTurn(question=question, reference=reference, tags=tags, metadata=metadata)
+    return LlamaIndexManualTurn(
+        question=question,
+        reference=reference,
+        tags=tags,
+        metadata=metadata,
+        session=session,
+        user=user,
+        tenant=tenant,
+    )
 
 
 class LlamaIndexManualTurn(ManualTurn):

@@ -68,8 +68,8 @@ def read_turns(path: str | Path, *, metric: str | None = None, since: float | No
     with closing(connect_readonly(path)) as connection:
         found = connection.execute(
             """SELECT record_id, question FROM evaluations
-               WHERE evaluated_at >= ? AND coalesce(record_status, 'ok') IN ('ok', 'truncated')
-               ORDER BY evaluated_at, record_id""",
+               WHERE happened_at >= ? AND coalesce(record_status, 'ok') IN ('ok', 'truncated')
+               ORDER BY happened_at, record_id""",
             (since or 0.0,),
         )
         for record_id, question in found:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_args
 
 from steelyard.errors import ConfigurationError
 from steelyard.questions import Fuse
+from steelyard.record import check_user_key
 
 _WHOLE = ("concurrency", "max_queue", "max_queue_bytes")
 _SECONDS = ("deadline", "mask_timeout", "sink_timeout", "exit_timeout")
@@ -18,6 +19,8 @@ class PlainOptions:
 
     store_content: bool = True
     """Whether results carry the turn's texts; without, they have numbers and positions."""
+    user_key: str = field(default="", repr=False)
+    """The key under which users are hashed; empty: who asked is not stored."""
     fuse: Fuse = "view"
     """How questions share requests: `view`, `record` or `off`."""
     concurrency: int = 8
@@ -53,5 +56,6 @@ class PlainOptions:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
                 unit = "turns a minute" if name == "throttle" else "seconds"
                 raise ConfigurationError(f"{name} must be a number of {unit}, not {value!r}")
+        check_user_key(self.user_key)
         if self.fuse not in get_args(Fuse):
             raise ConfigurationError(f"fuse must be one of {', '.join(get_args(Fuse))}, not {self.fuse!r}")

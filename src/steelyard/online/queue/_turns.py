@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
 from sys import getsizeof
@@ -37,6 +38,8 @@ class Queued:
     """Roughly how many bytes it keeps alive; 0 until it was weighed."""
     requeued: bool = False
     """Whether it comes a second time, because a user disliked it."""
+    taken_at: float = field(default_factory=time.time)
+    """Unix time of its recording; a turn that does not say when it began is dated by it."""
 
 
 @dataclass(frozen=True, slots=True)

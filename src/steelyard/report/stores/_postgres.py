@@ -68,7 +68,7 @@ class PostgresResults(TableReader):
 
     def totals(self, scope: Scope, *, brief: bool = False) -> Totals:
         where, values = self.of_turns(scope)
-        columns = "count(*), count(e.record_status), min(e.evaluated_at), max(e.evaluated_at)"
+        columns = "count(*), count(e.record_status), min(e.happened_at), max(e.happened_at)"
         if not brief:
             columns += """, coalesce(sum(e.requests), 0), coalesce(sum(e.prompt_tokens), 0),
                 coalesce(sum(e.completion_tokens), 0), sum(e.cost), count(e.cost),
@@ -84,7 +84,7 @@ class PostgresResults(TableReader):
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:
         where, values = self.of_scores(scope)
-        query = f"""SELECT s.metric, s.evaluated_at, s.value, s.passed, s.inclusion_probability,
+        query = f"""SELECT s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability,
             s.threshold, (s.direction = 'lower')::integer, {owner_of(by)}
             FROM scores s {with_turns(scope)} WHERE {SCORED} AND {where}"""
         with self.reading() as connection:

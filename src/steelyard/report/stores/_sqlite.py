@@ -18,9 +18,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.report._sums import Adder
 from steelyard.report.queries import (
     Aggregates,
-    Funnel,
     Missing,
-    MonitorRun,
     Scope,
     Totals,
     attributes_of,
@@ -35,7 +33,6 @@ from steelyard.report.turns import TurnFilter
 from steelyard.scores import Evaluation
 from steelyard.sinks import connect_readonly, evaluation_of
 
-_METADATA_IN_SCHEMA_1 = "CASE WHEN json_valid(e.json) THEN json_extract(e.json, '$.record.metadata') END"
 _BY = {
     "framework": ("e.framework", ""),
     "tag": ("t.value", "JOIN json_each(CASE WHEN json_valid(e.tags) THEN e.tags ELSE '[]' END) t"),
@@ -46,6 +43,8 @@ class SQLiteResults(TableReader):
     """A `ResultsReader` over a results file, which may still be written to."""
 
     tagged = TAGGED
+    # The number of a row is in every index, its explanation in none.
+    example = "min(s.rowid)"
 
     def __init__(self, path: str | os.PathLike[str] = "steelyard.db") -> None:
         """Open a file for reading.
@@ -57,18 +56,6 @@ class SQLiteResults(TableReader):
         self._connection = connect_readonly(path)
         # A stored text may hold anything; a byte that is not UTF-8 must not end the report.
         self._connection.text_factory = methodcaller("decode", "utf-8", "replace")
-        try:
-            with self.reading() as connection:
-                (version,) = connection.execute("PRAGMA user_version").fetchone()
-        except ConfigurationError:
-            self._connection.close()
-            raise
-        self._is_first_schema = version == 1
-        if self._is_first_schema:
-            self.metadata = _METADATA_IN_SCHEMA_1
-        else:
-            # The number of a row is in every index, its explanation in none.
-            self.example = "min(s.rowid)"
 
     @property
     def name(self) -> str:
@@ -85,7 +72,7 @@ class SQLiteResults(TableReader):
             if brief:
                 return brief_totals(connection, scope, turns=where, scores=self.of_scores(scope)[0])
             row = connection.execute(
-                f"""SELECT count(*), count(e.record_status), min(e.evaluated_at), max(e.evaluated_at),
+                f"""SELECT count(*), count(e.record_status), min(e.happened_at), max(e.happened_at),
                     total(e.requests), total(e.prompt_tokens), total(e.completion_tokens), sum(e.cost),
                     count(e.cost), total(e.seconds) FROM evaluations e WHERE {where}""",
                 values,
@@ -126,37 +113,11 @@ class SQLiteResults(TableReader):
         return super().missing(scope)
 
     def explained(self, connection: sqlite3.Connection, example: Any) -> str:
-        """What was said of a score, by the number of its row; schema 1 gives the explanation itself."""
-        if self._is_first_schema:
-            return super().explained(connection, example)
+        """What was said of a score, by the number of its row."""
         return explanation_of(connection, example)
 
-    def funnel(self, scope: Scope) -> Funnel | None:
-        return super().funnel(scope) if self._has_ledger() else None
-
-    def runs(self, *, limit: int) -> list[MonitorRun]:
-        return super().runs(limit=limit) if self._has_ledger() else []
-
-    def _has_ledger(self) -> bool:
-        with self.reading() as connection:
-            found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'ledger'").fetchone()
-            return found is not None
-
     def chosen(self, connection: sqlite3.Connection, wanted: TurnFilter, *, is_after: bool) -> Choice | None:
-        self._check_schema()
         return chosen(connection, wanted, is_after=is_after)
-
-    def position(self) -> int:
-        self._check_schema()
-        return super().position()
-
-    def written_after(self, position: int, *, limit: int) -> list[tuple[int, Evaluation]]:
-        self._check_schema()
-        return super().written_after(position, limit=limit)
-
-    def _check_schema(self) -> None:
-        if self._is_first_schema:
-            raise ConfigurationError(f"{self._path!r} has schema 1; `SQLiteSink` brings it up to date")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -13,7 +13,7 @@ from steelyard.sinks.sqlite.sums import has_keys, has_sums
 
 _LATEST: Final = 1_000
 _OF_TAG: Final = """FROM turn_keys k WHERE k.kind = 'tag' AND k.value = :tag
-    AND k.evaluated_at >= coalesce(:since, -1e300) AND k.evaluated_at < coalesce(:until, 1e300)"""
+    AND k.happened_at >= coalesce(:since, -1e300) AND k.happened_at < coalesce(:until, 1e300)"""
 
 
 def brief_totals(connection: sqlite3.Connection, scope: Scope, *, turns: str, scores: str) -> Totals:
@@ -21,14 +21,14 @@ def brief_totals(connection: sqlite3.Connection, scope: Scope, *, turns: str, sc
     found, first, last = _extent(connection, scope, turns, scores)
     (content,) = connection.execute(
         "SELECT count(record_status) FROM (SELECT record_status FROM evaluations "
-        f"ORDER BY evaluated_at DESC LIMIT {_LATEST})"
+        f"ORDER BY happened_at DESC LIMIT {_LATEST})"
     ).fetchone()
     return Totals(turns=found, with_content=content, first=first, last=last)
 
 
 def _extent(connection: sqlite3.Connection, scope: Scope, turns: str, scores: str) -> Sequence[Any]:
     """How many turns, when the first and when the last; from the narrowest index that tells."""
-    what = "count(*), min({0}.evaluated_at), max({0}.evaluated_at)"
+    what = "count(*), min({0}.happened_at), max({0}.happened_at)"
     query = f"SELECT {what.format('e')} FROM evaluations e WHERE {turns}"
     if scope.tag is not None and has_keys(connection) and (scope.metric is None or has_sums(connection)):
         if scope.metric is not None:
@@ -48,9 +48,9 @@ def _extent_of_tag(connection: sqlite3.Connection, scope: Scope) -> Sequence[Any
     # `+metric` keeps SQLite to the index by record; by metric it would go through all of its scores.
     for order in ("ASC", "DESC") if found else ():
         row = connection.execute(
-            f"""SELECT k.evaluated_at {_OF_TAG} AND EXISTS
+            f"""SELECT k.happened_at {_OF_TAG} AND EXISTS
                 (SELECT 1 FROM scores WHERE record_id = k.record_id AND +metric = :metric)
-                ORDER BY k.evaluated_at {order} LIMIT 1""",
+                ORDER BY k.happened_at {order} LIMIT 1""",
             values_of(scope),
         ).fetchone()
         ends += row or ()

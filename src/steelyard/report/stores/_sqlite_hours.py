@@ -33,7 +33,7 @@ from steelyard.sinks.sqlite.sums import (
 )
 from steelyard.stats import Moments
 
-COLUMNS: Final = """s.metric, s.evaluated_at, s.value, s.passed, s.inclusion_probability, s.threshold,
+COLUMNS: Final = """s.metric, s.happened_at, s.value, s.passed, s.inclusion_probability, s.threshold,
     s.direction = 'lower', {owner}"""
 """What an `Adder` takes of a score."""
 TAGGED: Final = (
@@ -162,7 +162,7 @@ def _one_by_one(
     connection: sqlite3.Connection, hours: Hours, columns: str, which: str
 ) -> Iterator[sqlite3.Cursor]:
     """The scores that no sum tells of, piece by piece."""
-    within = f"{which} AND s.evaluated_at >= :start AND s.evaluated_at < :stop"
+    within = f"{which} AND s.happened_at >= :start AND s.happened_at < :stop"
     values: dict[str, Any] = {"tag": hours.tag}
     if hours.by_turn:
         values["start"], values["stop"] = hours.times[0]
@@ -233,8 +233,6 @@ def refresh_sqlite(path: str) -> None:
         ConfigurationError: If the file is not there or cannot be written.
     """
     with writing(path) as connection:
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 1:
-            return  # `SQLiteSink` brings such a file up to date, and with it the sums
         prepare_sums(connection)
         while refresh_sums(connection):
             time.sleep(0.01)  # leaves the file to writers in between

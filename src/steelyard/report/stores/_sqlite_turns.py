@@ -96,4 +96,4 @@ def _conditions(wanted: TurnFilter, keys: Sequence[str]) -> list[str]:
 
 
 _LOOKED_UP: Final = """EXISTS (SELECT 1 FROM turn_keys WHERE kind = '{kind}' AND value = :{kind}
-    AND evaluated_at = e.evaluated_at AND record_id = e.record_id)"""
+    AND happened_at = e.happened_at AND record_id = e.record_id)"""

@@ -78,8 +78,8 @@ class TableReader(ABC):
 
     def _conditions(self, table: str, of_metric: str, scope: Scope) -> tuple[str, dict[str, Any]]:
         conditions = {
-            f"{table}.evaluated_at >= :since": scope.since,
-            f"{table}.evaluated_at < :until": scope.until,
+            f"{table}.happened_at >= :since": scope.since,
+            f"{table}.happened_at < :until": scope.until,
             self.tagged: scope.tag,
             of_metric: scope.metric,
         }
@@ -189,7 +189,7 @@ class TableReader(ABC):
         query = f"""SELECT s.record_id FROM scores s {with_turns(scope)}
             WHERE s.metric = :worst AND {SCORED} AND {where}
             ORDER BY CASE s.direction WHEN 'lower' THEN -s.value ELSE s.value END,
-            s.evaluated_at DESC, s.record_id LIMIT :limit"""
+            s.happened_at DESC, s.record_id LIMIT :limit"""
         with self.reading() as connection:
             rows = connection.execute(
                 self.statement(query), {**values, "worst": metric, "limit": limit}
@@ -198,11 +198,11 @@ class TableReader(ABC):
 
     def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
         where, values = self.of_scores(scope)
-        query = f"""SELECT s.value, s.inclusion_probability, s.evaluated_at,
+        query = f"""SELECT s.value, s.inclusion_probability, s.happened_at,
             substr(coalesce(e.question, ''), 1, 500), e.tags, e.framework, {self.metadata}
             FROM scores s JOIN evaluations e ON e.record_id = s.record_id
             WHERE s.metric = :sampled AND {SCORED} AND {where}
-            ORDER BY s.evaluated_at DESC LIMIT :limit"""
+            ORDER BY s.happened_at DESC LIMIT :limit"""
         attributes = self.attributes_reader()
         with self.reading() as connection:
             rows = connection.execute(
@@ -213,7 +213,7 @@ class TableReader(ABC):
                 # A metric of somebody's own may go beyond 0..1, which intervals do not.
                 value=min(max(value, 0.0), 1.0),
                 inclusion=inclusion,
-                evaluated_at=when,
+                happened_at=when,
                 question=question,
                 attributes=attributes(*of_turn),
             )

@@ -65,13 +65,13 @@ def page_of(rows: Rows, choice: Choice, *, before: Place, after: Place, limit: i
     where, turn = list(choice.where), choice.ordered
     values = {**choice.values, "limit": limit}
     if key := before or after:
-        where.append(f"({turn}.evaluated_at, {turn}.record_id) {'<' if before else '>'} (:time, :id)")
+        where.append(f"({turn}.happened_at, {turn}.record_id) {'<' if before else '>'} (:time, :id)")
         values |= {"time": key[0], "id": key[1]}
     # A page that ends at a place is read backwards from it, for where it begins is not known.
     order = "ASC" if after and not before else "DESC"
-    query = f"""SELECT e.record_id, e.evaluated_at, substr(e.question, 1, 400) FROM {choice.source}
+    query = f"""SELECT e.record_id, e.happened_at, substr(e.question, 1, 400) FROM {choice.source}
         WHERE {" AND ".join(where) or "true"}
-        ORDER BY {turn}.evaluated_at {order}, {turn}.record_id {order} LIMIT :limit"""
+        ORDER BY {turn}.happened_at {order}, {turn}.record_id {order} LIMIT :limit"""
     found = rows(query, values)
     ids = {f"id{number}": row[0] for number, row in enumerate(found)}
     query = f"""SELECT record_id, metric, value, passed, status FROM scores
@@ -85,6 +85,6 @@ def _with_scores(found: Iterable[Row], scored: Iterable[Row]) -> list[TurnRow]:
     for record_id, metric, value, passed, status in scored:
         scores[record_id].append((metric, value, None if passed is None else bool(passed), status))
     return [
-        TurnRow(record_id=row[0], evaluated_at=row[1], question=row[2] or "", scores=tuple(scores[row[0]]))
+        TurnRow(record_id=row[0], happened_at=row[1], question=row[2] or "", scores=tuple(scores[row[0]]))
         for row in found
     ]

@@ -48,6 +48,6 @@ def _oldest(connection: Connection[Any], keep: Retention, now: float) -> list[st
         excess = min(_STEP, max(0, turns - keep.turns))
     before = float("-inf") if keep.seconds is None else now - keep.seconds
     oldest = connection.execute(
-        "SELECT record_id, evaluated_at FROM evaluations ORDER BY evaluated_at, record_id LIMIT %s", (_STEP,)
+        "SELECT record_id, happened_at FROM evaluations ORDER BY happened_at, record_id LIMIT %s", (_STEP,)
     ).fetchall()
     return [record for place, (record, at) in enumerate(oldest) if place < excess or at < before]

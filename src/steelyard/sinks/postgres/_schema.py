@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from psycopg import Connection, sql
+from psycopg import Connection, Cursor, sql
 from psycopg.rows import dict_row
 
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
-from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of
+from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, time_in
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""
 _LOCK: Final = 0x53544C59
 """Of Postgres's advisory locks: "STLY". Who holds it writes bodies, so that their ids grow as they commit."""
@@ -56,8 +56,39 @@ _FIRST: Final = (
     "WHERE status <> 'scored'",
     "CREATE INDEX scores_not_passed ON scores (metric, evaluated_at) WHERE passed = 0",
 )
-_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {1: _FIRST}
+_SECOND: Final = (
+    # What every old turn needs takes longer than a statement may otherwise.
+    "SET LOCAL statement_timeout = 0",
+    """ALTER TABLE evaluations ADD turn bigserial, ADD happened_at double precision,
+        ADD session text, ADD user_hash text, ADD tenant text""",
+    "ALTER TABLE scores ADD turn bigint, ADD happened_at double precision",
+    "UPDATE evaluations e SET happened_at = coalesce("
+    "(SELECT t.at FROM told t WHERE t.record_id = e.record_id), e.evaluated_at)",
+    "UPDATE scores s SET turn = e.turn, happened_at = e.happened_at "
+    "FROM evaluations e WHERE e.record_id = s.record_id",
+    "DELETE FROM scores WHERE turn IS NULL",
+    "ALTER TABLE evaluations ALTER happened_at SET NOT NULL",
+    "ALTER TABLE scores ALTER happened_at SET NOT NULL, ALTER turn SET NOT NULL",
+    *(
+        f"DROP INDEX {name}"
+        for name in (
+            *("evaluations_by_time", "scores_by_metric_and_time", "scores_without_value"),
+            "scores_not_passed",
+        )
+    ),
+    "CREATE UNIQUE INDEX evaluations_by_turn ON evaluations (turn)",
+    "CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id)",
+    "CREATE INDEX evaluations_by_session ON evaluations (session, happened_at) WHERE session IS NOT NULL",
+    "CREATE INDEX evaluations_by_tenant ON evaluations (tenant, happened_at) WHERE tenant IS NOT NULL",
+    "CREATE INDEX evaluations_by_user ON evaluations (user_hash, happened_at) WHERE user_hash IS NOT NULL",
+    "CREATE INDEX scores_by_metric_and_time ON scores (metric, happened_at, value)",
+    "CREATE INDEX scores_without_value ON scores (metric, status, cause, happened_at) "
+    "WHERE status <> 'scored'",
+    "CREATE INDEX scores_not_passed ON scores (metric, happened_at) WHERE passed = 0",
+)
+_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {1: _FIRST, 2: _SECOND}
 """By version, the statements that lead to it from the one before."""
+_AT_ONCE: Final = 1_000
 
 
 def prepare(connection: Connection[Any], schema: str, *, shown: str, create: bool) -> None:
@@ -82,9 +113,24 @@ def prepare(connection: Connection[Any], schema: str, *, shown: str, create: boo
     if version < VERSION and not create:
         raise ConfigurationError(f"there are no results in {shown!r} yet; PostgresSink makes the tables")
     for number in range(version + 1, VERSION + 1):
+        if number == 2:
+            _read_times(connection)
         for statement in _MIGRATIONS[number]:
             connection.execute(statement)
         connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
+
+
+def _read_times(connection: Connection[Any]) -> None:
+    """When old turns happened, as far as their bodies say, into a table for the length of the transaction."""
+    connection.execute(
+        "CREATE TEMP TABLE told (record_id text PRIMARY KEY, at double precision) ON COMMIT DROP"
+    )
+    with connection.cursor(name="bodies") as bodies, connection.cursor() as told:
+        bodies.execute("SELECT e.record_id, b.body FROM evaluations e JOIN bodies b ON b.id = e.body")
+        while rows := bodies.fetchmany(_AT_ONCE):
+            told.executemany(
+                "INSERT INTO told VALUES (%s, %s)", [(record, time_in(bytes(body))) for record, body in rows]
+            )
 
 
 def take_turns(connection: Connection[Any]) -> None:
@@ -113,25 +159,34 @@ def write_evaluations(connection: Connection[Any], evaluations: Sequence[Evaluat
         cursor.executemany(
             "INSERT INTO bodies (record_id, body) VALUES (%s, %s) RETURNING id", bodies, returning=True
         )
-        numbers = []
-        while True:
-            numbers.append(cursor.fetchone()[0])  # type: ignore[index]
-            if not cursor.nextset():
-                break
+        numbers = _returned(cursor)
+        cursor.executemany(
+            f"{_upsert('evaluations', 'record_id', firsts[0])} RETURNING turn",
+            [{**first, "body": number} for first, number in zip(firsts, numbers, strict=True)],
+            returning=True,
+        )
+        turns = _returned(cursor)
         all_scores = [
-            {**row, "body": number} for rows, number in zip(scores, numbers, strict=True) for row in rows
+            {**row, "turn": turn, "body": number}
+            for rows, turn, number in zip(scores, turns, numbers, strict=True)
+            for row in rows
         ]
         if all_scores:
             cursor.executemany(_upsert("scores", "id", all_scores[0]), all_scores)
-        cursor.executemany(
-            _upsert("evaluations", "record_id", firsts[0]),
-            [{**first, "body": number} for first, number in zip(firsts, numbers, strict=True)],
-        )
         cursor.execute(
             "DELETE FROM bodies b WHERE record_id = ANY(%(records)s) AND NOT id = ANY(%(new)s) "
             "AND NOT EXISTS (SELECT 1 FROM scores s WHERE s.record_id = b.record_id AND s.body = b.id)",
             {"records": [record for record, _ in bodies], "new": numbers},
         )
+
+
+def _returned(cursor: Cursor[Any]) -> list[int]:
+    """What each of many statements returned."""
+    found = []
+    while True:
+        found.append(cursor.fetchone()[0])  # type: ignore[index]
+        if not cursor.nextset():
+            return found
 
 
 def evaluation_in(connection: Connection[Any], record_id: str) -> Evaluation | None:

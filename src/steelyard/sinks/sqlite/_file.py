@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import logging
 import os
 import sqlite3
 import stat
@@ -12,22 +10,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
-from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.scores import Evaluation, evaluation_from_dict
-from steelyard.sinks.sqlite._schema import (
-    APPLICATION_ID,
-    SQLITE_SCHEMA,
-    TABLES,
-    check_version,
-    write_evaluation,
-)
+from steelyard.errors import ConfigurationError
+from steelyard.sinks.sqlite._migrations import create, from_schema_1, from_schema_2
+from steelyard.sinks.sqlite._schema import APPLICATION_ID, SQLITE_SCHEMA, check_version
 from steelyard.sinks.sqlite.sums import prepare_sums
 
 MEMORY: Final = ":memory:"
-_log = SafeLogger("steelyard.sinks")
 _FIRST_COLUMNS: Final = {
     "evaluations": {"record_id", "evaluated_at", "record_status", "reasked", "json"},
     "scores": {"id", "record_id", "inclusion_probability", "prompt_version", "json"},
@@ -99,11 +89,27 @@ def prepare(connection: sqlite3.Connection, path: str) -> None:
     _check_identity(connection, path)
     version = _pragma(connection, "user_version")
     if version != SQLITE_SCHEMA:
-        _bring_up_to_date(connection, path, version)
+        _migrated(connection, path, version)
     prepare_sums(connection)
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: str, version: int) -> None:
+def bring_up_to_date(path: str) -> None:
+    """Migrate a file of an older version, for somebody who only reads.
+
+    Raises:
+        ConfigurationError: If it cannot be written.
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as connection:
+            prepare(connection, path)
+    except sqlite3.Error as error:
+        raise ConfigurationError(
+            f"{path!r} is of an earlier version and cannot be brought up to date: {error_words(error)}; "
+            "copy it to where it can be written"
+        ) from None
+
+
+def _migrated(connection: sqlite3.Connection, path: str, version: int) -> None:
     """Make or migrate the tables."""
     # Before the first table, or SQLite ignores it until the next full vacuum.
     if version == 0:
@@ -112,9 +118,11 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: str, version: int) -
     with transaction(connection):
         version = _pragma(connection, "user_version")  # another process may have been first
         if version == 1:
-            _migrate(connection, path)
+            from_schema_1(connection, path)
+        elif version == 2:
+            from_schema_2(connection, path)
         elif version == 0:
-            _create(connection)
+            create(connection)
     if version == 1:
         with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: the space is free all the same
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -122,18 +130,6 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: str, version: int) -
         # Files of schema 1 were made with the permissions of the process.
         if path != MEMORY:
             os.chmod(path, 0o600)
-
-
-def first_evaluation(data: str, scores: list[str]) -> Evaluation:
-    """An Evaluation from the rows of schema 1.
-
-    Raises:
-        InvalidRecord: If they do not hold one.
-    """
-    try:
-        return evaluation_from_dict({**json.loads(data), "scores": [json.loads(score) for score in scores]})
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidRecord(f"a row is not an evaluation: {type(error).__name__}") from None
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -164,38 +160,3 @@ def _is_first(connection: sqlite3.Connection) -> bool:
         if not columns <= found:
             return False
     return True
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    for statement in TABLES:
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
-
-
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """From schema 1, whose rows hold themselves as JSON, one Evaluation at a time."""
-    # Indexes keep their names when a table is renamed, and the new tables need these.
-    for (name,) in connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
-    ).fetchall():
-        connection.execute(f'DROP INDEX "{name}"')
-    for table in ("evaluations", "scores"):
-        connection.execute(f"ALTER TABLE {table} RENAME TO {table}_1")
-    # Without it each Evaluation's scores would be looked for in all of them.
-    connection.execute("CREATE INDEX scores_1_by_record ON scores_1 (record_id, position)")
-    _create(connection)
-    count = bad = 0
-    for record_id, data in connection.execute("SELECT record_id, json FROM evaluations_1"):
-        scores = connection.execute(
-            "SELECT json FROM scores_1 WHERE record_id = ? ORDER BY position, id", (record_id,)
-        )
-        try:
-            write_evaluation(connection, first_evaluation(data, [score for (score,) in scores]))
-            count += 1
-        except InvalidRecord:
-            bad += 1
-    for table in ("evaluations_1", "scores_1"):
-        connection.execute(f"DROP TABLE {table}")
-    level = logging.WARNING if bad else logging.INFO
-    _log.log(level, "%s: migrated %d evaluations to schema 2; %d could not be read", path, count, bad)

@@ -13,8 +13,8 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.scores import Evaluation
-from steelyard.sinks.sqlite._file import absolute, check_ours, first_evaluation
-from steelyard.sinks.sqlite._schema import read_evaluation
+from steelyard.sinks.sqlite._file import absolute, bring_up_to_date, check_ours
+from steelyard.sinks.sqlite._schema import SQLITE_SCHEMA, read_evaluation
 
 _log = SafeLogger("steelyard.sinks")
 
@@ -35,8 +35,8 @@ def read_evaluations(
         path: The file.
         metric: Only records with a Score of this instance name, and only that Score.
         trace_id: Only records of this trace.
-        since: Only those evaluated at or after this Unix time.
-        until: Only those evaluated before this Unix time.
+        since: Only turns that began at or after this Unix time.
+        until: Only turns that began before this Unix time.
         newest_first: The latest first instead of the earliest.
         limit: At most so many.
 
@@ -45,24 +45,21 @@ def read_evaluations(
     """
     wanted: list[tuple[str, Any]] = [
         ("trace_id = ?", trace_id),
-        ("evaluated_at >= ?", since),
-        ("evaluated_at < ?", until),
+        ("happened_at >= ?", since),
+        ("happened_at < ?", until),
         ("record_id IN (SELECT record_id FROM scores WHERE metric = ?)", metric),
     ]
     given = [(condition, value) for condition, value in wanted if value is not None]
     where = " AND ".join(condition for condition, _ in given) or "1"
     order = "DESC" if newest_first else "ASC"
-    query = (
-        f"SELECT * FROM evaluations WHERE {where} ORDER BY evaluated_at {order}, record_id {order} LIMIT ?"
-    )
+    query = f"SELECT * FROM evaluations WHERE {where} ORDER BY happened_at {order}, record_id {order} LIMIT ?"
     values = [value for _, value in given]
     bad = 0
     with closing(connect_readonly(path)) as connection:
         connection.row_factory = sqlite3.Row
-        first = connection.execute("PRAGMA user_version").fetchone()[0] == 1
         for row in connection.execute(query, [*values, -1 if limit is None else limit]):
             try:
-                evaluation = (_read_first if first else read_evaluation)(connection, row, metric=metric)
+                evaluation = read_evaluation(connection, row, metric=metric)
             except InvalidRecord:
                 bad += 1
             else:
@@ -82,27 +79,19 @@ def evaluation_of(connection: sqlite3.Connection, record_id: str) -> Evaluation 
         row = connection.execute("SELECT * FROM evaluations WHERE record_id = ?", (record_id,)).fetchone()
         if row is None:
             return None
-        first = connection.execute("PRAGMA user_version").fetchone()[0] == 1
-        return (_read_first if first else read_evaluation)(connection, row, metric=None)
+        return read_evaluation(connection, row)
     finally:
         connection.row_factory = before
-
-
-def _read_first(connection: sqlite3.Connection, row: sqlite3.Row, *, metric: str | None) -> Evaluation:
-    """From a file of schema 1, which nobody has written to since."""
-    scores = connection.execute(
-        "SELECT json FROM scores WHERE record_id = :id AND (:metric IS NULL OR metric = :metric) "
-        "ORDER BY position, id",
-        {"id": row["record_id"], "metric": metric},
-    )
-    return first_evaluation(row["json"], [score for (score,) in scores])
 
 
 def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """A connection for queries of your own over the tables `evaluations` and `scores`; it cannot write.
 
+    A file of an earlier version is brought up to date first.
+
     Raises:
-        ConfigurationError: If there is no such file, or it holds no results of this version.
+        ConfigurationError: If there is no such file, it holds no results, or it is of an earlier version and
+            cannot be written.
     """
     file = Path(absolute(path))
     if not file.is_file():
@@ -118,6 +107,8 @@ def connect_readonly(path: str | os.PathLike[str]) -> sqlite3.Connection:
         f"{file.as_uri()}?mode=ro{'&immutable=1' if frozen else ''}", uri=True, timeout=5
     )
     try:
+        if 0 < connection.execute("PRAGMA user_version").fetchone()[0] < SQLITE_SCHEMA:
+            bring_up_to_date(str(file))
         connection.execute("SELECT 1 FROM scores, evaluations LIMIT 0")
     except sqlite3.Error as error:
         connection.close()

@@ -72,8 +72,8 @@ def _oldest(connection: sqlite3.Connection, keep: Retention, now: float) -> list
         excess = max(excess, -int(-turns * (used - keep.bytes) // used))
     before = 0.0 if keep.seconds is None else now - keep.seconds
     if excess < STEP and before:
-        query = "SELECT COUNT(*) FROM (SELECT 1 FROM evaluations WHERE evaluated_at < ? LIMIT ?)"
+        query = "SELECT COUNT(*) FROM (SELECT 1 FROM evaluations WHERE happened_at < ? LIMIT ?)"
         excess = max(excess, connection.execute(query, (before, STEP)).fetchone()[0])
     return connection.execute(
-        "SELECT record_id FROM evaluations ORDER BY evaluated_at LIMIT ?", (min(excess, STEP),)
+        "SELECT record_id FROM evaluations ORDER BY happened_at LIMIT ?", (min(excess, STEP),)
     ).fetchall()

@@ -21,7 +21,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, evaluation_from_dict, evaluation_to_dict
 
-SQLITE_SCHEMA: Final = 2
+SQLITE_SCHEMA: Final = 3
 """Version of the tables, kept in `PRAGMA user_version`."""
 APPLICATION_ID: Final = 0x53544C59
 """In `PRAGMA application_id` of every results database from schema 2 on: "STLY"."""
@@ -44,7 +44,7 @@ _WORDS: Final = (
     b'"contexts_source":"in_prompt","status":"ok"'
 )
 """Words to begin the compression with: without them, each body would spell out the names of its fields once.
-They are a part of schema 2; a change makes all bodies unreadable."""
+They are a part of the schema; a change makes all bodies unreadable."""
 # Larger whole numbers than SQLite's raise OverflowError, and would cost the whole Evaluation.
 _LARGEST_INTEGER: Final = 2**63 - 1
 # A body that was damaged, or made to, must not fill the memory when it is unpacked.
@@ -52,8 +52,17 @@ _LARGEST_BODY: Final = 64 * 1024 * 1024
 
 TABLES: Final = (
     """CREATE TABLE bodies (id INTEGER PRIMARY KEY, record_id TEXT NOT NULL, body BLOB NOT NULL)""",
+    """CREATE TABLE ledger (
+        run TEXT NOT NULL PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL,
+        started_at REAL NOT NULL, updated_at REAL NOT NULL, counts TEXT NOT NULL
+    )""",
+    "CREATE INDEX bodies_by_record ON bodies (record_id)",
+)
+RESULT_TABLES: Final = (
     """CREATE TABLE evaluations (
-        record_id TEXT NOT NULL UNIQUE, evaluated_at REAL NOT NULL, duration REAL NOT NULL,
+        turn INTEGER PRIMARY KEY, record_id TEXT NOT NULL UNIQUE,
+        happened_at REAL NOT NULL, evaluated_at REAL NOT NULL, duration REAL NOT NULL,
+        session TEXT, user_hash TEXT, tenant TEXT,
         trace_id TEXT, span_id TEXT, run_id TEXT, framework TEXT,
         record_status TEXT, question TEXT, answer TEXT, tags TEXT, metadata TEXT,
         requests INTEGER NOT NULL, questions INTEGER NOT NULL, reasked INTEGER NOT NULL,
@@ -61,27 +70,26 @@ TABLES: Final = (
         cost REAL, seconds REAL NOT NULL, body INTEGER NOT NULL
     )""",
     """CREATE TABLE scores (
-        id TEXT NOT NULL UNIQUE, record_id TEXT NOT NULL, position INTEGER NOT NULL,
-        evaluated_at REAL NOT NULL,
+        id TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, record_id TEXT NOT NULL, position INTEGER NOT NULL,
+        happened_at REAL NOT NULL, evaluated_at REAL NOT NULL,
         metric TEXT NOT NULL, status TEXT NOT NULL, value REAL, passed INTEGER, label TEXT,
         threshold REAL, direction TEXT NOT NULL, standard_error REAL, inclusion_probability REAL NOT NULL,
         cause TEXT, explanation TEXT NOT NULL, options TEXT NOT NULL,
         judge TEXT, embedder TEXT, prompt_version TEXT, metric_version TEXT, fuse TEXT, calibrated INTEGER,
         body INTEGER NOT NULL
     )""",
-    """CREATE TABLE ledger (
-        run TEXT NOT NULL PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL,
-        started_at REAL NOT NULL, updated_at REAL NOT NULL, counts TEXT NOT NULL
-    )""",
-    "CREATE INDEX bodies_by_record ON bodies (record_id)",
-    "CREATE INDEX evaluations_by_time ON evaluations (evaluated_at)",
+    "CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id)",
+    "CREATE INDEX evaluations_by_session ON evaluations (session, happened_at) WHERE session IS NOT NULL",
+    "CREATE INDEX evaluations_by_tenant ON evaluations (tenant, happened_at) WHERE tenant IS NOT NULL",
+    "CREATE INDEX evaluations_by_user ON evaluations (user_hash, happened_at) WHERE user_hash IS NOT NULL",
     "CREATE INDEX evaluations_by_trace ON evaluations (trace_id) WHERE trace_id IS NOT NULL",
     "CREATE INDEX scores_by_record ON scores (record_id, position)",
-    "CREATE INDEX scores_by_metric_and_time ON scores (metric, evaluated_at, value)",
-    "CREATE INDEX scores_without_value ON scores (metric, status, cause, evaluated_at, record_id) "
+    "CREATE INDEX scores_by_metric_and_time ON scores (metric, happened_at, value)",
+    "CREATE INDEX scores_without_value ON scores (metric, status, cause, happened_at, record_id) "
     "WHERE status != 'scored'",
-    "CREATE INDEX scores_not_passed ON scores (metric, evaluated_at) WHERE passed = 0",
+    "CREATE INDEX scores_not_passed ON scores (metric, happened_at) WHERE passed = 0",
 )
+"""Results go by `happened_at`, when the turn began; where nothing says, that is `evaluated_at`."""
 
 
 def check_version(version: int, path: str) -> None:
@@ -106,10 +114,12 @@ def write_evaluation(connection: sqlite3.Connection, evaluation: Evaluation) -> 
     first, rows, packed = rows_of(evaluation)
     insert = "INSERT INTO bodies (record_id, body) VALUES (?, ?)"
     body = connection.execute(insert, (first["record_id"], packed)).lastrowid
-    # The turn before its scores: they find its tags.
-    connection.execute(_upsert("evaluations", "record_id", first), {**first, "body": body})
+    written = connection.execute(
+        f"{_upsert('evaluations', 'record_id', first)} RETURNING turn", {**first, "body": body}
+    )
+    ((turn,),) = written.fetchall()
     for row in rows:
-        connection.execute(_upsert("scores", "id", row), {**row, "body": body})
+        connection.execute(_upsert("scores", "id", row), {**row, "turn": turn, "body": body})
     # The body that was replaced, unless a score of another metric still rests on it.
     connection.execute(
         "DELETE FROM bodies WHERE record_id = :record_id AND id <> :body "
@@ -126,7 +136,9 @@ def rows_of(evaluation: Evaluation) -> tuple[dict[str, Any], list[dict[str, Any]
     """
     try:
         whole = _whole(evaluation)
-        rows = [score_row(score, evaluation, position) for position, score in enumerate(evaluation.scores)]
+        rows = [
+            score_row(score, evaluation, whole, position) for position, score in enumerate(evaluation.scores)
+        ]
         first = evaluation_row(evaluation, whole)
         return first, rows, pack(whole)
     except Exception as error:  # noqa: BLE001 - odd values may raise anything, out of their own methods too
@@ -215,7 +227,11 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
     trace, usage = evaluation.trace, evaluation.usage
     return {
         "record_id": text_of(evaluation.record_id),
-        "evaluated_at": _time(evaluation.evaluated_at),
+        "happened_at": data.get("happened_at", data["evaluated_at"]),
+        "evaluated_at": data["evaluated_at"],
+        "session": data.get("session"),
+        "user_hash": data.get("user"),
+        "tenant": data.get("tenant"),
         "duration": _real(evaluation.duration) or 0.0,
         "trace_id": trace and _text(trace.trace_id),
         "span_id": trace and _text(trace.span_id),
@@ -250,14 +266,16 @@ def _content(record: object) -> dict[str, str | None]:
     }
 
 
-def score_row(score: Score, evaluation: Evaluation, position: int) -> dict[str, Any]:
+def score_row(score: Score, evaluation: Evaluation, data: Mapping[str, Any], position: int) -> dict[str, Any]:
     """The row of the `scores` table."""
     made = score.provenance
     return {
         "id": stored_id({"id": score.id, "metric": score.metric}, evaluation.record_id),
+        "turn": None,
         "record_id": text_of(evaluation.record_id),
         "position": position,
-        "evaluated_at": _time(evaluation.evaluated_at),
+        "happened_at": data.get("happened_at", data["evaluated_at"]),
+        "evaluated_at": data["evaluated_at"],
         "metric": text_of(score.metric),
         "status": text_of(score.status),
         "value": _real(score.value),
@@ -309,6 +327,17 @@ def unpack(body: object) -> dict[str, Any]:
     return data
 
 
+def time_in(body: object) -> float | None:
+    """When the turn of a body happened; None where it does not say, or cannot be read."""
+    try:
+        record = unpack(body).get("record")
+        timings = record.get("timings") if isinstance(record, dict) else None
+        at = timings.get("started_at") if isinstance(timings, dict) else None
+    except InvalidRecord:
+        return None
+    return float(at) if isinstance(at, float | int) and math.isfinite(at) else None
+
+
 def plain_value(value: object) -> object:
     """What JSON has no form for, in a form that it has; for `json.dumps(default=...)`."""
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
@@ -352,11 +381,6 @@ def _real(value: Any) -> float | None:
     if number is not None and not math.isfinite(number):
         raise ValueError("not a finite number")
     return number
-
-
-def _time(value: float) -> float:
-    """A clock that says infinity costs the time, not the result."""
-    return float(value) if math.isfinite(value) else 0.0
 
 
 def _integer(value: Any) -> int:

@@ -32,7 +32,7 @@ LEAST: Final = {
 """What the least of is kept."""
 SUM_COLUMNS: Final = (*ADDED, *LEAST)
 """What is kept for each metric and hour, beside its bars, `threshold` and `direction`."""
-HOUR: Final = "CAST(max({s}evaluated_at, 0) / 3600 AS INTEGER)"
+HOUR: Final = "CAST(max({s}happened_at, 0) / 3600 AS INTEGER)"
 BAR: Final = f"CAST(max(min({{s}}value * {BARS}, {BARS - 1}), 0) AS INTEGER)"
 SCORED: Final = "{s}status = 'scored' AND {s}value IS NOT NULL"
 DEFINED: Final = ", ".join(f"{name} REAL NOT NULL" for name in SUM_COLUMNS)

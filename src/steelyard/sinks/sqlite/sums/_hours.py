@@ -28,7 +28,7 @@ STALE: Final = "INSERT INTO stale_hours {0} ON CONFLICT DO NOTHING"
 _CHANGED: Final = " OR ".join(
     f"old.{name} IS NOT new.{name}"
     for name in (
-        *("metric", "evaluated_at", "status", "value", "passed"),
+        *("metric", "happened_at", "status", "value", "passed"),
         *("inclusion_probability", "threshold", "direction", "cause"),
     )
 )
@@ -88,7 +88,7 @@ def columns_missing(connection: sqlite3.Connection, table: str) -> list[str]:
 
 def add_up(connection: sqlite3.Connection, hour: int) -> None:
     """Add up an hour anew."""
-    where = f"metric = :metric AND evaluated_at >= :start AND evaluated_at < :stop AND {of(SCORED, '')}"
+    where = f"metric = :metric AND happened_at >= :start AND happened_at < :stop AND {of(SCORED, '')}"
     last = f"(SELECT {{}} FROM scores WHERE {where} ORDER BY rowid DESC LIMIT 1)"
     for table in ("score_sums", "score_bars"):
         connection.execute(f"DELETE FROM {table} WHERE hour = ?", (hour,))

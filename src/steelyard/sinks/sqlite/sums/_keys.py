@@ -15,7 +15,7 @@ _STEP: Final = 2_000
 """Turns indexed in one transaction."""
 _ALL: Final = -1e300
 _CHANGED: Final = " OR ".join(
-    f"old.{name} IS NOT new.{name}" for name in ("evaluated_at", "tags", "metadata", "record_id")
+    f"old.{name} IS NOT new.{name}" for name in ("happened_at", "tags", "metadata", "record_id")
 )
 _INSERT: Final = "INSERT INTO turn_keys {} ON CONFLICT DO NOTHING"
 
@@ -24,16 +24,16 @@ def create(connection: sqlite3.Connection) -> None:
     """Make table and triggers; the turns that are there already are indexed by `add_older`."""
     added = "; ".join(_INSERT.format(select) for select in _selects("new"))
     deleted = "; ".join(_deletes())
-    of_score = """SELECT 'judge', new.judge, evaluated_at, record_id FROM evaluations
+    of_score = """SELECT 'judge', new.judge, happened_at, record_id FROM evaluations
         WHERE record_id = new.record_id AND new.judge IS NOT NULL"""
     # The last score of a judge takes its key along; a turn's scores go before the turn.
     not_any_more = """DELETE FROM turn_keys WHERE kind = 'judge' AND value = old.judge
-        AND evaluated_at = (SELECT evaluated_at FROM evaluations WHERE record_id = old.record_id)
+        AND happened_at = (SELECT happened_at FROM evaluations WHERE record_id = old.record_id)
         AND record_id = old.record_id
         AND NOT EXISTS (SELECT 1 FROM scores WHERE record_id = old.record_id AND judge = old.judge)"""
     for statement in (
-        """CREATE TABLE turn_keys (kind TEXT NOT NULL, value TEXT NOT NULL, evaluated_at REAL NOT NULL,
-            record_id TEXT NOT NULL, PRIMARY KEY (kind, value, evaluated_at, record_id)) WITHOUT ROWID""",
+        """CREATE TABLE turn_keys (kind TEXT NOT NULL, value TEXT NOT NULL, happened_at REAL NOT NULL,
+            record_id TEXT NOT NULL, PRIMARY KEY (kind, value, happened_at, record_id)) WITHOUT ROWID""",
         "CREATE TABLE turn_keys_since (at REAL NOT NULL)",
         f"""INSERT INTO turn_keys_since
             SELECT CASE WHEN EXISTS (SELECT 1 FROM evaluations) THEN 1e300 ELSE {_ALL} END""",
@@ -62,13 +62,13 @@ def add_older(connection: sqlite3.Connection) -> bool:
     if since == _ALL:
         return False
     row = connection.execute(
-        "SELECT evaluated_at FROM evaluations WHERE evaluated_at < ? "
-        "ORDER BY evaluated_at DESC LIMIT 1 OFFSET ?",
+        "SELECT happened_at FROM evaluations WHERE happened_at < ? "
+        "ORDER BY happened_at DESC LIMIT 1 OFFSET ?",
         (since, _STEP - 1),
     ).fetchone()
     first = row[0] if row else _ALL
     for select in _selects("e", "evaluations e CROSS JOIN "):
-        within = f"{select} AND e.evaluated_at >= :first AND e.evaluated_at < :since"
+        within = f"{select} AND e.happened_at >= :first AND e.happened_at < :since"
         connection.execute(_INSERT.format(within), {"first": first, "since": since})
     connection.execute("UPDATE turn_keys_since SET at = ?", (first,))
     return True
@@ -76,7 +76,7 @@ def add_older(connection: sqlite3.Connection) -> bool:
 
 def _selects(e: str, turns: str = "") -> list[str]:
     """The keys of one turn (`new` in a trigger), or of all turns `e`."""
-    turn = f"{e}.evaluated_at, {e}.record_id"
+    turn = f"{e}.happened_at, {e}.record_id"
     fields = ((name, _FIELD.format(e=e, name=name)) for name in _FIELDS)
     return [
         f"SELECT 'tag', value, {turn} FROM {turns}{TAGS.format(e=e)} WHERE type = 'text'",
@@ -97,6 +97,6 @@ def _deletes() -> list[str]:
     }
     return [
         f"""DELETE FROM turn_keys WHERE kind = '{kind}' AND value IN ({value})
-            AND evaluated_at = old.evaluated_at AND record_id = old.record_id"""
+            AND happened_at = old.happened_at AND record_id = old.record_id"""
         for kind, value in values.items()
     ]

@@ -147,7 +147,7 @@ def add_up_again(connection: sqlite3.Connection, hour: int) -> None:
 def _last_hour(connection: sqlite3.Connection, metric: str, before: int) -> int:
     """The last hour before one in which a metric has a score, or -1."""
     (at,) = connection.execute(
-        "SELECT max(evaluated_at) FROM scores WHERE metric = ? AND evaluated_at < ?",
+        "SELECT max(happened_at) FROM scores WHERE metric = ? AND happened_at < ?",
         (metric, before * 3600.0),
     ).fetchone()
     return -1 if at is None else int(max(at, 0.0) // 3600)
@@ -156,7 +156,7 @@ def _last_hour(connection: sqlite3.Connection, metric: str, before: int) -> int:
 def _add_up(connection: sqlite3.Connection, first: int, stop: int, which: str) -> None:
     """Add up the hours from `first` to before `stop` for some tags, of which nothing is kept yet."""
     of_metric = f"""FROM scores s CROSS JOIN evaluations e CROSS JOIN {TAGS.format(e="e")} k CROSS JOIN tags t
-        WHERE s.metric = :metric AND s.evaluated_at >= :start AND s.evaluated_at < :stop
+        WHERE s.metric = :metric AND s.happened_at >= :start AND s.happened_at < :stop
         AND e.record_id = s.record_id AND k.type = 'text' AND t.tag = k.value AND {which}"""
     hour, scored = of(HOUR, "s."), of(SCORED, "s.")
     # The threshold of an hour is that of its last score.

@@ -1,0 +1,123 @@
+"""The tables of a new results file, and those of an older version brought up to date."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from typing import Final
+
+from steelyard._internal.logs import SafeLogger
+from steelyard.errors import InvalidRecord
+from steelyard.scores import Evaluation, evaluation_from_dict
+from steelyard.sinks.sqlite._schema import (
+    APPLICATION_ID,
+    RESULT_TABLES,
+    SQLITE_SCHEMA,
+    TABLES,
+    time_in,
+    write_evaluation,
+)
+
+_log = SafeLogger("steelyard.sinks")
+_MADE_AGAIN: Final = (
+    *("score_sums", "score_bars", "stale_hours", "turn_keys", "turn_keys_since"),
+    *("tags", "tag_sums", "tag_bars", "tag_missing"),
+)
+"""Tables that are made out of the results."""
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make the tables, in the caller's transaction."""
+    for statement in (*TABLES, *RESULT_TABLES):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
+
+
+def from_schema_2(connection: sqlite3.Connection, path: str) -> None:
+    """Give every turn the time at which it happened, as far as its body says; in the caller's transaction.
+
+    What does not say it stays at the time when it was judged. Sessions, users and tenants of old turns are
+    not known, and stay empty.
+    """
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f'DROP TRIGGER "{name}"')
+    for table in _MADE_AGAIN:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    _set_aside(connection, "_2")
+    for statement in RESULT_TABLES:
+        connection.execute(statement)
+    connection.execute("CREATE TEMP TABLE told (turn INTEGER PRIMARY KEY, at REAL)")
+    bodies = connection.execute("SELECT e.rowid, b.body FROM evaluations_2 e JOIN bodies b ON b.id = e.body")
+    connection.executemany("INSERT INTO told VALUES (?, ?)", ((turn, time_in(body)) for turn, body in bodies))
+    columns = _common(connection, "evaluations")
+    count = connection.execute(
+        f"""INSERT INTO evaluations (turn, happened_at, {columns})
+            SELECT e.rowid, coalesce(t.at, e.evaluated_at), {columns}
+            FROM evaluations_2 e LEFT JOIN told t ON t.turn = e.rowid ORDER BY 2"""
+    ).rowcount
+    columns = _common(connection, "scores")
+    named = ", ".join(f"s.{name}" for name in columns.split(", "))
+    connection.execute(
+        f"""INSERT INTO scores (turn, happened_at, {columns}) SELECT e.turn, e.happened_at, {named}
+            FROM scores_2 s JOIN evaluations e ON e.record_id = s.record_id ORDER BY s.rowid"""
+    )
+    (told,) = connection.execute("SELECT count(at) FROM told").fetchone()
+    for statement in ("DROP TABLE told", "DROP TABLE evaluations_2", "DROP TABLE scores_2"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
+    _log.info(
+        "%s: migrated %d turns to schema %d; %d do not say when they happened and count on the day they were "
+        "judged",
+        *(path, count, SQLITE_SCHEMA, count - told),
+    )
+
+
+def from_schema_1(connection: sqlite3.Connection, path: str) -> None:
+    """From rows that hold themselves as JSON, one Evaluation at a time; in the caller's transaction."""
+    _set_aside(connection, "_1")
+    # Without it each Evaluation's scores would be looked for in all of them.
+    connection.execute("CREATE INDEX scores_1_by_record ON scores_1 (record_id, position)")
+    create(connection)
+    count = bad = 0
+    for record_id, data in connection.execute("SELECT record_id, json FROM evaluations_1"):
+        scores = connection.execute(
+            "SELECT json FROM scores_1 WHERE record_id = ? ORDER BY position, id", (record_id,)
+        )
+        try:
+            write_evaluation(connection, _first_evaluation(data, [score for (score,) in scores]))
+            count += 1
+        except InvalidRecord:
+            bad += 1
+    for table in ("evaluations_1", "scores_1"):
+        connection.execute(f"DROP TABLE {table}")
+    _log.log(
+        logging.WARNING if bad else logging.INFO,
+        "%s: migrated %d evaluations to schema %d; %d could not be read",
+        *(path, count, SQLITE_SCHEMA, bad),
+    )
+
+
+def _set_aside(connection: sqlite3.Connection, suffix: str) -> None:
+    """Rename the tables of results; their indexes go, as the new tables need the names."""
+    for (name,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL "
+        "AND tbl_name IN ('evaluations', 'scores')"
+    ).fetchall():
+        connection.execute(f'DROP INDEX "{name}"')
+    for table in ("evaluations", "scores"):
+        connection.execute(f"ALTER TABLE {table} RENAME TO {table}{suffix}")
+
+
+def _common(connection: sqlite3.Connection, table: str) -> str:
+    """The columns that an old table and the new one both have."""
+    found = connection.execute("SELECT name FROM pragma_table_info(?)", (f"{table}_2",))
+    return ", ".join(name for (name,) in found)
+
+
+def _first_evaluation(data: str, scores: list[str]) -> Evaluation:
+    try:
+        return evaluation_from_dict({**json.loads(data), "scores": [json.loads(score) for score in scores]})
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRecord(f"a row is not an evaluation: {type(error).__name__}") from None

@@ -1,0 +1,117 @@
+"""Results of earlier versions are brought up to date; what they lack is empty or said, never guessed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from servers import PostgresServer
+from sinks.making import make_evaluation
+from steelyard.errors import ConfigurationError
+from steelyard.report import Scope, open_labels, open_results
+from steelyard.sinks import PostgresSink, SQLiteSink, read_evaluations
+from steelyard.sinks.postgres._schema import _MIGRATIONS
+
+SECOND = Path(__file__).with_name("schema2.sql")
+HAPPENED = {"r0": 1.6e9, "r1": 1.7e9 + 1, "r2": 1.7e9 + 2, "r3": 1.6e9 + 7200}
+"""Nothing says when `r1` was, and the content of `r2` was not stored: they stay where they were judged."""
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """A file of schema 2, as version 0.2.0.dev0 wrote it (`sqlite3 steelyard.db .dump`)."""
+    path = tmp_path / "steelyard.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SECOND.read_text())
+    return path
+
+
+def times(path: Path) -> dict[str, float]:
+    return {one.record_id: one.at for one in read_evaluations(path)}
+
+
+def test_turns_of_an_old_file_get_the_time_at_which_they_happened(
+    second: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="steelyard.sinks"):
+        asyncio.run(SQLiteSink(second).write([make_evaluation("new")]))
+    assert times(second) == {**HAPPENED, "new": 1.7e9}
+    assert list(times(second)) == ["r0", "r3", "new", "r1", "r2"]
+    assert "migrated 4 turns to schema 3; 2 do not say when they happened" in caplog.text
+    with closing(sqlite3.connect(second)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        scores = connection.execute(
+            "SELECT e.record_id, s.metric, s.happened_at = e.happened_at FROM scores s "
+            "JOIN evaluations e ON e.turn = s.turn WHERE s.record_id = 'r3' ORDER BY s.metric"
+        ).fetchall()
+        assert scores == [("r3", "context_relevancy", 1), ("r3", "faithfulness", 1)]
+        sessions = "SELECT count(*) FROM evaluations WHERE session IS NOT NULL OR tenant IS NOT NULL"
+        assert connection.execute(sessions).fetchone() == (0,)
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        assert not {name for name in tables if name.endswith("_2")}
+
+
+def test_reading_an_old_file_brings_it_up_to_date_with_its_labels(second: Path) -> None:
+    (first, *_) = read_evaluations(second)
+    assert (first.record_id, first.happened_at, first.evaluated_at) == ("r0", 1.6e9, 1.7e9)
+    assert first.record is not None and first.record.question == "Question 0?"
+    assert first["faithfulness"].value == 0.5 and first["faithfulness"].explanation == "said"
+    assert [label.record_id for label in open_labels(second)] == ["r0"]
+    with closing(open_results(second)) as reader:
+        metrics = reader.sums(Scope(), start=0.0, width=86_400.0).over_time
+        assert {(one.metric, one.bucket) for one in metrics} == {
+            ("context_relevancy", 18518),
+            ("faithfulness", 18518),
+            ("faithfulness", 19675),
+        }
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_an_old_file_that_cannot_be_written_is_refused_with_the_way_out(second: Path) -> None:
+    second.chmod(0o400)
+    second.parent.chmod(0o500)
+    with pytest.raises(ConfigurationError, match="earlier version .* copy it to where it can be written"):
+        list(read_evaluations(second))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    running = PostgresServer(tmp_path_factory.mktemp("postgres")).start()
+    yield running
+    running.stop()
+
+
+@pytest.mark.skipif(not PostgresServer.there(), reason="needs a Postgres: apt-get install postgresql")
+def test_turns_of_an_old_postgres_get_the_time_at_which_they_happened(
+    server: PostgresServer, second: Path
+) -> None:
+    url = server.new_database()
+    with psycopg.connect(url) as connection, closing(sqlite3.connect(second)) as old:
+        connection.execute("CREATE SCHEMA steelyard")
+        connection.execute("SET search_path = steelyard")
+        connection.execute("CREATE TABLE schema_version (version integer NOT NULL)")
+        connection.execute("INSERT INTO schema_version VALUES (1)")
+        for statement in _MIGRATIONS[1]:
+            connection.execute(statement)
+        for table in ("bodies", "evaluations", "scores"):
+            rows = old.execute(f"SELECT * FROM {table}")
+            names = [name for name, *_ in rows.description]
+            values = ", ".join(["%s"] * len(names))
+            for row in rows:
+                connection.execute(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})", row)
+        connection.execute("SELECT setval('bodies_id_seq', 100)")
+    PostgresSink(url).open()
+    with closing(open_results(url)) as reader:
+        assert {name: one.at for name in HAPPENED if (one := reader.evaluation(name))} == HAPPENED
+    asyncio.run(PostgresSink(url).write([make_evaluation("new")]))
+    with psycopg.connect(url) as connection:
+        query = "SELECT count(*) FROM steelyard.scores s JOIN steelyard.evaluations e ON e.turn = s.turn"
+        assert connection.execute(query).fetchone() == (7,)
