@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from cli.running import Steelyard
@@ -162,9 +163,37 @@ def test_a_comparison_pairs_cases_and_cuts_slices() -> None:
     every, even = found.differences
     assert (every.slice, even.slice) == ("all cases", "tag even")
     assert every.difference.value == pytest.approx(-0.3) and every.worse and even.difference.n == 4
+    # Half of 2^-8 on either side, of which all cases have four fifths when a slice is there too.
+    assert every.difference.p_value == pytest.approx(2**-8) and every.adjusted_p == pytest.approx(2**-8 / 0.8)
     assert found.only_second == ("new",) and "judges differ" in found.warnings[0]
     assert [side.case for side in found.changed] == ["c1", "c4", "c5"]
     assert not any(side.passes for side in found.changed)
+
+
+@pytest.mark.parametrize("metrics", [1, 8])
+def test_with_nothing_changed_hardly_anything_is_called_worse(metrics: int) -> None:
+    draw = np.random.default_rng(metrics)
+
+    def run(values: np.ndarray) -> Run:
+        return a_run(
+            *(
+                CaseResult(
+                    id=str(case),
+                    question="q",
+                    tags=("odd",) if case % 2 else (),
+                    metrics={f"m{n}": MetricResult(values=(float(v),)) for n, v in enumerate(row)},
+                )
+                for case, row in enumerate(values)
+            )
+        )
+
+    marked = 0
+    for _ in range(60):
+        first = draw.random((20, metrics)) < 0.9
+        second = first ^ (draw.random((20, metrics)) < 0.1)
+        found = compare_runs(run(first), run(second))
+        marked += any(one.clear for one in found.differences)
+    assert marked <= 7, "at .05 there are more of 60 in one case of a hundred"
 
 
 def test_lower_is_better_turns_worse_around() -> None:

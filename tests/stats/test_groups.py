@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steelyard.stats import (
     Moments,
@@ -12,8 +16,10 @@ from steelyard.stats import (
     change_point,
     cluster,
     find_slices,
+    holm,
     name_clusters,
     paired_difference,
+    sign_flip_p,
     unpaired_difference,
 )
 
@@ -29,6 +35,52 @@ def test_many_pairs_that_differ_are_clear() -> None:
     found = paired_difference([0.9] * 20 + [1.0] * 20, [0.5] * 20 + [0.8] * 20)
     assert found is not None
     assert found.clear and found.high < 0
+
+
+def test_two_of_fifty_that_fell_may_be_chance() -> None:
+    """McNemar's exact test of 2 : 0, as mid-p, gives .25; of 6 : 0 it gives 2^-6."""
+    for fallen, p_value in ((2, 0.25), (6, 2**-6)):
+        found = paired_difference([1.0] * 50, [0.0] * fallen + [1.0] * (50 - fallen))
+        assert found is not None and found.p_value == pytest.approx(p_value)
+        assert found.clear == (found.high < 0) == (fallen == 6)
+
+
+def test_small_graded_noise_has_a_narrow_interval_and_no_change_at_all_a_wide_one() -> None:
+    draw = np.random.default_rng(3)
+    first = draw.uniform(0.3, 0.7, 20)
+    noisy = paired_difference(first.tolist(), (first + draw.normal(0, 0.02, 20)).tolist())
+    alike = paired_difference(first.tolist(), first.tolist())
+    assert noisy is not None and alike is not None
+    assert noisy.high - noisy.low < 1.5 * 2 * 1.96 * 0.02 / math.sqrt(20)
+    assert alike.p_value == 1 and alike.high > 0.05, "20 cases do not show that one in 20 never falls"
+
+
+@given(
+    changes=st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.0, 0.25, 1.0]), min_size=1, max_size=10),
+    chances=st.lists(st.sampled_from([0.1, 0.5, 1.0]), min_size=10, max_size=10),
+)
+def test_the_p_value_counts_all_signs_and_the_interval_agrees(
+    changes: list[float], chances: list[float]
+) -> None:
+    inclusion = chances[: len(changes)]
+    weighted = np.array(changes) / inclusion
+    sums = np.array([0.0])
+    for one in weighted:
+        sums = np.concatenate([sums + one, sums - one])
+    seen = abs(weighted.sum())
+    above, equal = np.mean(sums > seen + 1e-9), np.mean(np.abs(sums - seen) <= 1e-9)
+    assert sign_flip_p(weighted) == pytest.approx(2 * above + equal, abs=0.02)
+    first = [0.5 - one / 2 for one in changes]
+    found = paired_difference(first, [1 - one for one in first], inclusion=inclusion)
+    assert found is not None and found.low <= found.value <= found.high
+    assert found.clear == (found.low > 0 or found.high < 0)
+
+
+def test_holms_p_values() -> None:
+    """Holm 1979: the smallest times their number, the next times one less; never below the one before."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.02, 0.02], [4, 1]) == pytest.approx([0.025, 0.025])
+    assert holm([]) == []
 
 
 @pytest.mark.parametrize("pairs", [2, 5, 10, 40])

@@ -17,7 +17,6 @@ from steelyard.stats._difference import (
     Difference,
     change_point,
     difference_of,
-    paired_difference,
     unpaired_difference,
 )
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
@@ -27,6 +26,7 @@ from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
 from steelyard.stats._moments import FEW, Estimate, Moments
+from steelyard.stats._paired import holm, paired_difference, sign_flip_p
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer
@@ -59,11 +59,13 @@ __all__ = [
     "fit_logistic",
     "fixed_calls",
     "flip_probability",
+    "holm",
     "inclusion_probabilities",
     "name_clusters",
     "paired_difference",
     "pass_rate",
     "repeats_order",
+    "sign_flip_p",
     "smoothed_targets",
     "spread_sizes",
     "systematic_sample",

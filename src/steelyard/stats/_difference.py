@@ -1,16 +1,14 @@
-"""The difference between two groups of turns, paired or not, or before and since a moment; its interval."""
+"""The difference between two groups of turns, or before and since a moment; its interval."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from steelyard.stats._mean import moments
 from steelyard.stats._moments import FEW, Estimate, Moments
-
-_PRIOR = 0.25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +29,8 @@ class Difference:
     """How many pairs, or turns of the smaller group."""
     level: float = 0.95
     """Nominal coverage of the interval."""
+    p_value: float | None = None
+    """Of pairs: how likely a difference this far from 0 is by chance alone."""
 
     @property
     def clear(self) -> bool:
@@ -132,40 +132,4 @@ def _joined(one: Estimate, other: Estimate) -> Difference:
         high=min(value + math.hypot(other.high - other.value, one.value - one.low), 1.0),
         n=min(one.n, other.n),
         level=one.level,
-    )
-
-
-def paired_difference(
-    first: Sequence[float],
-    second: Sequence[float],
-    *,
-    inclusion: Iterable[float] | None = None,
-    level: float = 0.95,
-) -> Difference | None:
-    """The mean of second - first over pairs of the same question; None of no pairs.
-
-    Each difference, moved from -1..1 to 0..1, is treated as `weighted_mean` treats a value, with a quarter of
-    a turn's worth of doubt about how much they vary: two pairs that differ alike do not make a clear
-    difference.
-
-    Args:
-        first: Values in 0..1.
-        second: In the order of the first.
-        inclusion: The probability with which each pair was picked; 1 where None.
-        level: Nominal coverage.
-    """
-    weights = [1.0] * len(first) if inclusion is None else list(inclusion)
-    moved = ((1 + other - one) / 2 for one, other in zip(first, second, strict=True))
-    found = moments(moved, weights).estimate(level=level, prior=_PRIOR)
-    one, other = moments(first, weights).mean, moments(second, weights).mean
-    if found is None or one is None or other is None:
-        return None
-    return Difference(
-        first=one,
-        second=other,
-        value=other - one,
-        low=2 * found.low - 1,
-        high=2 * found.high - 1,
-        n=found.n,
-        level=level,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steelyard.golden.gates import MetricComparison
+from steelyard.golden.gates import MetricComparison, adjusted
 from steelyard.scores import Direction, Evaluation
 from steelyard.stats import paired_difference
 
@@ -35,4 +35,4 @@ def compare(
         for metric, difference in differences.items()
         if difference is not None
     ]
-    return told, [metric for metric in directions if differences.get(metric) is None]
+    return adjusted(told), [metric for metric in directions if differences.get(metric) is None]

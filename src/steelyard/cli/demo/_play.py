@@ -171,7 +171,7 @@ def _conclude(board: Board, plain: Mapping[str, Evaluation], invented: Mapping[s
 
 def _finding(differences: Sequence[MetricComparison]) -> str:
     """The largest difference that can be told from chance, in a sentence."""
-    clear = [one for one in differences if one.difference.clear]
+    clear = [one for one in differences if one.clear]
     if not clear:
         return "The two chains cannot be told apart on these questions."
     found = max(clear, key=lambda one: abs(one.difference.value))

@@ -34,6 +34,8 @@ def run(first: Path, second: Path, *, slices: bool, least: int, as_json: bool, f
 def _show(console: Console, found: Comparison, *, slices: bool) -> None:
     shown = [one for one in found.differences if slices or one.slice == _ALL]
     console.print(_table(shown) if shown else "no case has a score in both runs")
+    if found.differences:
+        console.print(Text(_error_words(len(found.differences)), style="dim"), soft_wrap=True)
     for side in found.changed[:_MOST_ROWS]:
         sign, style = ("passes now", "green") if side.passes else ("fails now", "red")
         line = f"{sign}: {side.metric} {side.before:.2f} > {side.after:.2f}  {shorten(side.question, 90)}"
@@ -49,8 +51,17 @@ def _show(console: Console, found: Comparison, *, slices: bool) -> None:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
 
 
+def _error_words(count: int) -> str:
+    if count == 1:
+        return "p: exact (sign flips); called worse or better by chance in at most 5 of 100 runs"
+    return (
+        f"p: exact (sign flips), adjusted for {count} comparisons (Holm): if nothing has changed, anything "
+        "at all is called worse or better in at most 5 of 100 runs. Each interval holds by itself."
+    )
+
+
 def _table(rows: list[MetricComparison]) -> Table:
-    table = figures_table("Metric", "Slice", "A", "B", "B - A", "95 %", "Cases", "", names=2)
+    table = figures_table("Metric", "Slice", "A", "B", "B - A", "95 %", "p", "Cases", "", names=2)
     table.columns[1].no_wrap = False  # the name of a slice may be long; a metric's is not
     for row in rows:
         one = row.difference
@@ -62,7 +73,8 @@ def _table(rows: list[MetricComparison]) -> Table:
             f"{one.second:.3f}",
             f"{one.value:+.3f}",
             f"{one.low:+.3f} to {one.high:+.3f}",
+            "-" if one.p_value is None else f"{row.adjusted_p:.3f}",
             str(one.n),
-            verdict if one.clear else Text(""),
+            verdict if row.clear else Text(""),
         )
     return table

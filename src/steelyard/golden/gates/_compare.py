@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from steelyard.golden._results import CaseResult, Run
 from steelyard.scores import Direction
-from steelyard.stats import Difference, paired_difference
+from steelyard.stats import Difference, holm, paired_difference
+
+ALL = "all cases"
+_OF_SLICES = 0.25
+"""The error that slices have together, beside that of the means over all cases."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,17 +26,23 @@ class MetricComparison:
     """Second less first, paired by case, with an interval."""
     direction: Direction
     """Which way is better."""
+    adjusted_p: float = 1.0
+    """The difference's p-value, adjusted for all that were compared (Holm)."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is beyond chance, however many were compared."""
+        return self.adjusted_p <= 1 - self.difference.level
 
     @property
     def worse(self) -> bool:
         """Whether the second run is worse beyond chance."""
-        found = self.difference
-        return found.clear and (found.value < 0) == (self.direction == "higher")
+        return self.clear and (self.difference.value < 0) == (self.direction == "higher")
 
     @property
     def better(self) -> bool:
         """Whether the second run is better beyond chance."""
-        return self.difference.clear and not self.worse
+        return self.clear and not self.worse
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,14 +84,15 @@ class Comparison:
         return tuple(one for one in self.differences if one.slice == ALL and one.worse)
 
 
-ALL = "all cases"
-
-
 def compare_runs(first: Run, second: Run, *, least: int = 5) -> Comparison:
     """Compare two runs, paired by case.
 
     Differences rest on cases that both runs have a score for; each weighs as many turns of production as it
     stands for. Values outside 0..1 are compared by side only.
+
+    If nothing has changed, the probability that anything at all is called worse or better is at most .05: the
+    p-values of all metrics and slices are adjusted together (`steelyard.stats.holm`), with four fifths of the
+    error for the means over all cases.
 
     Args:
         first: The earlier run, or the baseline.
@@ -102,12 +113,22 @@ def compare_runs(first: Run, second: Run, *, least: int = 5) -> Comparison:
     )
     after = {case.id for case in second}
     return Comparison(
-        differences=tuple(differences),
+        differences=tuple(adjusted(differences)),
         changed=tuple(changed),
         only_first=tuple(name for name in before if name not in after),
         only_second=tuple(case.id for case in second if case.id not in before),
         warnings=tuple(_warnings(first, second)),
     )
+
+
+def adjusted(differences: Sequence[MetricComparison]) -> list[MetricComparison]:
+    """The same, with p-values that hold for all of them together."""
+    slices = sum(one.slice != ALL for one in differences)
+    share = (len(differences) - slices) * _OF_SLICES / max(slices, 1)
+    shares = [1.0 if one.slice == ALL else share for one in differences]
+    p_values = [1.0 if one.difference.p_value is None else one.difference.p_value for one in differences]
+    found = holm(p_values, shares)
+    return [replace(one, adjusted_p=p) for one, p in zip(differences, found, strict=True)]
 
 
 _Pair = tuple[CaseResult, CaseResult]
