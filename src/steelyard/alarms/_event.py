@@ -68,6 +68,8 @@ class AlarmEvent:
     """The mean of the turns before."""
     now: Range | None = None
     """The mean of the turns since."""
+    late: int = 0
+    """Turns that were judged late: they count among those before, on the day they happened."""
     alpha: float = 0.05
     """The probability with which this is a false alarm."""
     judge_before: str = ""
@@ -111,6 +113,8 @@ class AlarmEvent:
             lines += [f"now {self.now}"] if self.now else []
             lines += [f"before {self.before}"] if self.before else []
             lines.append(f"compared with {self.target:.3f}; a false alarm with at most {self.alpha:.0%}")
+            if self.late:
+                lines.append(f"{_turns(self.late)} judged late counted on the day they happened, not here")
             if self.judge_changed:
                 lines.append(f"the judge changed meanwhile: {self.judge_before} -> {self.judge_now}")
             else:

@@ -22,6 +22,8 @@ _SEEN = 512
 """Result ids remembered, so that a turn that is delivered again counts once."""
 _SMALLEST = 0.01
 """The lowest inclusion probability where nobody says it."""
+_LATE = 3600.0
+"""Seconds by which a turn that was judged late may be behind the latest one and still speak of now."""
 _LEVEL = 0.95
 _LEAST_TARGET = 1e-3
 """There is no betting on a mean below 0."""
@@ -42,7 +44,9 @@ class Watch:
     turns: int = 0
     """Scored turns seen, ever."""
     last_at: float | None = None
-    """When the last one was scored, as Unix time."""
+    """When the latest of them happened, as Unix time."""
+    late: int = 0
+    """Turns that were judged late since something was last told, and count on the day they happened."""
     silent: bool = False
     """Whether silence was told."""
     lower_is_better: bool = False
@@ -123,14 +127,30 @@ class Watch:
         if len(self.seen) > _SEEN:
             del self.seen[next(iter(self.seen))]
         self.turns += 1
-        self.last_at = evaluation.evaluated_at
+        late = self._is_late(evaluation)
+        self.last_at = max(evaluation.at, self.last_at or evaluation.at)
         self.silent = False
         self.lower_is_better = lower
         self.judge = how_made(score.provenance)
+        if late:
+            self.late += 1
+            self.before.add(quality, max(score.inclusion_probability, self.smallest))
+            return None
         self._remember(evaluation, score, quality)
         # The bet's bound rests on the smallest probability: a turn below it counts for less than it should.
         inclusion = max(score.inclusion_probability, self.smallest)
-        return self._step(alarm, quality, inclusion, evaluation.evaluated_at)
+        return self._step(alarm, quality, inclusion, evaluation.at)
+
+    def _is_late(self, evaluation: Evaluation) -> bool:
+        """Whether a turn says something of the past alone: the bet is on what happens now.
+
+        Both times are asked, so that neither turns that are all judged at night nor a clock that is ahead
+        keep an alarm from hearing of a fall.
+        """
+        if self.target is None or self.last_at is None:
+            return False
+        at = evaluation.at
+        return at < self.last_at - _LATE and at < evaluation.evaluated_at - _LATE
 
     def silence(self, alarm: Alarm, now: float) -> AlarmEvent | None:
         """What there is to tell if no turn was scored for too long."""
@@ -157,6 +177,7 @@ class Watch:
         kind: Literal["fell", "recovered"] = "recovered" if self.state == "fallen" else "fell"
         event = self._event(alarm, kind, at)
         self._turn_over(kind)
+        self.late = 0
         return event
 
     def _learn(self, alarm: Alarm, quality: float, inclusion: float) -> None:
@@ -243,6 +264,7 @@ class Watch:
             target=self.shown_target(alarm),
             before=self.range_of(alarm, self.before),
             now=self.range_of(alarm, self.since),
+            late=self.late,
             alpha=alarm.alpha,
             judge_before=self.judge_before,
             judge_now=self.judge,

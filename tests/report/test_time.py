@@ -1,0 +1,211 @@
+"""Figures go by when a turn happened: whenever and in whatever order it was judged, they are the same."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from report.parts import NOON
+from servers import PostgresServer
+from steelyard.alarms import Alarm
+from steelyard.alarms._watch import Watch
+from steelyard.record import Record, Timings
+from steelyard.report import Scope, TurnFilter, build_figures, open_results
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks import PostgresSink, Retention, SQLiteSink, prune, read_evaluations
+
+DAY = 86_400.0
+Judged = Callable[[Sequence[Record], random.Random], list[Evaluation]]
+
+
+def turns_of(draw: random.Random, count: int) -> list[Record]:
+    """Turns of some weeks, most of them of two versions and three tenants, in order of time."""
+    times = sorted(NOON + draw.uniform(0, 20 * DAY) for _ in range(count))
+    return [
+        Record(
+            id=f"r{number}",
+            question=f"What of {number % 7}?",
+            answer="It is said.",
+            tags=(f"tag{draw.randrange(3)}",),
+            metadata={"version": f"v{draw.randrange(2)}"},
+            session=f"s{number // 3}",
+            tenant=f"t{draw.randrange(3)}",
+            timings=Timings(started_at=at),
+        )
+        for number, at in enumerate(times)
+    ]
+
+
+def result(record: Record, at: float) -> Evaluation:
+    """What a judge says of a turn, whenever it is asked."""
+    draw = random.Random(record.id)
+    score = Score(
+        metric="faithfulness",
+        status="scored",
+        value=round(draw.random(), 2),
+        passed=draw.random() < 0.8,
+        threshold=1.0,
+        inclusion_probability=draw.choice([1.0, 0.2]),
+        id=f"score of {record.id}",
+    )
+    lacking = Score.not_applicable("recall", cause="missing_reference", explanation="no reference")
+    scores = (score, replace(lacking, id=f"lack of {record.id}"))
+    return Evaluation(record_id=record.id, scores=scores, record=record, evaluated_at=at, duration=1.0)
+
+
+def started(record: Record) -> float:
+    assert record.timings is not None and record.timings.started_at is not None
+    return record.timings.started_at
+
+
+def live(records: Sequence[Record], _: random.Random) -> list[Evaluation]:
+    return [result(record, started(record) + 2) for record in records]
+
+
+def late_in_any_order(records: Sequence[Record], draw: random.Random) -> list[Evaluation]:
+    judged = [result(record, started(record) + draw.expovariate(1 / DAY)) for record in records]
+    return draw.sample(judged, len(judged))
+
+
+def in_one_night(records: Sequence[Record], draw: random.Random) -> list[Evaluation]:
+    """As `backfill` does, and once more, with the same results again."""
+    shuffled = draw.sample(list(records), len(records))
+    judged = [result(record, NOON + 40 * DAY + number / 10) for number, record in enumerate(shuffled)]
+    return judged + judged[: len(judged) // 2]
+
+
+WAYS: tuple[Judged, ...] = (live, late_in_any_order, in_one_night)
+
+
+def write(address: str, evaluations: Sequence[Evaluation]) -> None:
+    sink = PostgresSink(address) if "://" in address else SQLiteSink(address)
+
+    async def run() -> None:
+        for start in range(0, len(evaluations), 40):
+            await sink.write(evaluations[start : start + 40])
+        await sink.aclose()
+
+    asyncio.run(run())
+
+
+def seen(address: str) -> dict[str, Any]:
+    """All that is shown of results: figures, slices, what slices are made of, and the list of turns."""
+    with closing(open_results(address)) as reader:
+        figures = {
+            (scope, by): replace(build_figures(reader, scope, by=by), made_at=0.0, source="")
+            for scope in (
+                Scope(),
+                Scope(since=NOON + 5 * DAY, until=NOON + 15.3 * DAY),
+                Scope(tag="tag1"),
+                Scope(metric="faithfulness", since=NOON + 3.1 * DAY, tag="tag0"),
+            )
+            for by in (None, "version")
+        }
+        # Worst turns are whole evaluations, which say when they were judged.
+        return {
+            "figures": [replace(one, worst=()) for one in figures.values()],
+            "worst": [
+                [turn.record_id for turn in worst.turns] for one in figures.values() for worst in one.worst
+            ],
+            "sample": reader.sample(Scope(), "faithfulness", limit=50),
+            "turns": [reader.turns(wanted) for wanted in (TurnFilter(), TurnFilter(tag="tag2"))],
+        }
+
+
+@settings(max_examples=4, deadline=None, phases=[Phase.generate])
+@given(seed=st.integers(0, 2**32), count=st.integers(50, 160))
+def test_whenever_turns_are_judged_a_file_shows_the_same(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, count: int
+) -> None:
+    draw = random.Random(seed)
+    records = turns_of(draw, count)
+    paths = []
+    for way in WAYS:
+        paths.append(tmp_path_factory.mktemp("time") / "s.db")
+        write(str(paths[-1]), way(records, draw))
+    first, *others = [approximate(seen(str(path))) for path in paths]
+    assert all(other == first for other in others)
+    left = []
+    for path in paths:
+        prune(path, keep=Retention(turns=count // 2))
+        left.append([one.record_id for one in read_evaluations(path)])
+    assert left == [[record.id for record in records[-(count // 2) :]]] * 3
+
+
+def approximate(shown: Any) -> Any:
+    """Sums depend in their last digit on the order in which they were added up."""
+    return pytest.approx(shown) if isinstance(shown, float) else _inside(shown)
+
+
+def _inside(shown: Any) -> Any:
+    if isinstance(shown, dict):
+        return {name: approximate(item) for name, item in shown.items()}
+    if isinstance(shown, list | tuple):
+        return [approximate(item) for item in shown]
+    if hasattr(shown, "__dataclass_fields__"):
+        return {name: approximate(getattr(shown, name)) for name in shown.__dataclass_fields__}
+    return shown
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    running = PostgresServer(tmp_path_factory.mktemp("postgres")).start()
+    yield running
+    running.stop()
+
+
+@pytest.mark.skipif(not PostgresServer.there(), reason="needs a Postgres: apt-get install postgresql")
+def test_whenever_turns_are_judged_postgres_shows_the_same(server: PostgresServer, tmp_path: Path) -> None:
+    draw = random.Random(7)
+    records = turns_of(draw, 150)
+    write(str(tmp_path / "s.db"), live(records, draw))
+    found = [approximate(seen(str(tmp_path / "s.db")))]
+    for way in WAYS:
+        url = server.new_database()
+        write(url, way(records, draw))
+        found.append(approximate(seen(url)))
+    assert all(one == found[0] for one in found[1:])
+
+
+def events(evaluations: Sequence[Evaluation], alarm: Alarm) -> list[tuple[str, float, float | None, int]]:
+    watch = Watch.start(alarm)
+    told = [event for one in evaluations if (event := watch.take(alarm, one))]
+    return [(event.kind, event.at, event.since, event.late) for event in told]
+
+
+ALARM = Alarm(metric="faithfulness", below=0.7, smallest_inclusion=0.2)
+
+
+def fallen(number: int, value: float, *, judged: float | None = None) -> Evaluation:
+    at = NOON + number * 60
+    score = Score(metric="faithfulness", status="scored", value=value, id=f"s{number}")
+    return Evaluation(
+        record_id=f"r{number}", scores=(score,), happened_at=at, evaluated_at=at if judged is None else judged
+    )
+
+
+def test_a_fall_that_is_judged_at_night_is_told_for_the_day_of_the_fall() -> None:
+    values = [0.9] * 150 + [0.1] * 150
+    at_once = [fallen(number, value) for number, value in enumerate(values)]
+    at_night = [fallen(number, value, judged=NOON + DAY) for number, value in enumerate(values)]
+    (told,) = events(at_once, ALARM)
+    assert [told] == events(at_night, ALARM)
+    assert told[0] == "fell" and NOON + 145 * 60 < (told[2] or 0) <= told[1] < NOON + 300 * 60
+
+
+def test_turns_of_the_past_do_not_set_off_an_alarm_of_today_and_are_told() -> None:
+    today = [fallen(number, 0.9) for number in range(5_000, 5_100)]
+    past = [fallen(number, 0.0, judged=NOON + 5_100 * 60.0) for number in range(300)]
+    falling = [fallen(number, 0.0) for number in range(5_100, 5_300)]
+    assert events([*today, *past], ALARM) == []
+    (told,) = events([*today, *past, *falling], ALARM)
+    assert told[0] == "fell" and (told[2] or 0) >= NOON + 5_099 * 60 and told[3] == 300
