@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import Any, cast, get_args
 
-from generator.choices import Axes, Choices, draw
+from generator.choices import Axes, Choices, Framework, draw
+from generator.spans import DIALECTS, Spans
 from generator.verdicts import Judgement, judge
 
+NAMES = (*get_args(Framework), *(f"spans:{d}:{f}" for d in DIALECTS for f in get_args(Framework)))
+"""What applications can be run under: a framework's own recorder, or spans as a dialect writes them."""
 
-@dataclass
+
 class Bed:
-    """Applications of one framework, under its own recorder."""
+    """Applications of one framework under one recorder. Instrumentors stay: a process has one bed of spans.
 
-    framework: str
-    heldout: bool = False
-    broken: list[str] = field(default_factory=list)
-    """Applications that did not run, a line each: defects of the generator."""
+    Args:
+        name: `langchain`, `llamaindex`, or `spans:<dialect>:<framework>`.
+        heldout: Whether prompts are made of the half of the corpus that is kept for evaluation.
+    """
 
-    def axes(self) -> Axes:
-        if self.framework == "langchain":
-            from generator.langchain.axes import axes
-
-            return axes(heldout=self.heldout)
-        raise ValueError(self.framework)
+    def __init__(self, name: str, *, heldout: bool = False) -> None:
+        *dialect, framework = name.removeprefix("spans:").split(":")
+        self.framework = cast(Framework, framework)
+        self.module: Any = importlib.import_module(f"generator.{framework}")
+        self.axes: Axes = self.module.axes(heldout=heldout)
+        self.spans = Spans(dialect[0], framework) if dialect else None
+        self.broken: list[str] = []
+        """Applications that did not run, a line each: defects of the generator."""
 
     def run(self, choices: Choices) -> Judgement:
         """Run one application and judge its records."""
-        from generator.langchain.run import run
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return judge(run(choices))
+            return judge(self.module.run(choices, self.spans))
 
     def judgements(self, number: int, seed: int) -> Iterator[Judgement]:
         """Run applications by their seeds, one after the other."""
-        logging.getLogger("langchain_core").setLevel(logging.CRITICAL)
-        axes = self.axes()
+        for name in ("langchain_core", "steelyard", "opentelemetry", "openinference"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         for at in range(number):
-            choices = draw("langchain", axes, seed * 1_000_000 + at)
+            choices = draw(self.framework, self.axes, seed * 1_000_000 + at)
             try:
                 yield self.run(choices)
             except Exception as error:  # noqa: BLE001 - told by the caller

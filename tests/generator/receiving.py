@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from generator.choices import Choices
 from generator.turns import NOW, Turn
@@ -17,8 +17,10 @@ class Receiver:
     """Stands where a Monitor stands. A turn that ends in its own thread or task says whose it is."""
 
     handed: list[tuple[str | None, Record | Draft]] = field(default_factory=list)
-    diagnosed: int = 0
-    """How many doubts were counted elsewhere than on a record."""
+    owners: dict[str, str] = field(default_factory=dict)
+    """The turns of traces, where records come by traces."""
+    diagnosed: Counter[str] = field(default_factory=Counter)
+    """Causes of missing records that were counted elsewhere than on a record."""
     _built: list[tuple[str | None, Record]] | None = None
 
     def submit(self, turn: Record | Draft, /) -> None:
@@ -29,7 +31,11 @@ class Receiver:
         """The records with the ids of their turns, where those are known."""
         if self._built is None:
             built = [(id, turn if isinstance(turn, Record) else turn.build()) for id, turn in self.handed]
-            self._built = [(id, record) for id, record in built if record is not None]
+            self._built = [
+                (id or self.owners.get(record.trace_id or ""), record)
+                for id, record in built
+                if record is not None
+            ]
         return self._built
 
 
@@ -41,5 +47,3 @@ class Run:
     turns: list[Turn]
     receiver: Receiver
     shows: Callable[[Turn], Iterable[str]]
-    framework: str = ""
-    events: Any = None

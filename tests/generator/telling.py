@@ -33,6 +33,9 @@ def table(judgements: list[Judgement]) -> str:
     for judgement in judgements:
         for axis, option in judgement.run.choices.parts():
             by_part.setdefault(f"{axis}={option}", []).extend(judgement.verdicts)
+        if any(verdict.record is None for verdict in judgement.verdicts):
+            causes = {name: number for name, number in judgement.run.receiver.diagnosed.items() if number}
+            wrong.update({f"diagnosed: {name}": number for name, number in causes.items()})
         for verdict in judgement.verdicts:
             wrong.update(f"{verdict.outcome}: {each}" for each in verdict.wrong)
     rows = [(name, counts(found)) for name, found in by_part.items()]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from generator.bed import Bed
+import programs
+from generator.bed import NAMES, Bed
 from generator.choices import Choices, draw
 from generator.receiving import Receiver, Run
 from generator.shrinking import shrink
@@ -14,28 +18,62 @@ from generator.telling import counts, told
 from generator.verdicts import Judgement, Verdict, judge
 from steelyard.record import Context, Record
 
+IMPORTS = {
+    "langchain": "import langchain.agents\nimport langchain_core.runnables\nimport langgraph.graph",
+    "llamaindex": "import llama_index.core",
+}
 BED = Bed("langchain")
-QUICK = {"langchain": 150}
-BOUNDS = {"silent": 0.16, "crossed": 0.02, "false_known": 0.10}
+QUICK = {"langchain": 120, "llamaindex": 60, **dict.fromkeys(NAMES[2:], 20)}
+"""How many applications run in every test run."""
+BOUNDS = {
+    "langchain": {"silent": 0.16, "crossed": 0.02, "false_known": 0.10},
+    "llamaindex": {"silent": 0.10, "crossed": 0.02, "false_known": 0.04},
+    "spans": {"silent": 0.30, "crossed": 0.02, "false_known": 0.20},
+}
 """What the recorders reach: shares of turns. They are lowered as the recorders get better."""
+MANY = 5000
+GOALS = {"silent": 0.003, "crossed": 0.0, "false_known": 0.0}
+"""What is to be reached, with 97 % of turns right."""
+ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(3600)
 
 
 def plain(**options: str) -> Judgement:
     """A simple application of LangChain."""
-    choices = draw("langchain", {axis: found[:1] for axis, found in BED.axes().items()}, 7)
+    choices = draw("langchain", {axis: found[:1] for axis, found in BED.axes.items()}, 7)
     return BED.run(choices.replace(**options))
 
 
-@pytest.mark.parametrize("framework", QUICK)
-def test_records_of_random_applications_are_true(framework: str) -> None:
-    bed = Bed(framework)
-    judgements = list(bed.judgements(QUICK[framework], seed=1))
-    assert not bed.broken
-    made = counts(verdict for judgement in judgements for verdict in judgement.verdicts)
-    shares = {name: made[name] / made["turns"] for name in BOUNDS}
-    assert all(shares[name] <= bound for name, bound in BOUNDS.items()), shares
+def shares(name: str, number: int) -> dict[str, float]:
+    """Run applications, those of spans in a process of their own: which shares of turns came out how."""
+    if name.startswith("spans:"):
+        command = ["-m", "tests.generator", "--json", "--seed", "1", "--n", str(number), "--framework", name]
+        done = programs.run(command, source=IMPORTS[name.split(":")[2]], cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+        made = Counter(json.loads(done.stdout.splitlines()[-1]))
+    else:
+        bed = Bed(name)
+        judgements = list(bed.judgements(number, seed=1))
+        made = counts(verdict for judgement in judgements for verdict in judgement.verdicts)
+        made["broken"] = len(bed.broken)
+    assert not made["broken"]
+    return {outcome: made[outcome] / made["turns"] for outcome in ("right", *GOALS)}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_records_of_random_applications_are_true(name: str) -> None:
+    reached, bounds = shares(name, QUICK[name]), BOUNDS[name.split(":")[0]]
+    assert all(reached[outcome] <= bound for outcome, bound in bounds.items()), reached
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.xfail(strict=True, reason="the recorders do not reach this yet")
+def test_records_of_many_applications_reach_the_goals(name: str) -> None:
+    reached = shares(name, MANY)
+    assert reached["right"] >= 0.97, reached
+    assert all(reached[outcome] <= bound for outcome, bound in GOALS.items()), reached
 
 
 def changed(judgement: Judgement, change: Record | None) -> Verdict:
@@ -90,7 +128,7 @@ def test_a_failure_is_shrunk_to_its_smallest_application() -> None:
 
     options = {"joining": "json", "turns": "3", "tenants": "2", "history": "dicts", "style": "code"}
     failed = forgetful(plain(retriever="base", template="plain", **options).run.choices)
-    smallest = shrink(failed, BED.axes(), forgetful)
+    smallest = shrink(failed, BED.axes, forgetful)
     kept = {axis: option for axis, option in smallest.run.choices.parts() if axis in options}
     assert kept["joining"] == "json"
     assert {kept.get("turns"), kept.get("tenants"), kept.get("style")} == {"1", "plain"}

@@ -39,10 +39,11 @@ def truth_of(turn: Turn, shows: Callable[[Turn], Iterable[str]]) -> Truth:
     """
     if not turn.prompt:
         raise BrokenApplicationError(f"turn {turn.id} has no answer")
-    places = {text: place(text, turn.prompt) for text in turn.everything()}
+    prompt = "\n\n".join([*turn.relayed, turn.prompt])
+    places = {text: place(text, prompt) for text in turn.everything()}
     shown = sorted((text for text, at in places.items() if at >= 0), key=lambda text: places[text])
     if lost := [text for text in shows(turn) if text not in shown]:
-        raise BrokenApplicationError(f"turn {turn.id}: {lost} not in {turn.prompt!r}")
+        raise BrokenApplicationError(f"turn {turn.id}: {lost} not in {prompt!r}")
     return Truth(
         id=turn.id,
         tenant=turn.tenant,
@@ -52,5 +53,5 @@ def truth_of(turn: Turn, shows: Callable[[Turn], Iterable[str]]) -> Truth:
         unshown=tuple(text for text in turn.everything() if text not in shown),
         wholes=tuple(squeezed(whole) for whole in turn.wholes),
         answer=turn.answer,
-        prompt=turn.prompt,
+        prompt=prompt,
     )

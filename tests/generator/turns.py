@@ -42,6 +42,8 @@ class Turn:
     """Whole texts that came from outside a model, as they came: a tool's result, a filled-in variable."""
     prompt: str = ""
     """What the model was sent that made the answer."""
+    relayed: list[str] = field(default_factory=list)
+    """What models were sent whose replies stand in that prompt or in the answer."""
     tries: int = 0
     """How often an answer was made."""
 
@@ -52,7 +54,8 @@ class Turn:
 
     def find(self, query: str) -> tuple[str, ...]:
         """What a search brings."""
-        return self.found[self.queries.index(query) if query in self.queries else 0]
+        places = [at for at, each in enumerate(self.queries) if each in query]
+        return self.found[places[-1] if places else 0]
 
     def everything(self) -> tuple[str, ...]:
         """All that its searches can bring."""

@@ -8,7 +8,7 @@ although it did not come from outside a model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -87,10 +87,15 @@ def _likeness(truth: Truth, record: Record) -> int:
     )
 
 
-def _held(truth: Truth, others: Sequence[Truth], record: Record | None, diagnosed: int) -> Verdict:
+def _held(
+    truth: Truth, others: Sequence[Truth], record: Record | None, diagnosed: Mapping[str, int]
+) -> Verdict:
     if record is None:
         return Verdict(
-            outcome="said" if diagnosed else "missing", truth=truth, record=None, wrong=("record",)
+            outcome="said" if any(diagnosed.values()) else "missing",
+            truth=truth,
+            record=None,
+            wrong=("record",),
         )
     wrong = []
     if squeezed(record.question) != squeezed(truth.question):

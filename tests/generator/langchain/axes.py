@@ -44,5 +44,6 @@ def axes(*, heldout: bool = False) -> Axes:
         "way": ("invoke", "ainvoke", "stream", "astream", "batch", "events"),
         "together": ("one_thread", "pool", "gather"),
         "recorder": ("handler", "attach"),
+        "served": ("yes", "no"),
         **CONTENT,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any
 
@@ -16,42 +16,47 @@ from generator.content import turns_of
 from generator.langchain.application import Application
 from generator.langchain.build import build
 from generator.receiving import Receiver, Run
+from generator.spans import Spans
 from generator.turns import NOW, Turn, begin
 from steelyard_langchain import CallbackHandler, attach, detach
 
 ASYNC = frozenset({"ainvoke", "astream", "events"})
 
 
-def run(choices: Choices, *, recorded: bool = True) -> Run:
-    """Build an application, run all its turns, and give back what was recorded."""
+def run(choices: Choices, spans: Spans | None = None) -> Run:
+    """Build an application, run all its turns, and give back what was recorded, of spans or by a handler."""
     application = build(choices)
     conversations = turns_of(choices, hops=application.hops)
     begin([turn for turns in conversations for turn in turns])
     receiver = Receiver()
-    with _recorder(choices["recorder"] if recorded else "none", receiver) as callbacks:
-        Driver(choices, application, callbacks).run(conversations)
+    recorder = spans.recording(receiver) if spans else _recorder(choices["recorder"], receiver)
+    with recorder as callbacks:
+        Driver(choices, application, callbacks or [], spans).run(conversations)
     return Run(choices, [turn for turns in conversations for turn in turns], receiver, application.shows)
 
 
 @contextmanager
-def _recorder(kind: str, receiver: Receiver) -> Iterator[list[Any]]:
+def _recorder(kind: str, receiver: Receiver) -> Iterator[list[Any] | None]:
     if kind == "attach":
         handler = attach(receiver)
         try:
-            yield []
+            yield None
         finally:
             detach()
     else:
         handler = CallbackHandler(receiver)
-        yield [handler] if kind == "handler" else []
+        yield [handler]
     receiver.records()  # what is not a turn is counted when it is built
-    receiver.diagnosed = sum(handler.stats().values()) if kind != "none" else 0
+    receiver.diagnosed.update(handler.stats())
 
 
 class Driver:
     """Runs the turns of an application."""
 
-    def __init__(self, choices: Choices, application: Application, callbacks: list[Any]) -> None:
+    def __init__(
+        self, choices: Choices, application: Application, callbacks: list[Any], spans: Spans | None
+    ) -> None:
+        self.span = spans.served if spans and choices["served"] == "yes" else nullcontext
         self.way = choices["way"]
         self.threaded = choices["thread"] == "yes" or choices["shape"] == "conversation"
         self.application = application
@@ -100,25 +105,27 @@ class Driver:
 
     def _turn(self, turn: Turn) -> None:
         NOW.set(turn)
-        given: Any = None
-        *before, last = self.application.steps
-        for step in before:
-            given = step.runnable.invoke(step.given(turn, given), self._config(turn))
-        given = last.given(turn, given)
-        if self.way == "stream":
-            for _ in last.runnable.stream(given, self._config(turn)):
-                pass
-        else:
-            last.runnable.invoke(given, self._config(turn))
+        with self.span():
+            *before, last = self.application.steps
+            given: Any = None
+            for step in before:
+                given = step.runnable.invoke(step.given(turn, given), self._config(turn))
+            given = last.given(turn, given)
+            if self.way == "stream":
+                for _ in last.runnable.stream(given, self._config(turn)):
+                    pass
+            else:
+                last.runnable.invoke(given, self._config(turn))
 
     async def _aturn(self, turn: Turn) -> None:
         token = NOW.set(turn)
-        given: Any = None
-        *before, last = self.application.steps
-        for step in before:
-            given = await step.runnable.ainvoke(step.given(turn, given), self._config(turn))
-        given = last.given(turn, given)
-        await _consume(last.runnable, self.way, given, self._config(turn))
+        with self.span():
+            *before, last = self.application.steps
+            given: Any = None
+            for step in before:
+                given = await step.runnable.ainvoke(step.given(turn, given), self._config(turn))
+            given = last.given(turn, given)
+            await _consume(last.runnable, self.way, given, self._config(turn))
         NOW.reset(token)
 
     def _batch(self, turns: Sequence[Turn]) -> None:

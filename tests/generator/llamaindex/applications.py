@@ -1,0 +1,254 @@
+"""Applications of LlamaIndex: engines, chats, agents, workflows, and parts that plain code calls."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    CondenseQuestionChatEngine,
+    ContextChatEngine,
+)
+from llama_index.core.llms import ChatMessage
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.query_engine import CitationQueryEngine, CustomQueryEngine, RouterQueryEngine
+from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.selectors import LLMSingleSelector
+from llama_index.core.tools import QueryEngineTool
+from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
+
+from generator.choices import Choices
+from generator.llamaindex.models import Chats, Completes, now
+from generator.llamaindex.parts import (
+    Sources,
+    engine,
+    kept,
+    mode,
+    nodes,
+    prompt_template,
+    retriever,
+    speaker,
+    tool,
+)
+from generator.texts import JOINERS
+from generator.turns import Turn
+
+Answer = Callable[[Turn], Awaitable[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """An application, ready to run."""
+
+    answer: Callable[[], Answer]
+    """Begins a conversation: what answers its turns."""
+    hops: int = 1
+    everything: bool = False
+    """Whether all that is found is shown."""
+
+    def shows(self, turn: Turn) -> Iterable[str]:
+        """The passages that must stand in the prompt of the answer."""
+        return turn.everything() if self.everything else turn.shown
+
+
+def always(answer: Answer, **more: Any) -> Application:
+    """An application that remembers nothing."""
+    return Application(answer=lambda: answer, **more)
+
+
+async def asked(made: Any, way: str, question: str) -> str:
+    """What a query engine answers, in a way."""
+    if way == "stream":
+        return "".join(made.query(question).response_gen)
+    if way == "astream":
+        response = await made.aquery(question)
+        return "".join([piece async for piece in response.async_response_gen()])
+    return str(await made.aquery(question) if way == "ainvoke" else made.query(question))
+
+
+def query_engine(choices: Choices) -> Application:
+    """`RetrieverQueryEngine`, in every mode."""
+    made = engine(choices)
+    way = choices["way"] if mode(choices) in ("compact", "simple_summarize", "tree_summarize") else "ainvoke"
+    return always(lambda turn: asked(made, way, turn.question))
+
+
+def citation(choices: Choices) -> Application:
+    """The citation engine, which numbers its sources."""
+    made = CitationQueryEngine.from_args(
+        None,  # type: ignore[arg-type]
+        llm=speaker(choices),
+        retriever=retriever(choices),
+        node_postprocessors=[*kept(choices), Sources()],
+        citation_chunk_size=4000,
+    )
+    return always(lambda turn: asked(made, _plain(choices), turn.question))
+
+
+def _plain(choices: Choices) -> str:
+    return "ainvoke" if choices["way"] in ("ainvoke", "astream") else "invoke"
+
+
+def router(choices: Choices) -> Application:
+    """A router between two engines, chosen by a model."""
+    inner = engine(choices.replace(way="invoke"))
+    tools = [QueryEngineTool.from_defaults(inner, description=about) for about in ("Rules.", "People.")]
+    made = RouterQueryEngine(
+        LLMSingleSelector.from_defaults(llm=Completes(role="pick")), tools, llm=speaker(choices)
+    )
+    return always(lambda turn: asked(made, _plain(choices), turn.question))
+
+
+def custom(choices: Choices) -> Application:
+    """A `CustomQueryEngine` that fills its prompt itself; of nodes, or of texts of its own."""
+    given, join = prompt_template(choices.replace(prompting="template")), JOINERS[choices["joining"]]
+    look, own = retriever(choices), choices["outside"] == "yes"
+    assert given is not None
+    template = given
+
+    class Own(CustomQueryEngine):
+        def custom_query(self, query_str: str) -> str:
+            turn = now()
+            if not own:
+                look.retrieve(query_str)
+            text = turn.came(join(turn.shown))
+            return str(speaker(choices).complete(template.format(context_str=text, query_str=query_str)))
+
+    made = Own()
+    return always(lambda turn: asked(made, _plain(choices), turn.question))
+
+
+def chat(choices: Choices) -> Application:
+    """Chat engines, each with its memory."""
+    kind, way = choices["chat"], choices["way"]
+
+    def begin() -> Answer:
+        memory = ChatMemoryBuffer.from_defaults(token_limit=50_000)
+        made: Any
+        if kind == "condense_question":
+            inner = engine(choices.replace(mode="compact", way="invoke", model="completes"))
+            made = CondenseQuestionChatEngine.from_defaults(inner, llm=Completes(), memory=memory)
+        else:
+            build: Any = {"context": ContextChatEngine, "condense_plus": CondensePlusContextChatEngine}[kind]
+            made = build.from_defaults(
+                retriever(choices), llm=Chats(), memory=memory, node_postprocessors=kept(choices)
+            )
+
+        async def answer(turn: Turn) -> str:
+            if way == "stream":
+                return "".join(made.stream_chat(turn.question).response_gen)
+            if way == "astream":
+                response = await made.astream_chat(turn.question)
+                return "".join([piece async for piece in response.async_response_gen()])
+            return str(await made.achat(turn.question) if way == "ainvoke" else made.chat(turn.question))
+
+        return answer
+
+    return Application(answer=begin)
+
+
+def agent(choices: Choices) -> Application:
+    """A function agent, or a workflow of one, with one tool."""
+    hops = choices.number("hops")
+    given = tool(choices)
+    name = given.metadata.name
+    relays = choices["tool"] == "engine"
+    argument = "query" if choices["tool"] == "function" else "input"
+    llm = Chats(tool=name, hops=hops, argument=argument)
+    system = "You help customers. Use the tool." if choices["agent_prompt"] == "system" else None
+
+    def begin() -> Answer:
+        made: Any
+        if choices["agent"] == "workflow":
+            made = AgentWorkflow.from_tools_or_functions([given], llm=llm, system_prompt=system)
+            for each in made.agents.values():
+                each.streaming = False
+        else:
+            made = FunctionAgent(tools=[given], llm=llm, system_prompt=system, streaming=False)
+        context = Context(made) if choices["history"] == "stored" else None
+
+        async def answer(turn: Turn) -> str:
+            more: dict[str, Any] = {"ctx": context} if context else {}
+            if choices["history"] == "sent" and turn.history:
+                pairs = [(("user", q), ("assistant", a)) for q, a in turn.history]
+                more["chat_history"] = [
+                    ChatMessage(role=role, content=text) for pair in pairs for role, text in pair
+                ]
+            return str(await made.run(user_msg=turn.question, **more))
+
+        return answer
+
+    return Application(answer=begin, hops=hops, everything=not relays)
+
+
+class Found(Event):
+    """What was retrieved."""
+
+    nodes: list[NodeWithScore]
+
+
+def workflow(choices: Choices) -> Application:
+    """A workflow: retrieve, keep, then a synthesizer or a prompt filled in by hand."""
+    look, keep, join = retriever(choices), kept(choices), JOINERS[choices["joining"]]
+    by_hand, own = choices["prompting"] == "template", choices["outside"] == "yes"
+    key = choices["start_key"]
+    template = prompt_template(choices)
+
+    class Flow(Workflow):
+        @step
+        async def retrieve(self, ctx: Context, ev: StartEvent) -> Found:
+            turn, question = now(), getattr(ev, key)
+            await ctx.store.set("asked", question)
+            found = nodes(turn, turn.find(question)) if own else await look.aretrieve(question)
+            for each in keep:
+                found = each.postprocess_nodes(found, query_str=question)
+            return Found(nodes=found)
+
+        @step
+        async def answer(self, ctx: Context, ev: Found) -> StopEvent:
+            question = await ctx.store.get("asked")
+            if by_hand and template is not None:
+                text = now().came(join([getattr(each.node, "text", "") for each in ev.nodes]))
+                filled = template.format(context_str=text, query_str=question)
+                return StopEvent(result=str(await speaker(choices).acomplete(filled)))
+            synthesizer = get_response_synthesizer(llm=speaker(choices), response_mode=ResponseMode.COMPACT)
+            return StopEvent(result=await synthesizer.asynthesize(question, ev.nodes))
+
+    async def answer(turn: Turn) -> str:
+        return str(await Flow().run(start_event=StartEvent(**{key: turn.question})))
+
+    return always(answer)
+
+
+def separate(choices: Choices) -> Application:
+    """A retriever, then a synthesizer or a model, called by plain code."""
+    look, keep, join = retriever(choices), kept(choices), JOINERS[choices["joining"]]
+    template = prompt_template(choices)
+
+    async def answer(turn: Turn) -> str:
+        found = look.retrieve(turn.question)
+        for each in keep:
+            found = each.postprocess_nodes(found, query_str=turn.question)
+        if template is None:
+            synthesizer = get_response_synthesizer(llm=speaker(choices), response_mode=ResponseMode.COMPACT)
+            return str(synthesizer.synthesize(turn.question, nodes=found))
+        text = turn.came(join([getattr(each.node, "text", "") for each in found]))
+        return str(speaker(choices).complete(template.format(context_str=text, query_str=turn.question)))
+
+    return always(answer)
+
+
+SHAPES: dict[str, Callable[[Choices], Application]] = {
+    "engine": query_engine,
+    "chat": chat,
+    "agent": agent,
+    "workflow": workflow,
+    "citation": citation,
+    "router": router,
+    "custom": custom,
+    "separate": separate,
+}

@@ -1,0 +1,38 @@
+"""What LlamaIndex applications differ in."""
+
+from __future__ import annotations
+
+from generator.choices import CONTENT, Axes
+from generator.langchain.tools import NAMES
+from generator.llamaindex.applications import SHAPES
+from generator.llamaindex.parts import KEEPING, MODES, RESULTS, RETRIEVERS, TOOLS
+from generator.templates import names
+from generator.texts import JOINERS
+
+
+def axes(*, heldout: bool = False) -> Axes:
+    """The axes of an application, with the templates of one half of the corpus."""
+    return {
+        "shape": tuple(SHAPES),
+        "retriever": RETRIEVERS,
+        "keeping": KEEPING,
+        "mode": MODES,
+        "model": ("completes", "chats"),
+        "prompting": ("own", "template"),
+        "template": names(heldout),
+        "joining": tuple(JOINERS),
+        "chat": ("context", "condense_question", "condense_plus"),
+        "agent": ("function", "workflow"),
+        "agent_prompt": ("system", "none"),
+        "tool": TOOLS,
+        "tool_name": NAMES,
+        "tool_result": RESULTS,
+        "hops": ("1", "2", "3"),
+        "history": ("none", "stored", "sent"),
+        "outside": ("no", "yes"),
+        "start_key": ("query", "question", "user_msg", "topic", "request"),
+        "way": ("invoke", "ainvoke", "stream", "astream"),
+        "together": ("one_thread", "gather", "pool"),
+        "served": ("yes", "no"),
+        **CONTENT,
+    }
