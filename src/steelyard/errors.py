@@ -194,6 +194,7 @@ SkipReason = Literal[
     "not_rag",
     "over_budget",
     "queue_full",
+    "queue_unavailable",
     "sampled_out",
     "spool_full",
     "status_cancelled",

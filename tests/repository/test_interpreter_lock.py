@@ -227,9 +227,10 @@ def test_a_long_turn_is_converted_by_sqlite_while_other_threads_run(
     assert spool.put([Selected(record, 0.5, 1.0)]) == ["new"]
     [leased] = spool.lease_turns(1)
     assert leased.turn.record == record
-    assert spool.finish(leased, Evaluation(record_id="r", scores=(), record=record)) is not None
-    spool.release([leased])
-    [left] = spool.lease_results(1)
+    done = spool.finish(leased, Evaluation(record_id="r", scores=(), record=record))
+    assert done is not None
+    spool.park([(done, {"sink"})])
+    [left] = spool.parked("sink", 1)
     assert left.evaluation.record == record
     spool.close()
     assert 0 < max(Watched.lengths) < 1_000

@@ -292,7 +292,11 @@ class Collector:
 
     def _decided(self, trace: TraceRef | None, reason: str) -> None:
         """A turn is not to be judged. One for which there was no room stays here, for the next start."""
-        if reason in ("queue_full", "spool_full") and trace is not None and trace.trace_id is not None:
+        if (
+            reason in ("queue_full", "queue_unavailable", "spool_full")
+            and trace is not None
+            and trace.trace_id is not None
+        ):
             self._kept.add(trace.trace_id)
             self._warn(
                 "full", "the spool is full; the spans of some turns stay in the journal until the next start"

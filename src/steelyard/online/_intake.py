@@ -43,7 +43,7 @@ class Intake:
         feedback: What users said.
         budget: What is set aside for turns that are put into the queue.
         queue: Where turns go.
-        fallback: Where they go when that has failed; the same object where there is nothing else.
+        fallback: Where they go when that has failed; without one they wait in the inbox.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Intake:
         feedback: Feedback,
         budget: BudgetControl,
         queue: TurnQueue,
-        fallback: TurnQueue,
+        fallback: TurnQueue | None,
     ) -> None:
         self._inbox = inbox
         self._budget = budget
@@ -113,22 +113,29 @@ class Intake:
             picked: list[Selected] = []
             try:
                 await self._prepare_all(batch, unsettled, picked)
-                if picked:
-                    await self._put_whole(picked, unsettled)
-                unsettled.clear()
-                picked.clear()
+                if not picked or await self._put_whole(picked, unsettled):
+                    unsettled.clear()
+                    picked.clear()
             finally:
-                # Cancelled, at the end of the program or to begin anew: the turns come again.
+                # Cancelled, at the end of the program or to begin anew, or there was no queue to put them
+                # into: the turns come again.
                 for turn in picked:
                     self._preparer.undo(turn.record.id)
                 self._inbox.put_back([*unsettled.values()])
                 queue.give_back(len(batch))
 
     async def _room(self) -> tuple[TurnQueue, int]:
-        if self._queue.works:
-            with contextlib.suppress(QueueFailed):
-                return self._queue, await self._queue.room(_BATCH)
-        return self._fallback, await self._fallback.room(_BATCH)
+        """Wait until turns fit somewhere."""
+        while True:
+            queue = self._queue if self._queue.works else self._fallback
+            if queue is not None:
+                self._inbox.full_because = "queue_full"
+                with contextlib.suppress(QueueFailed):
+                    return queue, await queue.room(_BATCH)
+            else:
+                # Turns wait in the inbox, within its bounds: nobody here may judge them.
+                self._inbox.full_because = "queue_unavailable"
+            await asyncio.sleep(_LOOK)
 
     async def _next(self, most: int) -> list[Queued]:
         """The next turns. Looks in every 20 ms for some seconds, then sleeps until it is woken."""
@@ -172,31 +179,30 @@ class Intake:
         # Outside of the inbox's lock: a user's function may take its time, or submit a turn.
         self._inbox.decided(item.turn, turn.reason)
 
-    async def _put_whole(self, picked: list[Selected], unsettled: dict[int, Queued]) -> None:
-        """Store turns; whoever is cancelled meanwhile still hears how it ended.
+    async def _put_whole(self, picked: list[Selected], unsettled: dict[int, Queued]) -> bool:
+        """Store turns, and say whether they are stored; whoever is cancelled meanwhile hears how it ended.
 
         A transaction commits although nobody waits for it any more; its turns would be counted as given up.
         """
         putting = asyncio.ensure_future(self._put(picked))
         try:
             # Shielded: a cancelled `await` would not stop the thread that commits.
-            await asyncio.shield(putting)
+            return await asyncio.shield(putting)
         except asyncio.CancelledError:
             await asyncio.wait([putting], timeout=_COMMITS)
-            if putting.done() and not putting.cancelled() and putting.exception() is None:
+            if putting.done() and not putting.cancelled() and not putting.exception() and putting.result():
                 unsettled.clear()
                 picked.clear()
             raise
 
-    async def _put(self, turns: list[Selected]) -> None:
-        queue = self._queue if self._queue.works else self._fallback
-        try:
-            stored = await queue.put(turns)
-        except QueueFailed:
-            # Memory cannot fail, so that this is not tried again.
-            queue = self._fallback
-            stored = await queue.put(turns)
-        self._account(turns, stored, durable=queue.durable)
+    async def _put(self, turns: list[Selected]) -> bool:
+        """Store turns in the first queue that takes them; False where there is none."""
+        for queue in (self._queue, self._fallback):
+            if queue is not None and queue.works:
+                with contextlib.suppress(QueueFailed):
+                    self._account(turns, await queue.put(turns), durable=queue.durable)
+                    return True
+        return False
 
     def _account(self, turns: list[Selected], stored: list[Stored], *, durable: bool) -> None:
         """Enter what became of turns into the ledger and the budget."""

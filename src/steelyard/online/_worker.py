@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import defaultdict
-from functools import partial
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
@@ -15,6 +13,7 @@ from steelyard._internal.warn_once import WarnOnce
 from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
 from steelyard.online._intake import Intake
+from steelyard.online._outbox import Outbox
 from steelyard.online.canaries._watch import canaries_of
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
@@ -59,9 +58,9 @@ class Worker:
         self._inbox = inbox
         self._memory = MemoryQueue(inbox, capacity=options.concurrency)
         self._warn = WarnOnce(_log)
-        # Sinks may settle results after the worker has begun anew.
-        self._settled: defaultdict[TurnQueue, asyncio.Queue[Undelivered]] = defaultdict(asyncio.Queue)
-        self.canaries = canaries_of(options)
+        self._outboxes: dict[TurnQueue, Outbox] = {}
+        self._judges = options.spool is None or options.spool.evaluate
+        self.canaries = canaries_of(options) if self._judges else None
         self.spool = open_queue(options.spool) if options.spool else None
         self._opening = False
         self.intake = Intake(
@@ -70,7 +69,7 @@ class Worker:
             feedback=feedback,
             budget=self._budget,
             queue=self.spool or self._memory,
-            fallback=self._memory,
+            fallback=self._memory if self._judges else None,
         )
 
     @property
@@ -93,8 +92,7 @@ class Worker:
     @property
     def _judged(self) -> TurnQueue | None:
         """The spool, where this process judges what is in it."""
-        settings = self._options.spool
-        return self.spool if settings is not None and settings.evaluate else None
+        return self.spool if self._judges else None
 
     def start(self) -> None:
         """Start the threads for blocking work; called where the loop's own thread is started.
@@ -123,7 +121,8 @@ class Worker:
                             self._opening = False
                         group.create_task(self._serve_again_and_again(self.spool))
                     # Memory is served at all times: turns go through it from the moment a spool fails.
-                    group.create_task(self._serve(self._memory))
+                    if self._judges:
+                        group.create_task(self._serve(self._memory))
                     group.create_task(self.intake.run())
                     group.create_task(self._delivery.watch())
                     if self.canaries is not None:
@@ -147,38 +146,34 @@ class Worker:
                 await queue.open()
 
     async def _serve(self, queue: TurnQueue) -> None:
-        """Judge what is in a queue until it fails."""
-        held: dict[int, Leased | Undelivered] = {}
-        elsewhere = queue is self.spool and self._options.spool and not self._options.spool.evaluate
+        """Judge what is in a queue until it fails; if another process judges, only hold it open."""
+        if not self._judges:
+            try:
+                await queue.failed()
+            finally:
+                await queue.close()
+            return
+        outbox = self._outboxes.setdefault(queue, Outbox(queue, self._delivery))
         try:
             with contextlib.suppress(QueueFailed):
-                # Another process judges; the queue is only held open to be put into.
-                if elsewhere:
-                    await queue.failed()
                 async with asyncio.TaskGroup() as group:
-                    settled = self._settled[queue]
-                    helping = [_renew(queue, held), _confirm(queue, held, settled)]
-                    helpers = [group.create_task(one) for one in helping]
-                    await self._judge(queue, held, settled)
-                    for helper in helpers:
-                        helper.cancel()
+                    helper = group.create_task(outbox.run())
+                    await self._judge(queue, outbox)
+                    helper.cancel()
         finally:
-            with contextlib.suppress(QueueFailed):
-                await queue.release(list(held.values()))
+            await outbox.give_back()
             await queue.close()
 
-    async def _judge(
-        self, queue: TurnQueue, held: dict[int, Leased | Undelivered], settled: asyncio.Queue[Undelivered]
-    ) -> None:
+    async def _judge(self, queue: TurnQueue, outbox: Outbox) -> None:
         """Lease turns and results as fast as they can be worked on; returns once the queue has failed."""
         tasks: set[asyncio.Task[None]] = set()
         ending = asyncio.Event()
         try:
             while True:
+                await outbox.room()
                 for leased in await queue.lease(self._options.concurrency - len(tasks)):
-                    held[leased.seq] = leased
-                    through = self._see_through(queue, leased, held, settled, ending)
-                    task = asyncio.create_task(through)
+                    outbox.hold(leased)
+                    task = asyncio.create_task(self._see_through(queue, leased, outbox, ending))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
                 if len(tasks) >= self._options.concurrency:
@@ -193,12 +188,7 @@ class Worker:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _see_through(
-        self,
-        queue: TurnQueue,
-        leased: Leased | Undelivered,
-        held: dict[int, Leased | Undelivered],
-        settled: asyncio.Queue[Undelivered],
-        ending: asyncio.Event,
+        self, queue: TurnQueue, leased: Leased | Undelivered, outbox: Outbox, ending: asyncio.Event
     ) -> None:
         """Bring one turn to the sinks, whatever happens; one that we cancel stays leased, to be released.
 
@@ -209,19 +199,14 @@ class Worker:
             with contextlib.suppress(QueueFailed):
                 result = leased if isinstance(leased, Undelivered) else await self._evaluate(queue, leased)
                 if result is not None:
-                    held[leased.seq] = result
-                    # A queue that keeps results can wait for slow sinks; memory's own bound would hold up
-                    # judging.
-                    if queue.durable:
-                        await self._delivery.room()
-                    self._delivery.deliver(result.evaluation, partial(settled.put_nowait, result))
+                    outbox.deliver(result)
                     return
         except BaseException as error:
             if ending.is_set():
                 raise
             with contextlib.suppress(QueueFailed):
                 await self._dead_letter(queue, leased, error)
-        held.pop(leased.seq, None)
+        outbox.drop(leased)
 
     async def _dead_letter(
         self, queue: TurnQueue, leased: Leased | Undelivered, error: BaseException
@@ -298,7 +283,7 @@ class Worker:
             return await queue.finish(leased, self._delivery.strip(evaluation))
         except QueueFailed:
             # The queue is gone, but what was paid for is not thrown away.
-            self._delivery.deliver(evaluation, _nothing)
+            self._delivery.deliver(evaluation, lambda _: None, kept=False)
             raise
 
     async def _close(self) -> None:
@@ -309,34 +294,6 @@ class Worker:
                     await part.aclose()
 
 
-async def _renew(queue: TurnQueue, held: dict[int, Leased | Undelivered]) -> None:
-    with contextlib.suppress(QueueFailed):
-        while True:
-            # A third, so that one renewal that is lost does not cost the lease.
-            await asyncio.sleep(min(queue.lease_seconds / 3, 3600.0))
-            if held:
-                await queue.renew(list(held.values()))
-
-
-async def _confirm(
-    queue: TurnQueue, held: dict[int, Leased | Undelivered], settled: asyncio.Queue[Undelivered]
-) -> None:
-    """Tell the queue what the sinks have, all that is ready at a time."""
-    with contextlib.suppress(QueueFailed):
-        while True:
-            # One transaction or message for all of them: sinks settle whole batches at a time.
-            results = [await settled.get()]
-            while not settled.empty():
-                results.append(settled.get_nowait())
-            await queue.delivered(results)
-            for result in results:
-                held.pop(result.seq, None)
-
-
 def _worth_waiting(evaluation: Evaluation) -> bool:
     """Whether a Score failed for a reason that may pass, such as a judge that is down."""
     return any(score.status == "failed" and score.cause in TRANSIENT_CAUSES for score in evaluation.scores)
-
-
-def _nothing() -> None:
-    """The queue is gone: nobody is to be told that the sinks have the result."""

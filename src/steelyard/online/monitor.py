@@ -191,7 +191,7 @@ class Monitor:
             reason = "sampled_out" if position >= self._ceiling else None
         if reason is None and (inbox.closed or inbox.full):
             # Refused unweighed: a full queue is when the application has least time.
-            reason = "closed" if inbox.closed else "queue_full"
+            reason = "closed" if inbox.closed else inbox.full_because
         if reason is None:
             inbox.put(Queued(turn, position))
         else:

@@ -68,7 +68,7 @@ def test_a_slow_sink_holds_up_neither_judging_nor_sqlite(tmp_path: Path) -> None
 def test_a_sink_that_blocks_its_thread_is_left_behind_and_another_thread_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._GRACE", 0.1)
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer.GRACE", 0.1)
     release = threading.Event()
 
     class Blocks(MemorySink):
@@ -126,7 +126,7 @@ def test_a_spool_waits_for_a_slow_sink_instead_of_losing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("steelyard.online.delivery._sink_writer._PLACES", 2)
-    monkeypatch.setattr("steelyard.online.delivery._sink_writer._BATCH", 2)
+    monkeypatch.setattr("steelyard.online.delivery._sink_thread._BATCH", 2)
 
     class Slow(MemorySink):
         async def write(self, evaluations: Sequence[Evaluation]) -> None:

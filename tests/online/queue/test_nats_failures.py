@@ -147,6 +147,7 @@ def test_a_turn_that_is_through_is_not_judged_again_when_the_server_forgot_it(
         assert after.turn == selected("after")
         counts = await counted(queue, lambda counts: counts.undelivered == 0)
         assert (counts.accepted, counts.evaluated, counts.pending, counts.dead) == (3, 1, 2, {})
+        assert isinstance(second, Leased)
         await queue.release([second, after])
         await queue.close()
 

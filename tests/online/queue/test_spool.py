@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from online.helpers import Clock, turn
 from online.queue.spools import check, opened, result, spooled
 from steelyard.online.queue._spool import Spool
-from steelyard.online.queue._turns import Leased, Selected
+from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.record import Context
 from steelyard.scores import Evaluation
 
@@ -65,7 +66,9 @@ def test_it_refuses_what_does_not_fit(tmp_path: Path) -> None:
     spool = opened(tmp_path / "spool.db", max_bytes=2 * size + 10)
     assert spool.put([spooled("a"), spooled("b"), spooled("c")]) == ["new", "new", "full"]
     [leased] = spool.lease_turns(1)
-    spool.finish(leased, result(leased))
+    done = spool.finish(leased, result(leased))
+    assert done is not None
+    spool.delivered([done])
     assert spool.put([spooled("c")]) == ["new"]
     check(spool)
 
@@ -271,3 +274,20 @@ def test_ids_that_begin_alike_are_different_turns(tmp_path: Path) -> None:
     names = [f"{'0' * 900}{number}" for number in range(3)]
     assert spool.put([spooled(name) for name in names]) == ["new"] * 3
     assert [leased.turn.record.id for leased in spool.lease_turns(5)] == names
+
+
+def test_nothing_is_leased_while_results_fill_the_file(tmp_path: Path) -> None:
+    spool = opened(tmp_path / "spool.db", max_bytes=4_000)
+    names = [f"turn {number}" for number in range(100)]
+    fit = spool.put([spooled(name) for name in names]).count("new")
+    assert 2 < fit < 100
+    judged: list[Undelivered] = []
+    while leased := spool.lease_turns(1):
+        # A result is mostly larger than its turn.
+        done = spool.finish(leased[0], replace(result(leased[0]), record=turn("x", answer="y" * 1_000)))
+        assert done is not None
+        judged.append(done)
+    assert len(judged) < fit
+    assert spool.put([spooled("one more")]) == ["full"]
+    spool.delivered(judged)
+    assert spool.lease_turns(1)

@@ -166,6 +166,45 @@ def test_what_is_released_comes_again_first(run: Runner) -> None:
     run(test)
 
 
+async def brought(queue: TurnQueue, sink: str) -> Undelivered:
+    """The one result that is kept for a sink, once it is there."""
+    async with asyncio.timeout(20):
+        while not (found := await queue.parked(sink, 8)):  # noqa: ASYNC110 - brokers have no event for it
+            await asyncio.sleep(0.05)
+    [one] = found
+    return one
+
+
+def test_a_result_is_kept_for_each_sink_that_does_not_have_it(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        await queue.put([selected("a")])
+        [leased] = await lease(queue)
+        done = await queue.finish(leased, result(leased))
+        assert done is not None
+        assert await queue.parked("slow", 8) == []
+        assert await queue.park([(done, {"slow", "away: 1"})]) == []
+        if not queue.durable:
+            assert await queue.parked("slow", 8) == []
+            return
+        slow = await brought(queue, "slow")
+        assert (slow.evaluation, slow.sink) == (result(leased), "slow")
+        assert await queue.parked("slow", 8) == []
+        await queue.renew([slow])
+        await queue.delivered([slow])
+        away = await brought(queue, "away: 1")
+        assert await queue.park([(away, {"away: 1"})]) == []
+        again = await brought(queue, "away: 1")
+        assert again.evaluation == result(leased)
+        assert balanced(queue).evaluated == 1
+        await queue.delivered([again])
+        async with asyncio.timeout(20):
+            while balanced(queue).undelivered or balanced(queue).waiting:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.05)
+        assert await queue.lease(8) == []
+
+    run(test)
+
+
 def test_a_renewed_lease_holds(run: Runner) -> None:
     async def test(queue: TurnQueue) -> None:
         assert queue.lease_seconds > 0

@@ -44,17 +44,25 @@ class CountsScores(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SinkCounts:
-    """What became of the Evaluations handed to one sink: each is waiting, written or lost."""
+    """What became of the Evaluations handed to one sink by this process: each is waiting, written, refused,
+    left with the stored queue, or lost.
+    """  # noqa: D205 - the states are the summary
 
     written: int
     """Evaluations that the sink has taken; what it did with each Score is in `scores`."""
     lost: int
-    """Evaluations that it has not taken; the sum of `lost_by`."""
+    """Evaluations that it has not taken and that nobody keeps; the sum of `lost_by`. With a stored queue that
+    works there are none."""
     waiting: int = 0
-    """Evaluations that wait for it, or are being written."""
+    """Evaluations that wait for it in this process, or are being written."""
+    kept: int = 0
+    """How often one was left in the stored queue, to be brought again; `stats().spool.waiting` tells how many
+    wait there now."""
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Evaluations that it has refused for good while it took others, by cause."""
     lost_by: Mapping[str, int] = field(default_factory=dict)
-    """Lost by cause: `timeout`, `hangs` (it blocks its thread), `resting` (half a minute after a failure),
-    `queue_full` (it is slower than the turns), `closed`, a SinkError's cause, or the name of an exception."""
+    """Lost by cause: `timeout`, `hangs` (it blocks its thread), `queue_full` (it is slower than the turns),
+    `closed`, a SinkError's cause, or the name of an exception."""
     scores: ScoreStates | None = None
     """The sink's own ledger, in Scores: written, refused, left out, lost; None where it keeps none."""
 
@@ -65,28 +73,36 @@ class SinkLedger:
     def __init__(self) -> None:
         self.handed = 0
         self.written = 0
-        self._lost: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        # By cause; an empty one for what the queue keeps.
+        self._given_back: Counter[str] = Counter()
         self._kept_back: Counter[str] = Counter()
 
-    def lose(self, cause: str, count: int) -> None:
-        """The sink's thread could not deliver so many."""
-        self._lost[cause] += count
+    def refuse(self, cause: str) -> None:
+        """The sink will never take one."""
+        self._refused[cause] += 1
 
-    def keep_back(self, cause: str, count: int) -> None:
-        """The Monitor's thread did not hand over so many, or took them back."""
-        self._kept_back[cause] += count
+    def give_back(self, cause: str, *, kept: bool) -> None:
+        """The sink's thread could not deliver one."""
+        self._given_back["" if kept else cause] += 1
+
+    def keep_back(self, cause: str, *, kept: bool) -> None:
+        """The Monitor's thread did not hand one over, or took it back."""
+        self._kept_back["" if kept else cause] += 1
 
     def counts(self, sink: object) -> SinkCounts:
         """The counts now."""
-        lost = dict(self._lost)
-        for cause, count in dict(self._kept_back).items():
-            lost[cause] = lost.get(cause, 0) + count
-        total = sum(lost.values())
+        lost = Counter(dict(self._given_back)) + Counter(dict(self._kept_back))
+        kept = lost.pop("", 0)
+        refused = dict(self._refused)
+        ended = self.written + lost.total() + kept + sum(refused.values())
         return SinkCounts(
             written=self.written,
-            lost=total,
-            waiting=max(0, self.handed - self.written - total),
-            lost_by=lost,
+            lost=lost.total(),
+            waiting=max(0, self.handed - ended),
+            kept=kept,
+            refused=refused,
+            lost_by=dict(lost),
             scores=_scores_of(sink),
         )
 

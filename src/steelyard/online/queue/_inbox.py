@@ -75,6 +75,8 @@ class Inbox:
         self._feedback = feedback
         self.closed = False
         """Whether turns that come now are refused."""
+        self.full_because: SkipReason = "queue_full"
+        """Why turns are refused while it is full."""
         self.decided: Callable[[Record | Draft, str], None] = lambda turn, reason: None
         """Told of each turn that will not be judged; called where nothing is locked."""
         self.complain: Callable[[object, Exception], None] = lambda turn, error: None
@@ -90,7 +92,7 @@ class Inbox:
         near = self._bytes + 2 * waiting * self._large > self._max_bytes
         if near and waiting > _FEW and self._is_too_large(turn, waiting):
             self._refused.append(turn.turn)
-            self._entries.append("queue_full")
+            self._entries.append(self.full_because)
         else:
             self._entries.append(turn)
         # Near a bound exact counts are worth the time; elsewhere an append is all that happens.
@@ -244,7 +246,7 @@ class Inbox:
                 break  # not held, so that there was nothing to let go of
         try:
             while self._refused:
-                self.decided(self._refused.popleft(), "queue_full")
+                self.decided(self._refused.popleft(), self.full_because)
             while self._unreadable:
                 self.complain(*self._unreadable.popleft())
         except IndexError:
@@ -284,7 +286,7 @@ class Inbox:
         self._large = max(item.size, self._large - self._large // 64)
         if self.full or self._bytes + item.size > self._max_bytes:
             self._full = bool(self._items) and 2 * self._bytes > self._max_bytes
-            self._ledger.skip("queue_full")
+            self._ledger.skip(self.full_because)
             self._refused.append(item.turn)
         else:
             # No handler gets in between these three lines: see the top.

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from steelyard.errors import DeadCause
 from steelyard.online.queue._inbox import Inbox
-from steelyard.online.queue._protocol import QueueCounts, Stored
+from steelyard.online.queue._protocol import Parking, QueueCounts, Stored
 from steelyard.online.queue._turns import Closed, Leased, Selected, Undelivered
 from steelyard.scores import Evaluation
 
@@ -124,9 +124,18 @@ class MemoryQueue:
                 self._inbox.close_turn(Closed("evaluated", requeue=turn.requeue))
         self._changed.set()
 
-    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give turns back, to the front; results stay undelivered."""
-        back = [one for one in held if isinstance(one, Leased) and self._give_up(one)]
+    async def park(self, results: Sequence[Parking]) -> list[Parking]:
+        """Nothing is kept for a sink: it has counted what it lost."""
+        await self.delivered([result for result, _ in results])
+        return []
+
+    async def parked(self, sink: str, most: int) -> list[Undelivered]:
+        """Nothing is kept for a sink."""
+        return []
+
+    async def release(self, held: Sequence[Leased]) -> None:
+        """Give turns back, to the front."""
+        back = [one for one in held if self._give_up(one)]
         self._waiting.extendleft(sorted(back, key=lambda one: -one.seq))
         self._changed.set()
 

@@ -2,7 +2,9 @@
 
     put -> waiting --lease--> leased --finish-----> undelivered --delivered--> gone
               ^                 |  `--dead_letter-> gone
-              `-postpone, release, the end of a lease
+              `-postpone, release, the end of a lease     undelivered --park--> parked for a sink --parked--+
+                                                                                  ^                         |
+                                                                                  `--park-- undelivered <---'
 
 Every call may be answered over a network, so all but the counts are coroutines. Whoever implements it owes:
 at least one delivery of each turn that `put` called new; no two results for one turn, since `finish` answers
@@ -11,14 +13,16 @@ None to everybody who has lost the lease; and `accepted = pending + evaluated + 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from steelyard.errors import DeadCause, SteelyardError
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.scores import Evaluation
 
+Parking = tuple[Undelivered, Collection[str]]
+"""A result, and the sinks that do not have it."""
 Stored = Literal["new", "known", "full", "broken"]
 """What became of a turn that was put in: stored, there before by its record id, refused for its size, or
 impossible to write down."""
@@ -46,6 +50,8 @@ class QueueCounts:
     """Of the evaluated ones, those that the sinks do not have yet."""
     bytes: int
     """Size of what is pending; 0 where the queue does not count it."""
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    """By sink: results that are kept for it because it did not take them."""
 
 
 class TurnQueue(Protocol):
@@ -119,11 +125,23 @@ class TurnQueue(Protocol):
         ...
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
-        """The sinks have these results."""
+        """The sinks have these results; of a parked one, its sink has it."""
         ...
 
-    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give turns and results back untouched, because this process stops."""
+    async def park(self, results: Sequence[Parking]) -> list[Parking]:
+        """Keep results for the sinks that do not have them, and give up their leases.
+
+        Returns:
+            Those that do not fit; this process still holds them.
+        """
+        ...
+
+    async def parked(self, sink: str, most: int) -> list[Undelivered]:
+        """Lease the oldest results that are kept for a sink; does not wait."""
+        ...
+
+    async def release(self, held: Sequence[Leased]) -> None:
+        """Give turns back untouched, because this process stops."""
         ...
 
     def counts(self) -> QueueCounts | None:

@@ -26,14 +26,16 @@ from typing import Any
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
-from steelyard.online.queue._protocol import QueueCounts, Stored
-from steelyard.online.queue._spool_schema import Durability, connect
+from steelyard.online.queue import _spool_results
+from steelyard.online.queue._protocol import Parking, QueueCounts, Stored
+from steelyard.online.queue._spool_results import Times
+from steelyard.online.queue._spool_schema import Durability, add, connect
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.online.queue._written import result_to_json, turn_from_json, turn_to_json
 from steelyard.online.selection import _shared_budget
 from steelyard.online.selection._shared_budget import Claim, Granted
 from steelyard.record import text_of
-from steelyard.scores import Evaluation, evaluation_from_json
+from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.online")
 _MAX_WAIT = 3600.0  # the clock begins anew with the machine, which must not put turns off for days
@@ -103,7 +105,8 @@ class Spool:
         lines = [turn_to_json(turn) for turn in turns]
         stored: list[Stored] = []
         with self._transaction() as db:
-            room = self._max_bytes - self._total(db, "bytes")
+            results = self._total(db, "result_bytes")
+            room = self._max_bytes - self._total(db, "bytes") - results
             for turn, line in zip(turns, lines, strict=True):
                 if line is None:
                     stored.append("broken")
@@ -119,7 +122,7 @@ class Spool:
                 # A turn that is there already takes no room, hence the factor.
                 room -= len(line) * added
             self._add(db, "accepted", count=stored.count("new"))
-            self._set(db, "bytes", self._max_bytes - room)
+            self._set(db, "bytes", self._max_bytes - room - results)
             self._unpruned += stored.count("new")
             if self._unpruned >= _PRUNED_EVERY:
                 self._prune(db)
@@ -138,6 +141,9 @@ class Spool:
             now = self._clock()
             # Expired leases first, so that what a dead process held is among what is leased now.
             self._expire(db, now)
+            # Results that wait for a sink fill the file: what is judged now could not be kept.
+            if self._total(db, "result_bytes") >= self._max_bytes:
+                return []
             rows = db.execute(
                 "UPDATE turns SET state = 'leased', lease = ?, lease_until = ?, attempts = attempts + 1"
                 " WHERE seq IN (SELECT seq FROM turns WHERE state = 'waiting'"
@@ -161,7 +167,7 @@ class Spool:
         """Hold on to leases for another while."""
         with self._transaction() as db:
             until = self._clock() + self.lease_seconds
-            for table, kind in (("turns", Leased), ("results", Undelivered)):
+            for table, kind in (("turns", Leased), ("results", Undelivered), ("parked", Undelivered)):
                 db.executemany(
                     f"UPDATE {table} SET lease_until = ? WHERE seq = ? AND lease = ?",
                     [(until, one.seq, one.lease) for one in held if isinstance(one, kind)],
@@ -175,9 +181,7 @@ class Spool:
                 return None
             self._end(db, leased.seq, "evaluated")
             until = self._clock() + self.lease_seconds
-            db.execute(
-                f"INSERT INTO results VALUES (?, {_TEXT}, ?, ?)", (leased.seq, body, leased.lease, until)
-            )
+            _spool_results.store(db, leased, body, until=until)
         return Undelivered(leased.seq, leased.lease, evaluation)
 
     def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
@@ -201,47 +205,34 @@ class Spool:
             ).rowcount
         return changed == 1
 
-    def release(self, held: Sequence[Leased | Undelivered]) -> None:
-        """Give turns and results back untouched, because this process stops."""
+    def release(self, held: Sequence[Leased]) -> None:
+        """Give turns back untouched, because this process stops."""
         with self._transaction() as db:
             db.executemany(
                 "UPDATE turns SET state = 'waiting', lease = NULL, attempts = attempts - 1"
                 " WHERE seq = ? AND state = 'leased' AND lease = ?",
                 [(one.seq, one.lease) for one in held],
             )
-            db.executemany(
-                "UPDATE results SET lease_until = 0 WHERE seq = ? AND lease = ?",
-                [(one.seq, one.lease) for one in held],
-            )
 
     def lease_results(self, most: int) -> list[Undelivered]:
         """Lease results that a process has left behind undelivered."""
-        lease = uuid.uuid4().hex
         with self._transaction() as db:
-            now = self._clock()
-            rows = db.execute(
-                "UPDATE results SET lease = ?, lease_until = ? WHERE seq IN (SELECT seq FROM results"
-                f" WHERE lease_until <= ? OR lease_until > ? ORDER BY seq LIMIT ?) RETURNING seq, {_BYTES}",
-                (lease, now + self.lease_seconds, now, now + self._longest_lease(db), most),
-            ).fetchall()
-            results = []
-            for seq, body in sorted(rows):
-                try:
-                    results.append(Undelivered(seq, lease, evaluation_from_json(body)))
-                except Exception:  # noqa: BLE001 - a row may hold anything
-                    # The turn counts as evaluated; its result is lost, and nothing waits for it.
-                    db.execute("DELETE FROM results WHERE seq = ?", (seq,))
-                    self._add(db, "unreadable_results")
-                    _log.error("a stored result (seq %d) cannot be read; it is not delivered", seq)
-        return results
+            return _spool_results.lease(db, self._times(db), most)
+
+    def parked(self, sink: str, most: int) -> list[Undelivered]:
+        """Lease the oldest results that are kept for a sink."""
+        with self._transaction() as db:
+            return _spool_results.lease_parked(db, self._times(db), most, sink)
+
+    def park(self, results: Sequence[Parking]) -> None:
+        """Keep results for the sinks that do not have them, and give up their leases."""
+        with self._transaction() as db:
+            _spool_results.park(db, results)
 
     def delivered(self, results: Sequence[Undelivered]) -> None:
-        """The sinks have these results."""
+        """The sinks have these results; of a parked one, its sink has it."""
         with self._transaction() as db:
-            db.executemany(
-                "DELETE FROM results WHERE seq = ? AND lease = ?",
-                [(result.seq, result.lease) for result in results],
-            )
+            _spool_results.delivered(db, results)
 
     def counts(self) -> QueueCounts:
         """The ledger now; from any thread, and without waiting for those who write.
@@ -254,19 +245,22 @@ class Spool:
             db.execute("BEGIN")
             try:
                 totals = db.execute("SELECT state, reason, count FROM totals").fetchall()
-                (undelivered,) = db.execute("SELECT COUNT(*) FROM results").fetchone()
+                waiting = dict(db.execute("SELECT sink, COUNT(*) FROM parked GROUP BY sink").fetchall())
             finally:
                 db.execute("ROLLBACK")
         plain = {state: count for state, reason, count in totals if not reason}
-        accepted, evaluated = plain.get("accepted", 0), plain.get("evaluated", 0)
+        evaluated = plain.get("evaluated", 0)
         dead = {reason: count for state, reason, count in totals if state == "dead"}
+        # Never less than nothing, whatever somebody has done to the file.
+        pending = max(0, plain.get("accepted", 0) - evaluated - sum(dead.values()))
         return QueueCounts(
-            accepted=accepted,
-            pending=accepted - evaluated - sum(dead.values()),
+            accepted=pending + evaluated + sum(dead.values()),
+            pending=pending,
             evaluated=evaluated,
             dead=dead,
-            undelivered=undelivered,
-            bytes=plain.get("bytes", 0),
+            undelivered=max(0, plain.get("undelivered", 0)),
+            bytes=max(0, plain.get("bytes", 0)),
+            waiting=waiting,
         )
 
     def prune(self) -> None:
@@ -315,6 +309,10 @@ class Spool:
         """Seconds; what ends later than that from now was leased before the machine was started."""
         return self._total(db, _LONGEST_LEASE) / 1000 + 1
 
+    def _times(self, db: sqlite3.Connection) -> Times:
+        now = self._clock()
+        return Times(now=now, until=now + self.lease_seconds, before=now + self._longest_lease(db))
+
     def _read(self, db: sqlite3.Connection, seq: int, body: bytes) -> Selected | None:
         """A turn's body; one that cannot be read is dead."""
         try:
@@ -344,7 +342,4 @@ class Spool:
         db.execute("INSERT OR REPLACE INTO totals VALUES (?, '', ?)", (state, count))
 
     def _add(self, db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1) -> None:
-        db.execute(
-            "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
-            (state, reason, count),
-        )
+        add(db, state, reason, count=count)

@@ -32,12 +32,24 @@ CREATE TABLE IF NOT EXISTS results (
     lease TEXT,
     lease_until REAL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS parked (
+    sink TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    lease TEXT,
+    lease_until REAL NOT NULL,
+    PRIMARY KEY (sink, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS parked_by_result ON parked (seq);
 CREATE TABLE IF NOT EXISTS totals (
     state TEXT NOT NULL,
     reason TEXT NOT NULL DEFAULT '',
     count INTEGER NOT NULL,
     PRIMARY KEY (state, reason)
 ) STRICT;
+INSERT OR IGNORE INTO totals SELECT 'undelivered', '', COUNT(*) FROM results;
+INSERT OR IGNORE INTO totals SELECT 'result_bytes', '', IFNULL(SUM(LENGTH(CAST(body AS BLOB))), 0)
+    FROM results
+    WHERE NOT EXISTS (SELECT 1 FROM totals WHERE state = 'result_bytes');
 """
 
 
@@ -62,3 +74,11 @@ def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlit
         connection.close()
         raise
     return connection
+
+
+def add(db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1) -> None:
+    """Add to a total."""
+    db.execute(
+        "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        (state, reason, count),
+    )

@@ -19,7 +19,7 @@ from steelyard._internal.sqlite import identity_of
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, DeadCause
-from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
+from steelyard.online.queue._protocol import Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_file import check
 from steelyard.online.queue._spool_settings import SpoolSettings
@@ -152,9 +152,20 @@ class SQLiteQueue:
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results."""
-        await self._call(Spool.delivered, results)
+        if results:
+            await self._call(Spool.delivered, results)
 
-    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
+    async def park(self, results: Sequence[Parking]) -> list[Parking]:
+        """Keep results for the sinks that do not have them; all of them fit."""
+        if results:
+            await self._call(Spool.park, results)
+        return []
+
+    async def parked(self, sink: str, most: int) -> list[Undelivered]:
+        """Lease the oldest results that are kept for a sink."""
+        return await self._call(Spool.parked, sink, most)
+
+    async def release(self, held: Sequence[Leased]) -> None:
         """Give back what is held, so that another process need not wait for the leases to end."""
         await self._call(Spool.release, held)
 

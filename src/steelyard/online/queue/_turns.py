@@ -69,11 +69,13 @@ class Leased:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """A finished turn whose result the sinks do not have yet; this process delivers it."""
+    """A finished turn whose result not every sink has yet; this process delivers it."""
 
     seq: int
     lease: str
     evaluation: Evaluation
+    sink: str = ""
+    """The one sink for which it was parked; empty if no sink is known to have it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@
 |---|---|
 | `NAME.turns` | turns that are pending |
 | `NAME.wait.SECONDS` | turns that were postponed; the broker moves them back when their time is over |
+| `NAME.results.SINK` | results that wait for a sink |
 | `NAME.dead` | dead letters, with their cause in a header |
 
 RabbitMQ numbers nothing, stores nothing beside a message and knows no duplicates. So a turn whose holder has
-died is judged again even if it had been judged, a duplicate is recognised by the process that has published
-it, and evaluated and dead turns are counted by each process for itself, since its start.
+died before its result was written or parked for its sinks is judged again, a duplicate is recognised by the
+process that has published it, and evaluated and dead turns are counted by each process for itself, since its
+start.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from steelyard._internal.redact import error_words
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.online.queue._protocol import Stored
 from steelyard.online.queue.broker._address import BrokerAddress
+from steelyard.online.queue.broker._amqp_parked import ParkedResults
 from steelyard.online.queue.broker._broker import Message, Outgoing, Refused, Totals, Unreachable
 
 _log = SafeLogger("steelyard.online")
@@ -81,6 +84,13 @@ class AmqpBroker:
         self._judged = 0
         self._dead: Counter[str] = Counter()
         self._warn = WarnOnce(_log)
+        self.parked = ParkedResults(
+            declare=self._declare_results,
+            send=self._send,
+            ready=self._ready,
+            numbers=self._numbers,
+            translated=self._translated,
+        )
 
     async def connect(self) -> None:
         """Connect anew and create the queues that are missing; what was held is the broker's again."""
@@ -89,6 +99,7 @@ class AmqpBroker:
         self._held.clear()
         self._evaluated.clear()
         self._coming = asyncio.Queue()
+        self.parked.start()
         async with self._translated(), asyncio.timeout(_ANSWER):
             self._connection = await aio_pika.connect(self._address.servers[0], timeout=_ANSWER)
             self._channel = await self._connection.channel()
@@ -172,20 +183,20 @@ class AmqpBroker:
 
     async def totals(self) -> Totals:
         """What the broker has ready and this process holds, with this process's own counts."""
-        channel = self._connected()
         async with self._translated():
             ready = 0
             for name in (f"{self._name}.turns", *self._waiting_queues):
-                queue = await channel.declare_queue(name, passive=True, timeout=_ANSWER)
-                ready += queue.declaration_result.message_count or 0
+                ready += await self._ready(name)
+            waiting = await self.parked.counts()
         pending = ready + len(self._held) + self._coming.qsize() - len(self._evaluated)
         return Totals(
             accepted=pending + self._judged + sum(self._dead.values()),
             pending=pending,
             evaluated=self._judged,
             dead=dict(self._dead),
-            undelivered=len(self._evaluated),
+            undelivered=len(self._evaluated) + max(waiting.values(), default=0),
             bytes=0,
+            waiting=waiting,
         )
 
     async def close(self) -> None:
@@ -217,10 +228,19 @@ class AmqpBroker:
         wanted = {"x-queue-type": "quorum", **arguments}
         async with await self._connection.channel() as trying:
             with contextlib.suppress(ChannelNotFoundEntity):
-                found = await trying.declare_queue(full, passive=True)
-                return await self._checked(found.name)
+                await trying.declare_queue(full, passive=True)
+                return await self._checked(full)
         assert self._channel is not None
         return await self._channel.declare_queue(full, durable=True, arguments=dict(wanted))
+
+    async def _ready(self, name: str) -> int:
+        """How many messages a queue has that nobody holds."""
+        queue = await self._connected().declare_queue(name, passive=True, timeout=_ANSWER)
+        return queue.declaration_result.message_count or 0
+
+    async def _declare_results(self, name: str) -> AbstractQueue:
+        self._connected()
+        return await self._declare(name, {"x-overflow": "reject-publish", **self._bound()})
 
     async def _checked(self, name: str) -> AbstractQueue:
         """The queue, on our channel; refused where it is not a quorum queue.

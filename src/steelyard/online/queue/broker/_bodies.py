@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import zlib
 from dataclasses import replace
 
@@ -13,12 +14,18 @@ from steelyard.scores import Evaluation, evaluation_from_json
 
 _OF_TURN = b'{"record_of":"turn",'
 _PACKED_FROM = 64 * 1024  # below, compressing costs more than the bytes do
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _LARGEST = 64 * 1024 * 1024  # what unpacks to more is not ours, and may be an attack
 
 
 def key_of(turn: Selected) -> str:
     """What the broker tells the same turn by, published twice."""
     return hashlib.blake2b(text_of(turn.record.id).encode(), digest_size=16).hexdigest()
+
+
+def token_of(sink: str) -> str:
+    """A sink's name as a part of a subject or of a queue's name."""
+    return f"{_OTHER.sub('_', sink)[:60]}-{hashlib.blake2b(sink.encode(), digest_size=4).hexdigest()}"
 
 
 def result_of(turn: Selected, evaluation: Evaluation) -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from steelyard.errors import SteelyardError
@@ -48,6 +48,18 @@ class Message:
     """The client library's own object."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Waiting:
+    """A result that some sinks do not have."""
+
+    message: Message
+    """Its turn."""
+    body: bytes
+    """The result, with what it says of the turn."""
+    sinks: Collection[str]
+    """Which sinks, as `token_of` writes their names."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
     """What a broker says of its queue at one moment."""
@@ -64,6 +76,28 @@ class Totals:
     """Results that wait for their sinks."""
     bytes: int
     """Size of what is pending."""
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    """By sink: results that are kept for it."""
+
+
+class Parked(Protocol):
+    """Results that wait for a sink; likewise."""
+
+    async def put(self, results: Sequence[Waiting]) -> list[bool]:
+        """Store each result once for each of its sinks; False where it does not fit."""
+        ...
+
+    async def pull(self, sink: str, most: int) -> list[Message]:
+        """Lease the oldest results that wait for a sink."""
+        ...
+
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Their sink has these."""
+        ...
+
+    async def give_back(self, messages: Sequence[Message]) -> None:
+        """Their sink does not have these; they wait again."""
+        ...
 
 
 class Broker(Protocol):
@@ -71,6 +105,11 @@ class Broker(Protocol):
 
     Every coroutine may raise `Unreachable` or `Refused`, and nothing else.
     """
+
+    @property
+    def parked(self) -> Parked:
+        """Results that wait for a sink."""
+        ...
 
     @property
     def lease_seconds(self) -> float:

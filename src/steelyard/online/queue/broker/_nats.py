@@ -21,6 +21,7 @@ from steelyard.online.queue.broker._address import BrokerAddress
 from steelyard.online.queue.broker._broker import Message, Outgoing, Totals, Unreachable
 from steelyard.online.queue.broker._nats_answers import FULL, NOT_LAST, acknowledged, refuse, words
 from steelyard.online.queue.broker._nats_connection import ANSWER, NatsConnection
+from steelyard.online.queue.broker._nats_parked import ParkedResults
 from steelyard.online.queue.broker._nats_pull import Puller
 from steelyard.online.queue.broker._nats_restart import RestartMemory
 from steelyard.online.queue.broker._nats_streams import CONSUMER, Streams
@@ -54,6 +55,7 @@ class NatsBroker:
         self._connection = NatsConnection(address)
         self._puller = Puller(f"{_API}.CONSUMER.MSG.NEXT.{self._streams.turns}.{CONSUMER}")
         self._counts = StreamCounts(self._streams)
+        self.parked = ParkedResults(self._streams, self._connection)
         self._held: set[int] = set()
         # Where the results lie that this process has seen, by the numbers of their turns.
         self._results: dict[int, int] = {}
@@ -73,6 +75,7 @@ class NatsBroker:
             await self._connection.connect()
             present = await self._streams.ensure(self._connection.jetstream)
             self._puller.start(self._connection.client)
+            self.parked.start()
         self._lease_seconds = present.lease_seconds
         self._memory.connected(self._connection.server, present)
 
@@ -197,7 +200,8 @@ class NatsBroker:
         async with self._connection.translated():
             if self._unheard:
                 await self._acknowledge_doubtful(list(self._unheard.values()))
-            return await self._counts.totals(self._connection.jetstream)
+            waiting = await self.parked.counts()
+            return await self._counts.totals(self._connection.jetstream, waiting)
 
     async def close(self) -> None:
         """Disconnect, and forget what is still leased."""

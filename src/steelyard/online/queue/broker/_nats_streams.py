@@ -1,14 +1,15 @@
-"""The four streams of a queue on NATS JetStream, and what is done where they are there already.
+"""The five streams of a queue on NATS JetStream, and what is done where they are there already.
 
 | stream | what is in it |
 |---|---|
 | `NAME-turns` | turns that are pending; a work queue, so that what is acknowledged is gone |
-| `NAME-results` | results until the sinks have them, by the number of their turn |
+| `NAME-results` | results until they are delivered or parked, by the number of their turn |
+| `NAME-undelivered` | results that wait for a sink, by its name; a work queue |
 | `NAME-notes` | how often a turn was postponed or given back, by its number |
 | `NAME-dead` | dead letters by cause, for 30 days |
 
-The sequence numbers of the first, the second and the last are the ledger: each turn, result and dead letter
-that was ever stored has raised one of them by one.
+The sequence numbers of the turns, the results and the dead letters are the ledger: each turn, result and dead
+letter that was ever stored has raised one of them by one.
 """
 
 from __future__ import annotations
@@ -71,6 +72,11 @@ class Streams:
         return f"{self.name}-results"
 
     @property
+    def undelivered(self) -> str:
+        """The stream of results that wait for a sink; its subjects are `NAME.undelivered.SINK`."""
+        return f"{self.name}-undelivered"
+
+    @property
     def notes(self) -> str:
         """The stream of notes; its subjects are `NAME.notes.SEQ`."""
         return f"{self.name}-notes"
@@ -124,17 +130,8 @@ class Streams:
 
     def _configs(self) -> list[StreamConfig]:
         return [
-            StreamConfig(
-                name=self.turns,
-                subjects=[f"{self.name}.turns"],
-                retention=RetentionPolicy.WORK_QUEUE,
-                discard=DiscardPolicy.NEW,
-                max_bytes=self.max_bytes,
-                storage=StorageType.FILE,
-                num_replicas=self.replicas,
-                duplicate_window=_KNOWN_FOR,
-                compression=StoreCompression.S2,
-            ),
+            self._work(self.turns, f"{self.name}.turns"),
+            self._work(self.undelivered, f"{self.name}.undelivered.*"),
             self._side(self.results, "results", max_bytes=self.max_bytes, days=7, last=True),
             self._side(
                 self.notes, "notes", max_bytes=max(self.max_bytes // 10, 1024 * 1024), days=7, last=True
@@ -143,6 +140,20 @@ class Streams:
                 self.dead, "dead", max_bytes=max(self.max_bytes // 10, 1024 * 1024), days=30, last=False
             ),
         ]
+
+    def _work(self, name: str, subject: str) -> StreamConfig:
+        """A work queue, which refuses what does not fit and forgets nothing."""
+        return StreamConfig(
+            name=name,
+            subjects=[subject],
+            retention=RetentionPolicy.WORK_QUEUE,
+            discard=DiscardPolicy.NEW,
+            max_bytes=self.max_bytes,
+            storage=StorageType.FILE,
+            num_replicas=self.replicas,
+            duplicate_window=_KNOWN_FOR,
+            compression=StoreCompression.S2,
+        )
 
     def _side(self, name: str, kind: str, *, max_bytes: int, days: int, last: bool) -> StreamConfig:
         return StreamConfig(

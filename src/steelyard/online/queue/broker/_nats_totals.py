@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nats.js import JetStreamContext
 
 from steelyard.online.queue.broker._broker import Totals
@@ -19,11 +21,15 @@ class StreamCounts:
         self._streams = streams
         self._last_result = 0
 
-    async def totals(self, jetstream: JetStreamContext) -> Totals:
+    async def totals(self, jetstream: JetStreamContext, waiting: Mapping[str, int]) -> Totals:
         """The ledger now.
 
         What has left the stream of turns without a result or a dead letter was removed by somebody else; it
         counts as dead (`removed`).
+
+        Args:
+            jetstream: The client's interface to the streams.
+            waiting: By sink: results that are kept for it.
 
         Raises:
             Error: What the client raises.
@@ -50,6 +56,8 @@ class StreamCounts:
             pending=pending,
             evaluated=results.last_seq,
             dead=causes,
-            undelivered=undelivered,
+            # Counted once for each sink: what several wait for is one result.
+            undelivered=undelivered + max(waiting.values(), default=0),
             bytes=turns.bytes,
+            waiting=waiting,
         )

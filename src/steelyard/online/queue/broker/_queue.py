@@ -17,11 +17,12 @@ from typing import TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
-from steelyard.online.queue._protocol import QueueCounts, QueueFailed, Stored
+from steelyard.online.queue._protocol import Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.online.queue._written import turn_from_json, turn_to_json
 from steelyard.online.queue.broker._bodies import evaluation_of, key_of, packed, result_of, unpacked
 from steelyard.online.queue.broker._broker import Broker, Message, Outgoing, Refused, Unreachable
+from steelyard.online.queue.broker._parking import ParkedQueue
 from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.online")
@@ -55,6 +56,7 @@ class BrokerQueue:
         self._max_attempts = max_attempts
         self._held: dict[int, Message] = {}
         self._finished: dict[int, Message] = {}
+        self._parked = ParkedQueue(broker.parked, self._call)
         self._pulling: asyncio.Task[list[Message]] | None = None
         self._counting: asyncio.Task[None] | None = None
         self._counts: QueueCounts | None = None
@@ -163,6 +165,7 @@ class BrokerQueue:
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         """Hold on to leases for another while."""
         messages = [message for one in held if (message := self._message(one)) is not None]
+        messages += self._parked.messages([one for one in held if isinstance(one, Undelivered)])
         await self._call(lambda: self._broker.extend(messages))
 
     async def finish(self, leased: Leased, evaluation: Evaluation) -> Undelivered | None:
@@ -193,12 +196,27 @@ class BrokerQueue:
 
     async def delivered(self, results: Sequence[Undelivered]) -> None:
         """The sinks have these results: now their turns are acknowledged."""
+        await self._parked.acknowledge([result for result in results if result.sink])
         through = [message for result in results if (message := self._take_finished(result)) is not None]
         if through:
             await self._call(lambda: self._broker.acknowledge(through))
             self._counted(undelivered=-len(through))
 
-    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
+    async def park(self, results: Sequence[Parking]) -> list[Parking]:
+        """Keep results for the sinks that do not have them, and acknowledge their turns."""
+        await self._parked.give_back([result for result, _ in results if result.sink])
+        found = [(self._message(one[0]), one) for one in results if not one[0].sink]
+        whole = [(message, one) for message, one in found if message is not None]
+        stored = await self._parked.put([(message, *one) for message, one in whole])
+        # Acknowledged after they are stored: a crash in between delivers them twice, and not never.
+        await self.delivered([one[0] for (_, one), kept in zip(whole, stored, strict=True) if kept])
+        return [one for (_, one), kept in zip(whole, stored, strict=True) if not kept]
+
+    async def parked(self, sink: str, most: int) -> list[Undelivered]:
+        """Lease the oldest results that are kept for a sink, if the broker's latest counts show any."""
+        return await self._parked.lease(sink, most, self._counts)
+
+    async def release(self, held: Sequence[Leased]) -> None:
         """Give back what is held, and what was just coming, so that another process need not wait."""
         messages = [message for one in held if (message := self._message(one)) is not None]
         if self._pulling is not None:
@@ -208,7 +226,6 @@ class BrokerQueue:
                     messages += await pulling
         for message in messages:
             self._held.pop(message.seq, None)
-            self._finished.pop(message.seq, None)
         if self._works:
             # Without patience: nobody waits for a broker at the end, and leases end by themselves.
             with contextlib.suppress(Unreachable, Refused):
@@ -227,6 +244,7 @@ class BrokerQueue:
             self._counting = None
         self._held.clear()
         self._finished.clear()
+        self._parked.clear()
         await self._broker.close()
 
     async def _pull(self, most: int) -> list[Message]:
@@ -272,7 +290,7 @@ class BrokerQueue:
         return message
 
     def _take_finished(self, result: Undelivered) -> Message | None:
-        message = self._message(result)
+        message = None if result.sink else self._message(result)
         if message is not None:
             del self._finished[result.seq]
         return message
@@ -342,6 +360,7 @@ class BrokerQueue:
             dead=totals.dead,
             undelivered=totals.undelivered,
             bytes=totals.bytes,
+            waiting=self._parked.named(totals.waiting),
         )
 
     def _counted(self, *, pending: int = 0, evaluated: int = 0, undelivered: int = 0, dead: str = "") -> None:

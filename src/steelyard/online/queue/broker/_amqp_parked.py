@@ -1,0 +1,113 @@
+"""Results that wait for a sink, on RabbitMQ: a quorum queue for each sink."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from aio_pika.abc import AbstractQueue
+from aio_pika.exceptions import DeliveryError
+
+from steelyard.online.queue.broker._broker import Message, Waiting
+
+Declare = Callable[[str], Awaitable[AbstractQueue]]
+Send = Callable[[bytes, str], Awaitable[None]]
+Ready = Callable[[str], Awaitable[int]]
+
+
+class ParkedResults:
+    """The queues `NAME.results.SINK`.
+
+    Args:
+        declare: Makes sure that a queue is there, by what follows its name.
+        send: Publishes into a queue, and waits for the confirmation.
+        ready: How many messages a queue has that nobody holds, by its name.
+        numbers: What messages are numbered by.
+        translated: Makes the client's errors ours.
+    """
+
+    def __init__(
+        self,
+        *,
+        declare: Declare,
+        send: Send,
+        ready: Ready,
+        numbers: Iterator[int],
+        translated: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._translated = translated
+        self._declare = declare
+        self._send = send
+        self._ready = ready
+        self._numbers = numbers
+        self._queues: dict[str, AbstractQueue] = {}
+        self._held: dict[int, Message] = {}
+
+    def start(self) -> None:
+        """Go on over a new connection; what was held is the broker's again."""
+        self._queues.clear()
+        self._held.clear()
+
+    async def put(self, results: Sequence[Waiting]) -> list[bool]:
+        """Store each result once for each of its sinks; False where it does not fit."""
+        async with self._translated():
+            for sink in {sink for result in results for sink in result.sinks}:
+                await self._queue(sink)
+            return list(await asyncio.gather(*map(self._put, results)))
+
+    async def pull(self, sink: str, most: int) -> list[Message]:
+        """Take the oldest results that wait for a sink."""
+        found: list[Message] = []
+        async with self._translated():
+            queue = await self._queue(sink)
+            while len(found) < most and (raw := await queue.get(no_ack=False, fail=False)) is not None:
+                seq, lease = next(self._numbers), str(raw.delivery_tag)
+                found.append(Message(seq=seq, lease=lease, body=raw.body, attempts=1, raw=raw))
+                self._held[seq] = found[-1]
+        return found
+
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Their sink has these."""
+        async with self._translated():
+            for message in messages:
+                if self._held.pop(message.seq, None) is not None:
+                    await message.raw.ack()
+
+    async def give_back(self, messages: Sequence[Message]) -> None:
+        """Their sink does not have these.
+
+        Copied to the end rather than handed back: RabbitMQ 4 drops what was handed back twenty times.
+        """
+        async with self._translated():
+            for message in messages:
+                if self._held.pop(message.seq, None) is None:
+                    continue
+                try:
+                    await self._send(message.body, message.raw.routing_key)
+                except DeliveryError:
+                    await message.raw.nack(requeue=True)
+                else:
+                    await message.raw.ack()
+
+    async def counts(self) -> Mapping[str, int]:
+        """How many results wait, by those sinks that this process knows."""
+        held = [message.raw.routing_key for message in self._held.values()]
+        found = {
+            sink: await self._ready(queue.name) + held.count(queue.name)
+            for sink, queue in list(self._queues.items())
+        }
+        return {sink: count for sink, count in found.items() if count}
+
+    async def _queue(self, sink: str) -> AbstractQueue:
+        if sink not in self._queues:
+            self._queues[sink] = await self._declare(f"results.{sink}")
+        return self._queues[sink]
+
+    async def _put(self, result: Waiting) -> bool:
+        try:
+            for sink in result.sinks:
+                await self._send(result.body, self._queues[sink].name)
+        except DeliveryError:
+            return False
+        return True

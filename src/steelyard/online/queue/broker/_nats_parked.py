@@ -1,0 +1,113 @@
+"""Results that wait for a sink, on NATS: a stream with a subject and a consumer for each sink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nats.errors import MaxPayloadError, TimeoutError
+from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig, Header, PubAck
+
+from steelyard.online.queue.broker._broker import Message, Unreachable, Waiting
+from steelyard.online.queue.broker._nats_answers import FULL, refuse
+from steelyard.online.queue.broker._nats_connection import NatsConnection
+from steelyard.online.queue.broker._nats_streams import Streams
+
+_PATIENCE = 0.5
+_AT_ONCE = 10_000
+
+
+class ParkedResults:
+    """The stream `NAME-undelivered` of one queue.
+
+    Args:
+        streams: Where it lies.
+        connection: The connection to its server.
+    """
+
+    def __init__(self, streams: Streams, connection: NatsConnection) -> None:
+        self._streams = streams
+        self._connection = connection
+        self._consumers: dict[str, JetStreamContext.PullSubscription] = {}
+
+    def start(self) -> None:
+        """Go on over a new connection."""
+        self._consumers.clear()
+
+    async def put(self, results: Sequence[Waiting]) -> list[bool]:
+        """Store each result once for each of its sinks; False where it does not fit."""
+        # The same result parked twice, because a process died in between, is one for two minutes.
+        messages: list[tuple[str, bytes, dict[str, str]]] = [
+            (self._subject(sink), result.body, {Header.MSG_ID: f"{result.message.seq}-{sink}"})
+            for result in results
+            for sink in result.sinks
+        ]
+        answers = iter(await self._connection.publish_all(messages, stream=self._streams.undelivered))
+        return [min([_stored(next(answers)) for _ in result.sinks], default=True) for result in results]
+
+    async def pull(self, sink: str, most: int) -> list[Message]:
+        """Lease the oldest results that wait for a sink."""
+        async with self._connection.translated():
+            consumer = self._consumers.get(sink) or await self._consumer(sink)
+            try:
+                found = await consumer.fetch(most, timeout=_PATIENCE)
+            except TimeoutError:
+                return []
+        return [
+            Message(
+                seq=raw.metadata.sequence.stream,
+                lease=raw.reply,
+                body=raw.data,
+                attempts=raw.metadata.num_delivered,
+                raw=raw,
+            )
+            for raw in found
+        ]
+
+    async def acknowledge(self, messages: Sequence[Message]) -> None:
+        """Their sink has these."""
+        async with self._connection.translated():
+            await self._connection.send_in_order([(message.lease, b"+ACK") for message in messages])
+
+    async def give_back(self, messages: Sequence[Message]) -> None:
+        """Their sink does not have these."""
+        async with self._connection.translated():
+            await self._connection.send_in_order([(message.lease, b"-NAK") for message in messages])
+
+    async def counts(self) -> Mapping[str, int]:
+        """How many results wait, by sink."""
+        found = await self._connection.jetstream.stream_info(self._streams.undelivered, subjects_filter=">")
+        return {subject.rpartition(".")[2]: count for subject, count in (found.state.subjects or {}).items()}
+
+    async def _consumer(self, sink: str) -> JetStreamContext.PullSubscription:
+        self._consumers[sink] = await self._connection.jetstream.pull_subscribe(
+            self._subject(sink),
+            durable=f"sink-{sink}",
+            stream=self._streams.undelivered,
+            config=ConsumerConfig(
+                ack_policy=AckPolicy.EXPLICIT,
+                ack_wait=self._streams.lease_seconds,
+                max_deliver=-1,
+                max_ack_pending=_AT_ONCE,
+            ),
+        )
+        return self._consumers[sink]
+
+    def _subject(self, sink: str) -> str:
+        return f"{self._streams.name}.undelivered.{sink}"
+
+
+def _stored(answer: PubAck | Exception | None) -> bool:
+    """Whether the server has a result.
+
+    Raises:
+        Unreachable: If it has not confirmed it.
+        Refused: If it refuses it for another reason than its size.
+    """
+    if answer is None:
+        raise Unreachable("it does not confirm a result")
+    if isinstance(answer, PubAck):
+        return True
+    if isinstance(answer, MaxPayloadError) or getattr(answer, "err_code", None) in FULL:
+        return False
+    refuse(answer)

@@ -1,0 +1,106 @@
+"""What a `BrokerQueue` does about results that wait for a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from steelyard._internal.logs import SafeLogger
+from steelyard.online.queue._protocol import QueueCounts
+from steelyard.online.queue._turns import Undelivered
+from steelyard.online.queue._written import result_to_json
+from steelyard.online.queue.broker._bodies import packed, token_of, unpacked
+from steelyard.online.queue.broker._broker import Message, Parked, Waiting
+from steelyard.scores import evaluation_from_json
+
+_log = SafeLogger("steelyard.online")
+_Result = TypeVar("_Result")
+
+
+class _Call(Protocol):
+    async def __call__(self, do: Callable[[], Awaitable[_Result]], /) -> _Result: ...
+
+
+class ParkedQueue:
+    """Results that wait for a sink, and those of them that this process holds.
+
+    Args:
+        parked: Where they lie on the broker.
+        call: Does something with the broker, patiently.
+    """
+
+    def __init__(self, parked: Parked, call: _Call) -> None:
+        self._parked = parked
+        self._call = call
+        self._held: dict[tuple[str, int], Message] = {}
+        # By what the broker has for its name.
+        self._sinks: dict[str, str] = {}
+
+    def messages(self, results: Sequence[Undelivered]) -> list[Message]:
+        """Those of some results that this process still holds."""
+        found = [self._held.get((result.sink, result.seq)) for result in results]
+        pairs = zip(found, results, strict=True)
+        return [message for message, result in pairs if message is not None and message.lease == result.lease]
+
+    async def put(self, results: Sequence[tuple[Message, Undelivered, Collection[str]]]) -> list[bool]:
+        """Keep results for sinks; False where one does not fit."""
+        if not results:
+            return []
+        waiting = [
+            Waiting(
+                message=message,
+                body=packed(result_to_json(result.evaluation)),
+                sinks=[self._token(sink) for sink in sinks],
+            )
+            for message, result, sinks in results
+        ]
+        return await self._call(lambda: self._parked.put(waiting))
+
+    async def lease(self, sink: str, most: int, counts: QueueCounts | None) -> list[Undelivered]:
+        """Lease the oldest results that are kept for a sink, unless the latest counts show none."""
+        # Asked once in any case: RabbitMQ counts for those sinks alone that it was asked for.
+        known = sink in self._sinks.values()
+        token = self._token(sink)
+        if known and counts is not None and not counts.waiting.get(sink):
+            return []
+        results = []
+        for message in await self._call(lambda: self._parked.pull(token, most)):
+            self._held[sink, message.seq] = message
+            try:
+                evaluation = evaluation_from_json(unpacked(message.body))
+            except Exception:  # noqa: BLE001 - a body may hold anything
+                _log.error("a result that waits for a sink cannot be read; it is not delivered")
+                await self._call(partial(self._parked.acknowledge, [message]))
+            else:
+                results.append(Undelivered(message.seq, message.lease, evaluation, sink))
+        return results
+
+    async def acknowledge(self, results: Sequence[Undelivered]) -> None:
+        """Their sink has these."""
+        if messages := self._taken(results):
+            await self._call(lambda: self._parked.acknowledge(messages))
+
+    async def give_back(self, results: Sequence[Undelivered]) -> None:
+        """Their sink does not have these."""
+        if messages := self._taken(results):
+            await self._call(lambda: self._parked.give_back(messages))
+
+    def named(self, waiting: Mapping[str, int]) -> dict[str, int]:
+        """Counts by sink, with their names where this process knows them."""
+        return {self._sinks.get(token, token): count for token, count in waiting.items()}
+
+    def clear(self) -> None:
+        """Forget what is held."""
+        self._held.clear()
+
+    def _token(self, sink: str) -> str:
+        token = token_of(sink)
+        self._sinks[token] = sink
+        return token
+
+    def _taken(self, results: Sequence[Undelivered]) -> list[Message]:
+        messages = self.messages(results)
+        for result in results:
+            self._held.pop((result.sink, result.seq), None)
+        return messages

@@ -1,0 +1,170 @@
+"""With a stored queue, a result that a sink does not take waits until it does; nobody else waits for it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from online.helpers import FAITHFUL, kind_judge, turn
+from online.spooling import check_spool
+from steelyard.errors import SinkError
+from steelyard.online import Monitor, SpoolSettings
+from steelyard.scores import Evaluation
+from steelyard.testing import MemorySink
+from waiting import until
+
+pytestmark = pytest.mark.faults
+
+
+class Away(MemorySink):
+    """Takes nothing until it is told to."""
+
+    away = True
+
+    async def write(self, evaluations: Sequence[Evaluation]) -> None:
+        if self.away:
+            raise SinkError("it cannot be reached", cause="unreachable")
+        await super().write(evaluations)
+
+
+class Refusing(MemorySink):
+    """Raises over every batch in which one of its odd ones is."""
+
+    error: Exception = ValueError("odd")
+
+    async def write(self, evaluations: Sequence[Evaluation]) -> None:
+        if any(evaluation.record_id.endswith("7") for evaluation in evaluations):
+            raise self.error
+        await super().write(evaluations)
+
+
+@pytest.fixture(autouse=True)
+def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._PAUSE", 0.01)
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._FIRST_REST", 0.05)
+    monkeypatch.setattr("steelyard.online.delivery._sink_writer._LONGEST_REST", 0.2)
+
+
+def test_results_wait_in_the_spool_while_a_sink_is_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    away, good, judge = Away(name="away"), MemorySink(), kind_judge()
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[away, good], spool=tmp_path / "s.db")
+    with caplog.at_level(logging.WARNING, "steelyard"):
+        for number in range(100):
+            monitor.submit(turn(str(number)))
+        until(lambda: monitor.stats().sinks["memory"].written == 100)
+        until(lambda: check_spool(monitor.stats()).waiting == {"away": 100})
+        assert monitor.flush(0.3) == 100
+        away.away = False
+        assert monitor.flush(60) == 0
+    stats = monitor.stats()
+    assert check_spool(stats).waiting == {}
+    counts = stats.sinks["away"]
+    assert (counts.written, counts.lost, stats.sinks["memory"].written) == (100, 0, 100)
+    assert Counter(e.record_id for e in away.evaluations).most_common(1)[0][1] == 1
+    assert len(judge.requests) == 100
+    [first, last] = caplog.messages
+    assert "does not take results" in first and "they wait until it does" in first
+    assert "takes results again" in last
+    monitor.close()
+
+
+def test_what_waits_for_a_sink_is_brought_by_whoever_comes_next(tmp_path: Path) -> None:
+    first, judge = Away(name="results"), kind_judge()
+    monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[first], spool=tmp_path / "s.db")
+    for number in range(20):
+        monitor.submit(turn(str(number)))
+    assert monitor.flush(1) == 20
+    until(lambda: check_spool(monitor.stats()).evaluated == 20)
+    monitor.close(0)
+    again = MemorySink(name="results")
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[again], spool=tmp_path / "s.db")
+    monitor.start()
+    assert monitor.flush(60) == 0
+    assert sorted(again.by_record) == sorted(str(number) for number in range(20))
+    assert len(judge.requests) == 20
+    monitor.close()
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), SinkError("odd", cause="rejected")], ids=repr)
+def test_a_result_that_fails_alone_is_refused_by_name_and_holds_up_no_other(
+    tmp_path: Path, error: Exception
+) -> None:
+    sink = Refusing(name="picky")
+    sink.error = error
+    monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
+    for number in range(100):
+        monitor.submit(turn(str(number)))
+    assert monitor.flush(60) == 0
+    counts = monitor.stats().sinks["picky"]
+    cause = "rejected" if isinstance(error, SinkError) else "ValueError"
+    assert (counts.written, counts.refused, counts.lost) == (90, {cause: 10}, 0)
+    assert len(sink.by_record) == 90
+    monitor.close()
+
+
+def test_judging_waits_once_results_fill_the_spool_and_then_turns_are_skipped(tmp_path: Path) -> None:
+    away = Away(name="away")
+    settings = SpoolSettings(path=tmp_path / "s.db", max_bytes=40_000)
+    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[away], spool=settings, concurrency=1)
+    for number in range(200):
+        monitor.submit(turn(str(number)))
+    until(lambda: monitor.stats().skipped.get("spool_full", 0) and not monitor.stats().pending)
+    stats = monitor.stats()
+    assert 0 < stats.spooled < 200 and stats.spooled + stats.skipped["spool_full"] == 200
+    away.away = False
+    assert monitor.flush(60) == 0
+    assert len(away.by_record) == monitor.stats().spooled
+    monitor.close()
+
+
+def test_a_sink_that_is_away_is_asked_ever_less_often(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    class Asked(Away):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            asked.append(time.monotonic())
+            await super().write(evaluations)
+
+    monitor = Monitor(metrics=[], sinks=[Asked(name="away")], spool=tmp_path / "s.db")
+    monitor.submit(turn("a"))
+    until(lambda: len(asked) >= 7)
+    # Three tries, and then one at a time, after pauses of .05, .1, .2 and .2 s at least.
+    pauses = [later - earlier for earlier, later in pairwise(asked)][2:]
+    assert all(pause >= rest for pause, rest in zip(pauses, [0.05, 0.1, 0.2, 0.2], strict=False))
+    monitor.close(0)
+
+
+def test_a_refusal_by_name_is_final_at_once(tmp_path: Path) -> None:
+    sink = Refusing(name="picky")
+    sink.error = SinkError("odd", cause="rejected")
+    monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
+    monitor.submit(turn("7"))
+    assert monitor.flush(60) == 0
+    assert monitor.stats().sinks["picky"].refused == {"rejected": 1}
+    monitor.close()
+
+
+def test_an_outage_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
+    class Fails(Away):
+        async def write(self, evaluations: Sequence[Evaluation]) -> None:
+            if self.away:
+                raise ValueError("it says nothing of what is wrong")
+            await super().write(evaluations)
+
+    sink = Fails(name="fails")
+    monitor = Monitor(metrics=[], sinks=[sink], spool=tmp_path / "s.db")
+    for number in range(5):
+        monitor.submit(turn(str(number)))
+    assert monitor.flush(1.5) == 5
+    sink.away = False
+    assert monitor.flush(60) == 0
+    assert len(sink.by_record) == 5
+    monitor.close()
