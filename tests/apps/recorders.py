@@ -190,11 +190,11 @@ def _same_text(truth: Truth, given: str) -> bool:
     return all(mark not in given or any(mark in text for text in truth.contexts) for mark in MARKS.values())
 
 
-_LABEL = re.compile(r"Source [0-9]+:\n")
+_LABEL = re.compile(r"Source [0-9]+:\n|(?m:^> ?)")
 
 
 def _plain(text: str) -> str:
-    """A text's words; the number that an engine puts before a passage is not the passage's."""
+    """A text's words; what is put before a passage, or its lines, is not the passage's."""
     return " ".join(_LABEL.sub("", text).split())
 
 

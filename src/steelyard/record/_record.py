@@ -14,7 +14,8 @@ from uuid import uuid4
 from steelyard.record._shown import shown
 
 Status = Literal["ok", "error", "cancelled", "truncated", "interrupted"]
-ContextsSource = Literal["in_prompt", "retrieved", "tool"]
+ContextsSource = Literal["in_prompt", "retrieved", "tool", "told", "guessed"]
+Evidence = Literal["known", "told", "guessed"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +117,8 @@ class Record:
     """The passages to judge by: those in the prompt, in its order, where that is known; otherwise all that
     were retrieved, best first."""
     contexts_source: ContextsSource = "retrieved"
-    """How `contexts` was found."""
+    """How `contexts` was found: in the prompt of the answer, by a retriever or a tool whose result was not
+    found there, told by the application, or guessed: cut out of a prompt with no source seen."""
     retrieved: tuple[Context, ...] = ()
     """Everything retrieved, where it is more than `contexts`; otherwise empty."""
     stages: tuple[Stage, ...] = ()
@@ -173,6 +175,14 @@ class Record:
     def asked(self) -> str:
         """The question as metrics use it: the stand-alone form where there is one."""
         return self.standalone_question or self.question
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What kind of evidence the contexts are; None if there are none."""
+        if not self.contexts:
+            return None
+        source = self.contexts_source
+        return source if source in ("told", "guessed") else "known"
 
     @property
     def trace_id(self) -> str | None:

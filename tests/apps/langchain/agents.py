@@ -226,7 +226,11 @@ def search_beside_a_calculator() -> Any:
     return create_agent(speaks, [create_retriever_tool(shelf(FARES), "search", "Searches."), multiply])
 
 
-@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=saying, ways=WAYS)
+@chain(
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER, one_text=True),
+    given=saying,
+    ways=WAYS,
+)
 def prompt_made_by_middleware() -> Any:
     """The documented two-step RAG: `@dynamic_prompt` searches the store and writes the system prompt."""
     found = store(FERRY, FARES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.documents import Document
@@ -107,7 +108,7 @@ def numbered_sources() -> Any:
     )
 
 
-@chain(THREE)
+@chain(replace(THREE, one_text=True))
 def markdown_headings() -> Any:
     """A heading and a quotation for each passage, every line of it behind a `>`."""
 

@@ -147,7 +147,7 @@ def class_of_graders(config: Any) -> str:
 
 
 @script(
-    Truth(question=SUNDAY, contexts=(FERRY, NEWS), answer=SUNDAY_ANSWER),
+    Truth(question=SUNDAY, contexts=(FERRY, NEWS), answer=SUNDAY_ANSWER, one_text=True),
     rootless=True,
     allowed_notes=HIDDEN,
 )

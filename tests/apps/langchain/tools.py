@@ -14,6 +14,9 @@ from apps.langgraph.pieces import saying
 
 UNKNOWN = "I could not find out."
 
+RESERVED = "Reserved {count} seats on the crossing of Sunday morning."
+"""What the model is told of something done: it came from outside and stands in the prompt."""
+
 
 def asks_again(*rules: Any) -> Any:
     """A model that searches with other words until it is told something."""
@@ -53,7 +56,11 @@ def blocks(*texts: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": text} for text in texts]
 
 
-@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=saying, ways=BOTH)
+@chain(
+    Truth(question=SUNDAY, contexts=(RESERVED.format(count=2), FERRY, FARES), answer=SUNDAY_ANSWER),
+    given=saying,
+    ways=BOTH,
+)
 def tools_of_a_server() -> Any:
     """Tools answer in blocks of text: one a result of a search, one of what another tool did."""
 
@@ -65,7 +72,7 @@ def tools_of_a_server() -> Any:
     @tool
     def reserve_seats(count: int) -> list[dict[str, str]]:
         """Reserves seats on the next crossing."""
-        return blocks(f"Reserved {count} seats on the crossing of Sunday morning.")
+        return blocks(RESERVED.format(count=count))
 
     both = calls("reserve_seats", count=2)
     both.tool_calls.append(calls("search_pages", query="Sunday").tool_calls[0])

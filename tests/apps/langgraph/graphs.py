@@ -155,7 +155,7 @@ async def thread_with_condensed_questions(config: Any, way: str) -> list[str]:
     return shown
 
 
-@chain(Truth(question=SUNDAY, contexts=(FERRY, MUSEUM), answer=SUNDAY_ANSWER), given=asking)
+@chain(Truth(question=SUNDAY, contexts=(FERRY, MUSEUM), answer=SUNDAY_ANSWER, one_text=True), given=asking)
 def results_of_a_service_in_the_state() -> Any:
     """A node calls a search service and keeps plain mappings; another prints them. No document anywhere."""
 
@@ -228,7 +228,7 @@ class Rows(TypedDict, total=False):
     generation: str
 
 
-@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER), given=asking)
+@chain(Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER, one_text=True), given=asking)
 def rows_of_a_database_as_texts() -> Any:
     """A node keeps rows as plain texts in the state; no retriever, tool or document is in it."""
 

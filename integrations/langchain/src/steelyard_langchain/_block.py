@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
@@ -37,7 +38,7 @@ class Block:
         if turn.inputs is None:
             turn.inputs = inputs
         if isinstance(inputs, (list, dict)):
-            turn.results.append(inputs)
+            turn.results.append((time.perf_counter(), inputs, False))
         turn.parents[key] = turn.root.int
         runs[key] = turn
         return turn

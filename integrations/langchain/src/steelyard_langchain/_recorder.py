@@ -156,8 +156,11 @@ class CallbackHandler(BaseCallbackHandler):
             self._runs[key] = turn
             if turn.closed:
                 self._runs.pop(key, None)
-            elif turn.chains is not None:
-                turn.chains[key] = Chain(key, kwargs.get("name"), inputs)
+            else:
+                if kwargs.get("run_type") == "prompt":
+                    turn.texts.append((time.perf_counter(), inputs, True))
+                if turn.chains is not None:
+                    turn.chains[key] = Chain(key, kwargs.get("name"), inputs)
         except Exception as problem:  # noqa: BLE001 - the host never sees our errors
             self._unreadable("on_chain_start", problem, (run_id, parent_run_id), serialized, inputs, **kwargs)
 
@@ -177,11 +180,12 @@ class CallbackHandler(BaseCallbackHandler):
             if parent_run_id is None:
                 turn.outputs = outputs
             kind = type(outputs)
-            if kind is not str:  # first, since most are, and each look costs the host
-                if isinstance(outputs, _HOLDS_DOCUMENTS):
-                    turn.results.append(outputs)
-                elif kind.__name__ == "Command":  # what a node of a graph updates, with where to go on
-                    turn.results.append(outputs.update)
+            if kind is str:  # first, since most are, and each look costs the host
+                turn.texts.append((time.perf_counter(), outputs, False))
+            elif isinstance(outputs, _HOLDS_DOCUMENTS):
+                turn.results.append((time.perf_counter(), outputs, False))
+            elif kind.__name__ == "Command":  # what a node of a graph updates, with where to go on
+                turn.results.append((time.perf_counter(), outputs.update, False))
             if turn.chains is not None:
                 _end_chain(turn, key, outputs, None, kwargs.get("inputs"))
         except Exception as problem:  # noqa: BLE001

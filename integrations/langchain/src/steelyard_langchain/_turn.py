@@ -18,6 +18,9 @@ from steelyard.recording import trace_of_span
 from steelyard.recording.provenance import ModelCall
 from steelyard_langchain._neighbours import are_tracers_active, trace_of_run
 
+Passed = tuple[float, Any, bool]
+"""When a value was seen, the value, and whether a template was filled with it."""
+
 
 class Retrieval:
     """One retriever run."""
@@ -123,7 +126,7 @@ class Turn:
             "started",
             "started_at",
         ),
-        *("status", "tags", "tools"),
+        *("status", "tags", "texts", "tools"),
     )
 
     def __init__(
@@ -153,9 +156,11 @@ class Turn:
         self.models: dict[int, Model] = {}
         self.tools: dict[int, Tool] = {}
         self.chains: dict[int, Chain] | None = None
-        self.results: list[Any] = []
+        self.results: list[Passed] = []
         """What inner chains returned, and what the chains of a `record` block were given: documents may be in
         it."""
+        self.texts: list[Passed] = []
+        """Texts that inner chains returned, and what templates were filled with."""
         self.last_model: Model | None = None
         self.located = False
         """Whether a tracer beside us told the root's span, or there is none."""
@@ -209,7 +214,7 @@ class Turn:
 
     def kept(self) -> list[Any]:
         """Everything of the host's that the turn holds on to, and what it has of the turns before it."""
-        kept = [self.inputs, self.outputs, self.results, self.given, self.metadata]
+        kept = [self.inputs, self.outputs, self.results, self.texts, self.given, self.metadata]
         kept += [retrieval.documents for retrieval in self.retrievals.values()]
         for model in self.models.values():
             kept += (model.prompt, model.reply)

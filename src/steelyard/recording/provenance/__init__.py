@@ -30,7 +30,6 @@ Bounds: 4,000,000 characters of passages and of prompts, 2,000,000 of one block;
 and noted. All of it takes time linear in the lengths, and none of it raises, whatever the text.
 """
 
-from steelyard.recording.provenance._blocks import MOST_BLOCK, passages_of
 from steelyard.recording.provenance._calls import (
     AnswerCalls,
     ModelCall,
@@ -40,8 +39,9 @@ from steelyard.recording.provenance._calls import (
     unfenced,
 )
 from steelyard.recording.provenance._follows import notes_on_predecessors
+from steelyard.recording.provenance._lines import is_history, plain
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
-from steelyard.recording.provenance._prompt import context_block, speeches
+from steelyard.recording.provenance._prompt import context_block
 from steelyard.recording.provenance._provenance import (
     Provenance,
     cut_from_prompt,
@@ -54,9 +54,11 @@ from steelyard.recording.provenance._question import (
     question_in_prompt,
     user_question,
 )
+from steelyard.recording.provenance._sections import guessed_passages, guessed_question, sections, speeches
 from steelyard.recording.provenance._tools import finds_nothing, is_action, is_search, names_passages
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
+from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
 
 __all__ = [
     "MOST_BLOCK",
@@ -76,17 +78,22 @@ __all__ = [
     "cut_from_prompt",
     "find_passages",
     "finds_nothing",
+    "guessed_passages",
+    "guessed_question",
     "has_history",
     "is_action",
     "is_helper_reply",
+    "is_history",
     "is_search",
     "judge_turn",
     "leaves",
     "names_passages",
     "notes_on_predecessors",
     "passages_of",
+    "plain",
     "question_in",
     "question_in_prompt",
+    "sections",
     "sentence",
     "speeches",
     "trace_provenance",

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 
 _LEAD = re.compile(r"(?:\d{1,3}\s{0,3}[.):]|[-*\N{BULLET}])\s{0,9}")
+_SPOKEN = re.compile(
+    r"(?im)^\W{0,9}(?:human|user|customer|you|ai|assistant|bot|chatbot|model|system)"
+    r"(?:[ \t]?\(\w{1,20}\))?[ \t]?[:\uff1a]"
+)
 _QUOTES = " \t\"'`*"
 
 
@@ -16,3 +20,13 @@ def plain(text: str) -> str:
 def plain_line(text: str) -> str:
     """A line without its number, its bullet and its quotes, as `plain` writes it."""
     return plain(_LEAD.sub("", text.strip(), count=1).strip(_QUOTES))
+
+
+def is_history(text: str) -> bool:
+    r"""Whether a text is a conversation that was written down: each of its parts says who speaks.
+
+    >>> [is_history(text) for text in ("Human: Hi\nAI: Hello!", "User: a person who uses a service.")]
+    [True, False]
+    """
+    speakers = [match[0].strip(" \t:*#-\uff1a").casefold() for match in _SPOKEN.finditer(text[:20_000])]
+    return len(set(speakers)) > 1 and _SPOKEN.match(text.lstrip()) is not None

@@ -12,8 +12,9 @@ Note = Literal[
     "contexts_partly_in_prompt",
     "contexts_undecided",
     "contexts_too_large",
-    "contexts_from_prompt",
+    "contexts_guessed",
     "no_contexts",
+    "question_guessed",
     "question_unknown",
     "question_rewritten_only",
 ]
@@ -27,8 +28,12 @@ NOTES: dict[Note, str] = {
     "contexts_partly_in_prompt": "a passage was found in the prompt only in part",
     "contexts_undecided": "a passage is too short, or part of the question, to be told apart in the prompt",
     "contexts_too_large": "passages or prompts are too long to be compared in full",
-    "contexts_from_prompt": "passages were cut out of the prompt, since nothing else has them",
+    "contexts_guessed": (
+        "passages were cut out of the prompt, since nothing told of any; record() and turn.contexts take the "
+        "real ones"
+    ),
     "no_contexts": "no passages were seen",
+    "question_guessed": "the question was cut out of a prompt; record(question=...) takes the real one",
     "question_unknown": "the user's question was not found",
     "question_rewritten_only": "only a rewritten form of the question was seen",
 }

@@ -6,6 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from steelyard.recording.provenance._sections import speeches
+
 QUESTION_WORDS = (
     r"(?:nutzer)?frage|pregunta|domanda|\u0432\u043e\u043f\u0440\u043e\u0441|(?:\u7528\u6237)?\u95ee\u9898"
     r"|\u554f\u984c|\u8cea\u554f|\uc9c8\ubb38|\u0627\u0644\u0633\u0624\u0627\u0644"
@@ -70,15 +72,6 @@ def context_block(text: str) -> str:
 def is_title(line: str) -> bool:
     """Whether a line is a heading that announces passages, such as "Use the following information:"."""
     return _TITLE.fullmatch(line) is not None
-
-
-def speeches(text: str) -> list[str]:
-    """A prompt cut where a local model's template marks the beginning or the end of a speech.
-
-    >>> speeches("<|user|>How many hills?</s><|assistant|>")
-    ['How many hills?']
-    """
-    return [part for part in _SPEAKER.split(text) if part.strip()]
 
 
 def _tagged(text: str) -> Iterator[str]:
@@ -149,12 +142,6 @@ def _instructed(text: str) -> Iterator[str]:
     if blank is not None and _SPEAKS.search("\n".join(lines[:blank])):
         yield "\n".join(lines[blank:asks]).strip()
 
-
-_SPEAKER = re.compile(
-    r"</?s>|<\|(?:start_header_id\|>[ \t]{0,4}\w{1,20}[ \t]{0,4}<\|end_header_id"
-    r"|im_start\|>[ \t]{0,4}\w{1,20}|\w{1,40})(?:\|>|\b)|\[/?INST\]|<</?SYS>>"
-    r"|<(?:start_of_turn>[ \t]{0,4}\w{1,20}|end_of_turn>)"
-)
 
 # Tags and rules are written by templates to be found; headings and instructions are guessed at.
 _WAYS = (_tagged, _fenced, _titled, _headed, _instructed)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.record import Context, ContextsSource
-from steelyard.recording.provenance._blocks import passages_of
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
 from steelyard.recording.provenance._notes import Note, sentence
 from steelyard.recording.provenance._prompt import context_block
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
+from steelyard.recording.reading._passages import passages_of
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
 _TELLING = 4
@@ -117,9 +117,9 @@ def cut_from_prompt(origin: Provenance, calls: Sequence[ModelCall], *, question:
         return origin
     return replace(
         origin,
-        contexts=tuple(replace(one, seen=1.0) for one in passages),
-        contexts_source="in_prompt",
-        notes=(f"{sentence('contexts_from_prompt')}; record() and turn.contexts take the real ones",),
+        contexts=tuple(Context(text=one.text, rank=one.rank) for one in passages),
+        contexts_source="guessed",
+        notes=(sentence("contexts_guessed"),),
     )
 
 

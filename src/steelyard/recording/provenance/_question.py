@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.record import text_of
-from steelyard.recording.provenance._literals import read_shown
 from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._prompt import QUESTION_WORDS, is_title
 from steelyard.recording.provenance._words import words
+from steelyard.recording.reading._literals import read_shown
 
 MOST_INPUT = 1_000_000
 """Characters of a serialised input that are parsed; a longer one is not a question either."""

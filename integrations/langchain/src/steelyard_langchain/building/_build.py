@@ -7,10 +7,20 @@ Records, every turn that could still be selected is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from steelyard.record import Record, Status, TraceRef, text_of
+from steelyard.record import Context, Record, Status, TraceRef, text_of
 from steelyard.recording import TurnDraft, with_given
+from steelyard.recording.building import (
+    Sources,
+    asked_of,
+    decide,
+    is_conversation,
+    since_last_asked,
+    sources_of,
+)
+from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
     Asked,
     ModelCall,
@@ -21,38 +31,26 @@ from steelyard.recording.provenance import (
     notes_on_predecessors,
     sentence,
 )
+from steelyard.recording.reading import contexts_of, documents_in, is_document
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Turn
-from steelyard_langchain.building._asked import (
-    asked_at_root,
-    asked_in_call,
-    asked_in_filled_prompt,
-    asked_in_prompts,
-    in_conversation,
-)
-from steelyard_langchain.building._calls import calls_of, said_before
-from steelyard_langchain.building._contexts import Found, decide, find_contexts
+from steelyard_langchain.building._calls import calls_of
 from steelyard_langchain.building._extract import (
     answer_of,
-    documents_in,
     ends_in_tool_call,
-    is_document,
     pick,
     replies_in,
     text_in,
 )
 from steelyard_langchain.building._forms import filled_form
-from steelyard_langchain.building._separate import (
-    SEPARATE,
-    is_answer,
-    reads_tools,
-    since_the_question,
-    told_by_messages,
-)
+from steelyard_langchain.building._translate import turn_of
 from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
 from steelyard_langchain.building._weight import weigh, without_media
 
 _PER_RUN = 500
+_NO_MODEL = "no model run was seen in this turn"
+_FOUND_NOTHING = "what was looked up found nothing that reached the prompt"
+_SAY_WHICH = "if the prompt had any, say which: record() and turn.contexts"
 _UNFINISHED = ("error", "cancelled", "interrupted")
 
 
@@ -123,65 +121,75 @@ def build(turn: Turn, options: Options, *, chain: Chain | None = None) -> Record
         The Record, or None where nothing was answered out of anything: a chain without a model, a formatter.
     """
     view = View(turn, chain)
+    steps = turn_of(view)
     if turn.loose and turn.key in turn.models:
-        return _separate(view, options)
-    calls = calls_of(view.models)
-    replies = {call.reply.strip() for call in calls if call.reply.strip()}
-    asked, found = _asked_and_found(view, options, replies)
-    answer = _answer(view, options, replies, calls)
-    status = view.status
-    if (
-        status == "ok"
-        and not answer
-        and options.answer_key is None
-        and (form := filled_form(view.outputs, calls))
-    ):
+        return _separate(view, steps, options)
+    replies = {call.reply.strip() for call in steps.calls if call.reply.strip()}
+    answer, status = _answer(view, steps, options, replies), view.status
+    sources = sources_of(steps, tool_contexts=options.tool_contexts)
+    if status == "ok" and not answer and options.answer_key is None:
+        form = filled_form(view.outputs, steps.calls)
         # Fields taken out of a text, or a plan: nothing was looked up, and nobody is answered.
-        if not found.any:
+        if form and not (sources.looked_up or sources.documents):
             return None
         answer = form
     if status == "ok" and not answer and ends_in_tool_call(view.outputs):
         status = "interrupted"
-    if not _is_turn(view, found, calls, asked.question, answer, status, options):
+    if not _is_turn(view, steps, sources, answer, status, options):
         return None
-    origin = _origin(view, found, calls, answer, asked.question)
-    asked = asked_in_prompts(view, asked, calls, origin)
-    return _record(view, options, asked, answer, found, origin, status)
+    steps.answer = answer
+    asked = _asked(view, steps, sources, options)
+    origin = _origin(view, steps, sources, answer, asked.question, options)
+    return _record(view, steps, options, asked, answer, sources, origin, status)
 
 
-def _asked_and_found(view: View, options: Options, replies: set[str]) -> tuple[Asked, Found]:
-    """What the root was asked, and what was found; of a whole prompt that it was given, its question."""
-    asked = asked_at_root(view, options, replies)
-    found = find_contexts(view, options, asked.question, sorted(replies))
-    within_it = asked_in_filled_prompt(view, asked, found)
-    if within_it is asked:
-        return asked, found
-    found = find_contexts(view, options, within_it.question, sorted(replies))
-    found.notes += map(sentence, within_it.notes)
-    return within_it, found
+def _asked(view: View, steps: Steps, sources: Sources, options: Options) -> Asked:
+    """What the root was asked, or one of the interrupted turns before it."""
+    key = options.question_key
+    if key is not None:
+        told = text_in(pick(view.inputs, key)) or text_in(pick(view.outputs, key))
+        return asked_of(steps, sources, told=told)
+    asked = asked_of(steps, sources)
+    for turn in view.history:
+        if not asked.question:
+            earlier = Steps(given=turn.inputs, returned=turn.outputs, steps=steps.steps)
+            asked = asked_of(earlier, sources)
+    return asked
 
 
-def _separate(view: View, options: Options) -> Record | None:
-    """The Record of a model call that nothing holds together with what was retrieved before it."""
-    if not any(earlier.tools for earlier in view.nearby) and (told := told_by_messages(view)) is not None:
-        view.nearby = (*view.nearby, told)
-    calls = calls_of([since_the_question(view.models[0])])
-    answer = calls[0].reply
-    found = find_contexts(view, options, "", [answer])
-    origin = decide(found, calls, answer=answer, question="")
-    asked = asked_in_call(view, origin)
-    if not is_answer(view, calls[0], origin, asked):
+def _separate(view: View, steps: Steps, options: Options) -> Record | None:
+    """The Record of a model call that nothing holds together with what was looked up before it."""
+    step = steps.models[0]
+    call = step.call or ModelCall()
+    latest = [one for one in step.messages if one.role == "system"] + since_last_asked(step.messages)
+    prompts = tuple(one.text for one in latest if one.text) or call.prompts
+    step.messages = tuple(latest)
+    step.call = call = replace(call, prompts=prompts)
+    steps.given = [{"role": one.role, "content": one.text} for one in latest] or "\n".join(prompts)
+    steps.answer = answer = call.reply
+    sources = sources_of(steps, tool_contexts=options.tool_contexts)
+    asked = asked_of(steps, sources)
+    origin = decide(steps, sources, answer=answer, question=asked.question)
+    used = bool(origin.contexts) and origin.contexts_source in ("in_prompt", "guessed")
+    if not steps.before and not sources.looked_up:
+        used = used and bool(asked.question)
+    if not used or not judge_turn([call], answer=answer).is_turn:
         return None
-    found.notes += [SEPARATE, *map(sentence, asked.notes), *(found.unnamed[:1] if reads_tools(view) else ())]
-    return _record(view, options, asked, answer, found, origin, view.status)
+    record = _record(view, steps, options, asked, answer, sources, origin, view.status)
+    return replace(record, notes=(*record.notes, SEPARATE))
+
+
+SEPARATE = "no run holds the search and this call together; `with record(...):` around both does"
+"""Note of a turn that was put together out of calls in one task."""
 
 
 def _record(
     view: View,
+    steps: Steps,
     options: Options,
     asked: Asked,
     answer: str,
-    found: Found,
+    sources: Sources,
     origin: Provenance,
     status: Status,
 ) -> Record:
@@ -194,7 +202,7 @@ def _record(
             contexts=origin.contexts,
             contexts_source=origin.contexts_source,
             retrieved=origin.retrieved,
-            stages=found.stages,
+            stages=sources.stages,
             answer=answer,
             reference=_reference(view, options),
             status=status,
@@ -203,20 +211,14 @@ def _record(
             timings=timings_of(view),
             tags=tags_of(turn),
             metadata=metadata_of(turn, options),
-            notes=_notes(view, found, origin, asked.question, answer, status),
+            notes=_notes(view, steps, sources, origin, asked, answer, status, options),
         ),
         turn.given,
     )
 
 
 def _is_turn(
-    view: View,
-    found: Found,
-    calls: list[ModelCall],
-    question: str,
-    answer: str,
-    status: Status,
-    options: Options,
+    view: View, steps: Steps, sources: Sources, answer: str, status: Status, options: Options
 ) -> bool:
     if view.turn.given is not None:
         return True
@@ -227,55 +229,68 @@ def _is_turn(
     if not answer and isinstance(view.outputs, list) and documents_in(view.outputs):
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
-        return _is_answered_unseen(found, answer)
-    retrieved = bool(view.retrievals or view.tools)
-    if _is_step(view, question, answer, retrieved=retrieved):
+        # A model may have been called past the framework; a formatter only repeats the documents.
+        documents = sources.documents
+        return bool(answer and documents) and not all(context.text in answer for context in documents)
+    if not sources.looked_up and _is_step(view, answer):
         return False
-    return judge_turn(calls, answer=answer, retrieved=retrieved).is_turn
+    return judge_turn(steps.calls, answer=answer, retrieved=sources.looked_up).is_turn
 
 
-def _is_answered_unseen(found: Found, answer: str) -> bool:
-    """Whether a model may have been called past the framework; a formatter only repeats the documents."""
-    candidates = found.contexts or found.made
-    return bool(answer and candidates) and not all(context.text in answer for context in candidates)
-
-
-def _is_step(view: View, question: str, answer: str, *, retrieved: bool) -> bool:
+def _is_step(view: View, answer: str) -> bool:
     """Whether a run that looked nothing up is a step of something else, by what it was given and returned.
 
     A document instead of a question is being indexed: summarised, or described by questions that it answers.
     """
-    if retrieved:
-        return False
-    if not question and is_document(view.inputs):
+    if is_document(view.inputs):
         return True
     outputs = view.outputs
     listed = isinstance(outputs, list) and bool(outputs) and all(isinstance(one, str) for one in outputs)
     return listed and not answer
 
 
-def _answer(view: View, options: Options, replies: set[str], calls: list[ModelCall]) -> str:
+def _answer(view: View, steps: Steps, options: Options, replies: set[str]) -> str:
     if view.error is not None:
         return ""
     answer = answer_of(view.outputs, view.inputs, options.answer_key, replies=replies)
-    if not answer and view.turn.given is not None and calls:
-        answer = calls[-1].reply
+    if not answer and view.turn.given is not None and steps.calls:
+        answer = steps.calls[-1].reply
     return answer
 
 
-def _origin(view: View, found: Found, calls: list[ModelCall], answer: str, question: str) -> Provenance:
+def _origin(
+    view: View, steps: Steps, sources: Sources, answer: str, question: str, options: Options
+) -> Provenance:
     given = view.turn.given or {}
     answer = str(given.get("answer") or answer)
-    if found.explicit:
-        behind = calls_behind(calls, answer)
+    calls = steps.calls
+    if options.context_key is not None:
         return Provenance(
-            contexts=tuple(found.contexts), retrieved=(), contexts_source="retrieved", calls=behind, notes=()
+            contexts=_told(view, options.context_key),
+            retrieved=(),
+            contexts_source="told",
+            calls=calls_behind(calls, answer),
+            notes=(),
         )
     if not answer and calls and not calls[-1].replies:
-        calls = calls[-1:]  # the run was broken off while this one was at it
-    if len(calls) == 1 and not is_helper_reply(calls[0].replies) and _stands_in(calls[0].reply, answer):
+        steps = replace(
+            steps, steps=[step for step in steps.steps if step.kind != "model" or step is steps.models[-1]]
+        )
+    elif len(calls) == 1 and not is_helper_reply(calls[0].replies) and _stands_in(calls[0].reply, answer):
         answer = calls[0].reply  # the only one, however short it is
-    return decide(found, calls, answer=answer, question=str(given.get("question") or question))
+    return decide(steps, sources, answer=answer, question=str(given.get("question") or question))
+
+
+def _told(view: View, key: Any) -> tuple[Context, ...]:
+    """What stands where the application says that its passages stand."""
+    value = pick(view.outputs, key)
+    if value is None and isinstance(key, str):
+        value = pick(view.inputs, key)
+    if value is None:
+        return ()
+    if isinstance(value, (str, Mapping)) or is_document(value):
+        value = [value]
+    return tuple(contexts_of(value) if isinstance(value, (list, tuple)) else documents_in(value))
 
 
 def _stands_in(reply: str, answer: str) -> bool:
@@ -298,19 +313,34 @@ def _error(error: BaseException | None) -> str | None:
 
 
 def _notes(
-    view: View, found: Found, origin: Provenance, question: str, answer: str, status: Status
+    view: View,
+    steps: Steps,
+    sources: Sources,
+    origin: Provenance,
+    asked: Asked,
+    answer: str,
+    status: Status,
+    options: Options,
 ) -> tuple[str, ...]:
-    notes = [*found.notes, *_lacks(view, question, answer, status)]
+    question = asked.question
+    notes = [sentence(note) for note in asked.notes if question]
+    if options.context_key is not None and not origin.contexts:
+        notes.append(f"contexts: nothing under context_key {options.context_key!r}")
+    if sources.silent:
+        notes.append(f"contexts: {sources.silent} documents without text")
+    notes += _lacks(view, question, answer, status)
     if status != "ok":
         return tuple(notes)
     if any(model.failed for model in view.turn.models.values()):
         notes.append("error on the way: a model run failed")
-    doubts = _doubts(view, found, origin) if view.models else ["no model run was seen in this turn"]
+    doubts = (
+        _doubts(view, sources, origin, options) if view.models else ["no model run was seen in this turn"]
+    )
     unknown = sentence("answer_call_unknown")
     notes += [note for note in doubts if answer or note != unknown]
     if not view.turn.loose:
-        notes += _on_predecessors(view, found, question)
-    return tuple(notes)
+        notes += _on_predecessors(view, steps, sources, question)
+    return tuple(dict.fromkeys(notes))
 
 
 def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[str]:
@@ -326,24 +356,24 @@ def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[s
         yield f"answer: the run returned {several}, and this is the last; ask one a run, or set nested='all'"
 
 
-def _on_predecessors(view: View, found: Found, question: str) -> list[str]:
+def _on_predecessors(view: View, steps: Steps, sources: Sources, question: str) -> list[str]:
     return notes_on_predecessors(
         question,
         calls_of(view.models),
-        [call for one in view.predecessors if (call := said_before(one, view.started)) is not None],
-        found=[context.text for context in found.contexts],
-        in_conversation=in_conversation(view, view.models),
+        view.earlier_calls,
+        found=[context.text for context in sources.found],
+        in_conversation=is_conversation(steps, steps.models),
     )
 
 
-def _doubts(view: View, found: Found, origin: Provenance) -> list[str]:
+def _doubts(view: View, sources: Sources, origin: Provenance, options: Options) -> list[str]:
     """What is doubtful about the contexts."""
-    if "contexts" in (view.turn.given or ()) or found.explicit:
+    if "contexts" in (view.turn.given or ()) or options.context_key is not None:
         return []
     empty = sentence("no_contexts")
     doubts = [note for note in origin.notes if note != empty]
-    if not origin.contexts and not view.retrievals and not found.notes:
-        doubts.append(f"{empty}; if the prompt had any, say which: record() and turn.contexts")
+    if not origin.contexts:
+        doubts.append(f"{empty}; {_FOUND_NOTHING if sources.looked_up else _SAY_WHICH}")
     return doubts
 
 

@@ -14,7 +14,7 @@ from steelyard_langchain.building._extract import message_text, prompt_texts
 
 def calls_of(models: Iterable[Model]) -> list[ModelCall]:
     """What each model was sent and what it said, as text, as tool calls, or as a filled-in form."""
-    return [_call(model) for model in models]
+    return [call_of(model) for model in models]
 
 
 def said_before(run: Predecessor, started: float) -> ModelCall | None:
@@ -23,11 +23,12 @@ def said_before(run: Predecessor, started: float) -> ModelCall | None:
     if model is None or model.ended is None or model.ended >= started:
         return None
     if run.read is None:
-        run.read = _call(model)
+        run.read = call_of(model)
     return run.read
 
 
-def _call(model: Model) -> ModelCall:
+def call_of(model: Model) -> ModelCall:
+    """What a model was sent and what it said."""
     return ModelCall(
         prompts=tuple(prompt_texts(model.prompt)),
         reply=reply_text(model),

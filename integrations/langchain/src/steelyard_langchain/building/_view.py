@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from steelyard.record import Status, Timings, text_of, to_json_value
+from steelyard.recording.provenance import ModelCall
 from steelyard_langchain._options import Options
-from steelyard_langchain._turn import Chain, Earlier, Predecessor, Turn, outermost, within
+from steelyard_langchain._turn import Chain, Earlier, Passed, Predecessor, Turn, outermost, within
+from steelyard_langchain.building._calls import said_before
 
 _NOISE_TAGS = (
     "seq:step:",
@@ -43,20 +46,25 @@ class View:
         # What is around a chain within the turn is not the chain's.
         self.status: Status = "error" if self.error else "ok"
         self.history: list[Turn] = []
-        self.results = [self.outputs]
+        self.results: list[Passed] = []
         self.nearby: tuple[Earlier, ...] = ()
         self.predecessors: tuple[Predecessor, ...] = ()
         if chain is None:
             self.status = turn.status
             self.history = turn.history
-            self.results = turn.results
+            self.results = [*turn.results, *turn.texts]
             self.nearby = turn.found_before
             self.predecessors = turn.predecessors
         self.retrievals = [run for run in turn.retrievals.values() if self._holds(run.key)]
         self.tools = [run for run in turn.tools.values() if self._holds(run.key)]
-        self.models = [
-            run for run in turn.models.values() if self._holds(run.key) and outermost(turn, run.key)
-        ]
+        self.all_models = [run for run in turn.models.values() if self._holds(run.key)]
+        self.models = [run for run in self.all_models if outermost(turn, run.key)]
+
+    @cached_property
+    def earlier_calls(self) -> list[ModelCall]:
+        """What earlier runs of the same task or thread asked a model last."""
+        said = (said_before(one, self.started) for one in self.predecessors)
+        return [call for call in said if call is not None]
 
     def _holds(self, key: int) -> bool:
         return self.chain is None or within(self.turn, key, self.chain.key)

@@ -23,9 +23,9 @@ from steelyard.recording.provenance import (
     passages_of,
     sentence,
 )
+from steelyard.recording.reading import Message
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._documents import documents_in, merged
-from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import result_in
 from steelyard_opentelemetry.spans._results import is_failure, is_long, listed, telling
@@ -323,16 +323,16 @@ def _prompt(turn: Turn, told: Sequence[Context]) -> Found:
     instructions = [message for message in turn.messages if message.role == "system"]
     for message in (*said[:1], *instructions, *said[1:]):
         if rows := fenced_rows(message.text):
-            return Found(contexts=_ranked(rows), note=sentence("contexts_from_prompt"), guessed=True)
+            return Found(contexts=_ranked(rows), note=sentence("contexts_guessed"), guessed=True)
         block = context_block(message.text)
         if block:
-            return replace(_split(block, told, note=sentence("contexts_from_prompt")), guessed=True)
+            return replace(_split(block, told, note=sentence("contexts_guessed")), guessed=True)
     return Found()
 
 
 def _split(text: str, told: Sequence[Context], *, note: str = "", count: int | None = None) -> Found:
     """Passages of a joined text; with ids and scores where as many are told."""
-    contexts = passages_of(text, count=(len(told) if count is None else count) or None)
+    contexts = passages_of(text)
     if told and len(contexts) != len(told):
         note += f", which could not be split into the {len(told)} that were retrieved"
     return Found(contexts=_ranked(_identified(contexts, told)), note=note)

@@ -20,10 +20,10 @@ from steelyard.recording.provenance import (
     question_in_prompt,
     user_question,
 )
+from steelyard.recording.reading import Message, spoken
 from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
 from steelyard_opentelemetry.building._retries import without_earlier_answer
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
-from steelyard_opentelemetry.spans._messages import Message, spoken
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import answer_in, result_in
 from steelyard_opentelemetry.spans._tree import Node

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from steelyard.record import Context
-from steelyard_opentelemetry.spans._messages import Message
+from steelyard.recording.reading import Message
 
 Kind = Literal["turn", "rerank", "retrieval", "llm", "tool", "agent", "prompt", "chain"]
 

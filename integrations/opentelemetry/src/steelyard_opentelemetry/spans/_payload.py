@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.recording import provenance
-from steelyard_opentelemetry.spans._messages import Message, messages_in
+from steelyard.recording.reading import Message, messages_in
 
 MOST = 2_000_000
 """Characters of a JSON attribute that are parsed; a longer one is named as unreadable."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.recording import provenance
+from steelyard.recording.reading import Message, arguments_in, messages_in
 from steelyard_opentelemetry.dialects._dialect import Dialect, indexed
 from steelyard_opentelemetry.dialects.vendors.langsmith import KIND
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._logs import content_of_events, events_in
-from steelyard_opentelemetry.spans._messages import Message, arguments_in, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, is_empty, question_in
 from steelyard_opentelemetry.spans._span import Span

@@ -15,9 +15,9 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.provenance import is_search, passages_of, question_in_prompt
+from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._documents import retrieved_in
-from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
     Broken,

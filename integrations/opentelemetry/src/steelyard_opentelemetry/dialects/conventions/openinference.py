@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.dialects._dialect import Dialect, indexed, is_on
 from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in, windows_in
-from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
     Broken,

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
 from steelyard_opentelemetry.spans._documents import documents_in, retrieved_in, windows_in
-from steelyard_opentelemetry.spans._messages import Message, messages_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
     Broken,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from steelyard.recording.reading import Message, Role, messages_in
 from steelyard_opentelemetry.dialects._dialect import Dialect, is_on
 from steelyard_opentelemetry.spans._documents import retrieved_in
-from steelyard_opentelemetry.spans._messages import Message, Role, messages_in
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, decode, question_in
 from steelyard_opentelemetry.spans._span import Span

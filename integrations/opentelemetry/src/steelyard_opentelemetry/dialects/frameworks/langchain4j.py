@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from steelyard.recording.provenance import context_block, question_in_prompt
+from steelyard.recording.reading import Message, Role
 from steelyard_opentelemetry.dialects._dialect import Dialect
-from steelyard_opentelemetry.spans._messages import Message, Role
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 

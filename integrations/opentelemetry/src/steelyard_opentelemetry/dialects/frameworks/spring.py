@@ -8,8 +8,8 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.provenance import context_block, question_in_prompt
+from steelyard.recording.reading import Message
 from steelyard_opentelemetry.dialects._dialect import Dialect
-from steelyard_opentelemetry.spans._messages import Message
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import as_messages
 from steelyard_opentelemetry.spans._span import Span

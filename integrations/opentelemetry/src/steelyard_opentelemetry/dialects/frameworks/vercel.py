@@ -7,8 +7,8 @@ from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.provenance import question_in_prompt
+from steelyard.recording.reading import Message, messages_in, texts_of
 from steelyard_opentelemetry.dialects._dialect import Dialect
-from steelyard_opentelemetry.spans._messages import Message, messages_in, texts_of
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, question_in
 from steelyard_opentelemetry.spans._span import Span

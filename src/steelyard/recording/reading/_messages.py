@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from steelyard.record import text_of
+from steelyard.recording.reading._shapes import attribute, state_of
+
 Role = Literal["system", "user", "assistant", "tool"]
 
 _ROLES: dict[str, Role] = {
@@ -50,6 +53,10 @@ class Message:
     """What a tool returned, as it stands in its message."""
     tool: str = field(default="", compare=False)
     """Name of the tool that returned it, where the conversation tells it."""
+    calls: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    """The tool calls in it, as they stand there."""
+    failed: bool = field(default=False, compare=False)
+    """Whether it is a tool's, which says that it failed."""
 
 
 def spoken(messages: Iterable[Message]) -> list[str]:
@@ -73,7 +80,9 @@ def messages_in(value: object) -> tuple[Message, ...]:
     if isinstance(value, Mapping):
         return messages_in(value.get("messages", [value]))
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        return ()
+        return _in_object(value)
+    if isinstance(value, tuple) and (pair := _pair(value)) is not None:
+        return (pair,)
     if len(value) == 1 and isinstance(value[0], list) and _pair(value[0]) is None:
         return messages_in(value[0])
     known = [_message(item) for item in value]
@@ -83,6 +92,17 @@ def messages_in(value: object) -> tuple[Message, ...]:
     found = [message or _of_own_role(item) for message, item in zip(known, value, strict=True)]
     messages = tuple(filter(None, found))
     return _with_tools(messages, value) if len(messages) == len(found) else ()
+
+
+def _in_object(value: object) -> tuple[Message, ...]:
+    """A message object, or one that holds a list of them: a state, a prompt value."""
+    if value is None or isinstance(value, (str, bytes, int, float)):
+        return ()
+    if (one := _message(value)) is not None:
+        return (one,)
+    state = state_of(value)
+    inner = state.get("messages") if state is not None else attribute(value, "messages")
+    return messages_in(inner) if isinstance(inner, (list, tuple)) else ()
 
 
 def _with_tools(messages: tuple[Message, ...], value: Sequence[Any]) -> tuple[Message, ...]:
@@ -140,7 +160,7 @@ def _message(value: object) -> Message | None:
     if isinstance(value, (list, tuple)):
         return _pair(value)
     if not isinstance(value, Mapping):
-        return None
+        return _of_object(value)
     inner = value.get("kwargs", value.get("data"))
     if isinstance(inner, Mapping) and "content" in inner:
         # LangChain's two serialised forms: {"lc": 1, "kwargs": {...}} and {"type": "ai", "data": {...}}.
@@ -152,7 +172,37 @@ def _message(value: object) -> Message | None:
     if key is None:
         return Message(role, "")
     role, content = _without_results(role, value[key])
-    return Message(role, text_in(content), value.get("result", content) if role == "tool" else None)
+    calls = value.get("tool_calls")
+    return Message(
+        role,
+        text_of(text_in(content)),
+        value.get("result", content) if role == "tool" else None,
+        calls=tuple(calls) if isinstance(calls, (list, tuple)) else (),
+        failed=role == "tool" and value.get("status") == "error",
+    )
+
+
+def _of_object(value: object) -> Message | None:
+    """A message of LangChain, LlamaIndex or a client, as the mapping that it would be."""
+    if isinstance(value, (str, bytes, int, float)) or value is None:
+        return None
+    content = attribute(value, "content")
+    role = attribute(value, "role") or attribute(value, "type")
+    role = getattr(role, "value", role)
+    if not isinstance(role, str) or not isinstance(content, (str, list)):
+        return None
+    result = attribute(value, "artifact")
+    return _message(
+        {
+            "role": role,
+            "content": content,
+            "tool_calls": attribute(value, "tool_calls"),
+            "tool_call_id": attribute(value, "tool_call_id"),
+            "name": attribute(value, "name"),
+            "status": attribute(value, "status"),
+            **({} if result is None else {"result": result}),
+        }
+    )
 
 
 def _without_results(role: Role, content: object) -> tuple[Role, object]:

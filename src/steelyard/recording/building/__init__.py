@@ -1,0 +1,19 @@
+"""From the steps of a turn to what its Record says: the one builder of all recorders."""
+
+from steelyard.recording.building._asked import asked_of, is_conversation, since_last_asked
+from steelyard.recording.building._decide import decide, guess
+from steelyard.recording.building._sources import Sources, sources_of
+from steelyard.recording.building._steps import Step, StepKind, Turn
+
+__all__ = [
+    "Sources",
+    "Step",
+    "StepKind",
+    "Turn",
+    "asked_of",
+    "decide",
+    "guess",
+    "is_conversation",
+    "since_last_asked",
+    "sources_of",
+]

@@ -1,0 +1,156 @@
+"""What the user asked: what the root was given says it, or nobody does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from steelyard.recording.building._sources import Sources
+from steelyard.recording.building._steps import Step, Turn
+from steelyard.recording.provenance import (
+    Asked,
+    calls_behind,
+    find_passages,
+    guessed_passages,
+    guessed_question,
+    has_history,
+    is_helper_reply,
+    plain,
+    question_in,
+    speeches,
+)
+from steelyard.recording.reading import Message, messages_in, state_of, strings_in
+
+_FEWEST = 2
+_MOST = 60  # words; a longer text is not one question
+
+
+def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
+    """What was asked, out of what the root was given; out of a prompt only if the root was given one.
+
+    Args:
+        turn: The turn.
+        sources: What came into it: a text that was looked up under is what was asked.
+        told: The part of the input or the output that the application named, if it named one.
+    """
+    value = turn.given if told is None else told
+    own = question_in(_asked_in(value))
+    if not own and told is None:
+        own = _queried(turn.given, sources) or _remembered(turn)
+    if not own and told is None and not turn.given:
+        own = _guessed(turn)
+        return Asked(question=own, notes=("question_guessed" if own else "question_unknown",))
+    if not own:
+        return Asked(question="", notes=("question_unknown",)) if told is None else Asked(question="")
+    if not sources.looked_up and (cut := _in_filled_prompt(turn, sources, own)) is not None:
+        return cut
+    return Asked(question=own, standalone=_standalone(turn, own))
+
+
+def _asked_in(value: Any) -> Any:
+    """An input in a shape in which its question is found: a state's messages, or the state."""
+    state = state_of(value)
+    if state is not None:
+        return state
+    messages = messages_in(value)
+    return [{"role": one.role, "content": one.text} for one in messages] if messages else value
+
+
+def _queried(given: Any, sources: Sources) -> str:
+    """The text of the input that was looked up under, whatever name it has."""
+    queries = {plain(query) for query in sources.queries}
+    return next((text for _, text in strings_in(given) if plain(text) in queries), "")
+
+
+def _remembered(turn: Turn) -> str:
+    """The question in what the root returned, if it was given none: a conversation that goes on.
+
+    What a model said is not one, even if a node puts it among the messages as the user's.
+    """
+    state = state_of(turn.returned)
+    messages = messages_in(turn.returned)
+    if state is None and not any(one.role == "user" for one in messages):
+        return ""
+    said = {reply.strip() for call in turn.calls for reply in call.replies}
+    left = [one for one in messages if one.text.strip() not in said]
+    asked = [{"role": one.role, "content": one.text} for one in left]
+    found = question_in({**state, "messages": asked} if state is not None else asked).strip()
+    is_only = state is not None and len(state) == 1 and isinstance(next(iter(state.values())), str)
+    return "" if found in said or is_only else found
+
+
+def _guessed(turn: Turn) -> str:
+    """The question that the prompt of the answer names, if the root was given nothing that could say it."""
+    said = (text for at in calls_behind(turn.calls, turn.answer).made for text in turn.calls[at].prompts)
+    named = (guessed_question(text) for text in reversed(list(said)))
+    return next(
+        (one for one in named if one and not any(one in r for c in turn.calls for r in c.replies)), ""
+    )
+
+
+def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
+    """The question within what the root was given, if that is a prompt with its passages in it already."""
+    if not any(own.strip() in text for call in turn.calls for text in call.prompts):
+        return None
+    said = "\n".join(speeches(own))
+    known = [one.text for run in sources.before for one in run]
+    held = [text for text, seen in zip(known, find_passages(known, [said]), strict=True) if seen.found]
+    if held:
+        return _beside(said, held, sources)
+    named = guessed_question(said) if guessed_passages(said, "") else ""
+    return Asked(question=named, notes=("question_guessed",)) if named and named != own.strip() else None
+
+
+def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked:
+    """The question of a prompt that holds these passages: the query that it repeats, or what it names."""
+    rest = prompt
+    for text in passages:
+        rest = rest.replace(text, "\n")
+    for query in _queries(sources):
+        if len(query.split()) >= _FEWEST and query in rest:
+            line = next(line.strip() for line in rest.split("\n") if query.split("\n")[0] in line)
+            named = guessed_question(rest)
+            return Asked(question=named if query in named else query if len(line.split()) > _MOST else query)
+    if named := guessed_question(rest):
+        return Asked(question=named, notes=("question_guessed",))
+    query = next(iter(_queries(sources)), "")
+    return Asked(question=query, notes=("question_rewritten_only",))
+
+
+def _queries(sources: Sources) -> Iterator[str]:
+    """What was looked up before the turn, latest first."""
+    yield from dict.fromkeys(one.query for run in sources.before for one in run if one.query)
+    yield from reversed(sources.queries)
+
+
+def _standalone(turn: Turn, question: str) -> str | None:
+    """The question as a model rewrote it for a retriever, in a conversation."""
+    first = next((step for step in turn.retrievals if isinstance(step.given, str)), None)
+    if first is None or first.is_within("tool"):
+        return None
+    writers = [step for step in turn.models if step.at < first.at]
+    query = str(first.given).strip()
+    if not writers or not query or plain(query) == plain(question) or not is_conversation(turn, writers):
+        return None
+    row, own = query.split(), question.split()
+    is_passage = len(row) > max(40, 4 * len(own)) and not query.endswith("?")
+    return None if is_passage or is_helper_reply([query]) else query
+
+
+def is_conversation(turn: Turn, writers: Sequence[Step]) -> bool:
+    """Whether there was an earlier exchange, by the input or by what these calls were sent."""
+    if has_history(state_of(turn.given)) or sum(m.role == "user" for m in messages_in(turn.given)) > 1:
+        return True
+    return any(message.role == "assistant" for step in writers for message in step.messages)
+
+
+def since_last_asked(messages: Sequence[Message]) -> list[Message]:
+    """What follows the user's last words, with those words; what is before belongs to earlier turns."""
+    last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
+    return list(messages[last:])
+
+
+def without_notes(asked: Asked) -> Asked:
+    """The same, if something else says that the question is unknown."""
+    return replace(asked, notes=())

@@ -1,0 +1,95 @@
+"""A turn as steps: the one shape that recorders translate what their framework says into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from steelyard.record import Context
+from steelyard.recording.provenance import ModelCall
+from steelyard.recording.reading import Message
+
+StepKind = Literal["chain", "prompt", "retrieval", "rerank", "tool", "model"]
+
+
+@dataclass(eq=False, kw_only=True, slots=True, repr=False)
+class Step:
+    """One thing that ran within a turn, as far as its framework tells of it."""
+
+    kind: StepKind
+    """What ran: a `prompt` is a template that was filled in."""
+    name: str = ""
+    """The component's or the tool's own name."""
+    parent: Step | None = None
+    """The step that it ran in; None directly below the root."""
+    given: Any = None
+    """What it was given, as the framework has it: an input, a query, a tool's arguments, variables."""
+    returned: Any = None
+    """What it returned, as the framework has it; None if it failed or that is not told."""
+    contexts: tuple[Context, ...] | None = None
+    """What a retrieval returned, in order; empty if it found nothing, None if that is not told."""
+    call: ModelCall | None = None
+    """What a model was sent and what it replied."""
+    messages: tuple[Message, ...] = ()
+    """What a model was sent, with who said it."""
+    at: float = 0.0
+    """When it began, on the clock of all steps of the turn; only the order counts."""
+    ended: float | None = None
+    """When it ended; None if it did not."""
+    failed: bool = False
+    """Whether it ended in an error."""
+
+    def above(self) -> Iterator[Step]:
+        """The steps that it ran in, nearest first."""
+        step = self.parent
+        while step is not None:
+            yield step
+            step = step.parent
+
+    def is_within(self, *kinds: StepKind) -> bool:
+        """Whether it ran in a step of one of these kinds."""
+        return any(step.kind in kinds for step in self.above())
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Turn:
+    """Everything that was seen of one turn."""
+
+    given: Any = None
+    """What the root was given."""
+    returned: Any = None
+    """What the root returned."""
+    steps: Sequence[Step] = ()
+    """What ran below the root, in order of start."""
+    before: Sequence[Sequence[Step]] = ()
+    """Look-ups of earlier runs in the same task or thread, by run, earliest first; none was used yet."""
+    earlier: Sequence[ModelCall] = ()
+    """What models replied in earlier runs of the same task or thread; such a text is not evidence."""
+    answer: str = field(default="")
+    """What the user was shown, where the recorder knows it."""
+
+    @cached_property
+    def models(self) -> list[Step]:
+        """The model calls outside of retrievers, in order."""
+        return [s for s in self.steps if s.kind == "model" and not s.is_within("retrieval", "rerank")]
+
+    @cached_property
+    def calls(self) -> list[ModelCall]:
+        """The same as provenance looks at them."""
+        return [step.call or ModelCall(started=step.at) for step in self.models]
+
+    @cached_property
+    def retrievals(self) -> list[Step]:
+        """The outermost retrievals: what is inside of one is a stage of it."""
+        return [s for s in self.steps if s.kind == "retrieval" and not s.is_within("retrieval")]
+
+    @cached_property
+    def tools(self) -> list[Step]:
+        """The outermost tools."""
+        return [s for s in self.steps if s.kind == "tool" and not s.is_within("tool")]
+
+    def inside(self, step: Step, *kinds: StepKind) -> bool:
+        """Whether a step of one of these kinds ran in a given one."""
+        return any(s.kind in kinds and step in s.above() for s in self.steps)

@@ -1,0 +1,156 @@
+r"""Sections of a prompt, for what has to be guessed: the one parser of tags, headings, labels, fences.
+
+What is found here is a guess, and is said to be one. It is asked only where nothing told of passages, or of
+the question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_SPEAKER = re.compile(
+    r"</?s>|<\|(?:start_header_id\|>[ \t]{0,4}\w{1,20}[ \t]{0,4}<\|end_header_id"
+    r"|im_start\|>[ \t]{0,4}\w{1,20}|\w{1,40})(?:\|>|\b)|\[/?INST\]|<</?SYS>>"
+    r"|<(?:start_of_turn>[ \t]{0,4}\w{1,20}|end_of_turn>)"
+)
+_TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,40})(?: [^<>]{0,200})?>")
+_LABEL = r"[^\W\d_][^\n:*<>{}\[\].!?\uff1a\u3002]{0,60}"
+_HEADING = re.compile(
+    r"(?:#{1,6}[ \t]{1,4}(?P<heading>[^\n]{1,100}?)[ \t#]{0,8}:?"
+    rf"|(?:[-=*~]{{2,8}}|__)[ \t]{{0,4}}(?P<bold>{_LABEL}?)[ \t]{{0,4}}[:\uff1a]?[ \t]{{0,4}}"
+    r"(?:[-=*~]{2,8}|__)[:\uff1a]?(?P<after>[^\n]*)"
+    rf"|(?P<label>{_LABEL})[:\uff1a](?P<rest>[^\n]*)"
+    r"|(?P<rule>```\w{0,20}|-{3,80}|={3,80}|\*{3,80}|#{3,80}|\"\"\"))[ \t]{0,8}"
+)
+_MOST_WORDS = 12  # of a line that ends with a colon and announces what is below it
+_MOST_LABEL = 4  # of a label with its text on the same line
+_ASKS = re.compile(
+    r"\b(?:questions?|query|q|ask(?:ed|s)?|user'?s? (?:input|message|request|says?)|human|user)\b"
+    r"|\bfrage|pregunta|pergunta|domanda|\u0432\u043e\u043f\u0440\u043e\u0441|\u95ee\u9898|\u554f\u984c|\u8cea\u554f|\uc9c8\ubb38"
+    r"|\u0627\u0644\u0633\u0624\u0627\u0644",
+    re.IGNORECASE,
+)
+"""What a question is called in English, German, Spanish, Portuguese, Italian, Russian, Chinese, Japanese,
+Korean and Arabic."""
+_MATERIAL = re.compile(
+    r"contexts?\b|context_|documents?\b|\bdocs?\b|documentation|sources?\b|passages?|excerpts?|snippets?|knowledge|references?\b"
+    r"|retrieved|search.results?|background|evidence|information\b|articles?\b|chunks?|materials?\b|facts\b|data\b|notes\b"
+    r"|kontext|quellen|dokument|contexte|contexto|contesto|fuentes"
+    r"|\u043a\u043e\u043d\u0442\u0435\u043a\u0441\u0442|\u8d44\u6599|\u8cc7\u6599|\u4e0a\u4e0b\u6587|\u6587\u6863|\u80cc\u666f"
+    r"|\u5df2\u77e5|\u53c2\u8003|\u30b3\u30f3\u30c6\u30ad\u30b9\u30c8|\u6587\u8108|\u53c2\u7167|\ucee8\ud14d\uc2a4\ud2b8|\ubb38\ub9e5"
+    r"|\u0627\u0644\u0633\u064a\u0627\u0642",
+    re.IGNORECASE,
+)
+"""What templates call the part that holds the passages, in the same languages."""
+_LEAST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of a prompt."""
+
+    label: str
+    """What stands before it: a tag's name, a heading, a label; empty for what has none."""
+    text: str = field(repr=False)
+    """What it says."""
+    is_closed: bool = False
+    """Whether the template also marks its end, as tags do."""
+
+
+def speeches(text: str) -> list[str]:
+    """A prompt cut where a local model's template marks the beginning or the end of a speech.
+
+    >>> speeches("<|user|>How many hills?</s><|assistant|>")
+    ['How many hills?']
+    """
+    return [part for part in _SPEAKER.split(text) if part.strip()]
+
+
+def sections(prompt: str) -> list[Section]:
+    r"""The sections of a prompt, in order.
+
+    >>> [(one.label, one.text) for one in sections("Answer.\n\nContext:\nRome.\n\nQuestion: How many?")]
+    [('', 'Answer.'), ('Context', 'Rome.'), ('Question', 'How many?')]
+    """
+    return [found for part in speeches(prompt) for found in _of_speech(part)]
+
+
+def guessed_question(prompt: str) -> str:
+    """The question that a prompt names, or its last line if that asks; empty if neither is there."""
+    found = sections(prompt)
+    named = [
+        one.text for one in found if one.text and len(one.label.split()) <= _LEAST and _ASKS.search(one.label)
+    ]
+    if named:
+        return named[-1].strip(" \t\n\"'`*")
+    lines = [line.strip() for line in prompt.split("\n") if line.strip()]
+    last = lines[-1] if lines else ""
+    return last if last.endswith(("?", "\uff1f", "\u061f")) and len(lines) > 1 else ""
+
+
+def guessed_passages(prompt: str, question: str) -> list[str]:
+    """The sections of a prompt that seem to hold passages.
+
+    What stands within the question is the user's, whatever it looks like.
+    """
+    if question:
+        prompt = prompt.replace(question, " ")
+    found = [one for one in sections(prompt) if len(one.text.split()) >= _LEAST or len(one.text) > 30]
+    closed = [one.text for one in found if one.is_closed and _MATERIAL.search(one.label)]
+    headed = [one.text for one in found if _MATERIAL.search(one.label) and not _ASKS.match(one.label)]
+    return (
+        closed
+        or headed
+        or [text for one in found if not one.label and (text := _below_instruction(one.text))]
+    )
+
+
+def _below_instruction(text: str) -> str:
+    """What stands below a first paragraph that speaks of it, such as "Use only this context."."""
+    first, _, rest = text.partition("\n\n")
+    return rest.strip() if _MATERIAL.search(first) and len(rest.split()) >= _LEAST else ""
+
+
+def _of_speech(text: str) -> Iterator[Section]:
+    """Tags first, since they say where a section ends; what is outside of them by headings and labels."""
+    at = 0
+    closing = {tag[2]: tag.start() for tag in _TAG.finditer(text) if tag[1]}
+    for tag in _TAG.finditer(text):
+        end = closing.get(tag[2], -1)
+        if tag[1] or tag.start() < at or end < tag.end():
+            continue
+        yield from _by_lines(text[at : tag.start()])
+        yield Section(tag[2], text[tag.end() : end].strip(), is_closed=True)
+        at = text.index(">", end) + 1
+    yield from _by_lines(text[at:])
+
+
+def _by_lines(text: str) -> Iterator[Section]:
+    label, lines = "", list[str]()
+    for line in text.split("\n"):
+        found = _HEADING.fullmatch(line.strip())
+        opened = _opened(found) if found else None
+        if opened is None:
+            lines.append(line)
+            continue
+        if body := "\n".join(lines).strip():
+            yield Section(label, body)
+        # A rule ends a section, and keeps the name of what stands above it.
+        label, lines = (label if opened[0] is None and not body else opened[0] or ""), [opened[1]]
+    if body := "\n".join(lines).strip():
+        yield Section(label, body)
+
+
+def _opened(line: re.Match[str]) -> tuple[str | None, str] | None:
+    """The label and the rest of a line that begins a section; None of a line that does not."""
+    if line["rule"]:
+        return None, ""
+    if line["heading"]:
+        return line["heading"].strip(" :"), ""
+    if line["bold"]:
+        return line["bold"].strip(), line["after"].strip()
+    label, rest = line["label"].strip(), line["rest"].strip()
+    most = _MOST_LABEL if rest else _MOST_WORDS
+    return (label, rest) if len(label.split()) <= most else None

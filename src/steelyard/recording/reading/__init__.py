@@ -1,0 +1,34 @@
+"""Reading values of any framework: messages, documents, passages, questions and answers."""
+
+from steelyard.recording.reading._documents import contexts_of, documents_in
+from steelyard.recording.reading._literals import read_shown
+from steelyard.recording.reading._messages import (
+    Message,
+    Role,
+    arguments_in,
+    messages_in,
+    spoken,
+    text_in,
+    texts_of,
+)
+from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
+from steelyard.recording.reading._shapes import attribute, is_document, state_of, strings_in
+
+__all__ = [
+    "MOST_BLOCK",
+    "Message",
+    "Role",
+    "arguments_in",
+    "attribute",
+    "contexts_of",
+    "documents_in",
+    "is_document",
+    "messages_in",
+    "passages_of",
+    "read_shown",
+    "spoken",
+    "state_of",
+    "strings_in",
+    "text_in",
+    "texts_of",
+]

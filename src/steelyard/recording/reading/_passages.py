@@ -1,0 +1,135 @@
+"""The passages in a value, as far as its own structure divides it: JSON, what Python shows, XML elements.
+
+A text without such structure is one passage. Blank lines, numbers and rules stand within passages as often as
+between them, so that nothing is divided there.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from steelyard.record import Context, text_of
+from steelyard.recording.reading._literals import read_shown
+from steelyard.recording.reading._values import contexts_in
+
+MOST_BLOCK = 2_000_000
+"""Characters of a text that are read; the rest is left out."""
+
+# Tools wrap JSON in JSON and XML in that; deeper nesting is not a list of passages any more.
+_LEVELS = 4
+# Every repetition has a bound: these patterns run over texts that strangers write.
+_TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,40})([^<>]{0,500})>")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|[A-Za-z][A-Za-z0-9]{1,30});")
+_ITEMS = frozenset(("document", "doc", "passage", "chunk", "result", "item", "snippet", "node", "source"))
+_WRAPPERS_WORDS = """
+documents docs context contexts passages chunks results sources search_results retrieved_documents
+retrieved_context knowledge excerpts nodes items
+"""
+_WRAPPERS = frozenset(_WRAPPERS_WORDS.split())
+_CONTENTS = ("content", "document_content", "page_content", "text", "body", "snippet", "contents")
+_ATTRIBUTE_ID = re.compile(r"""\b(?:id|doc_id|document_id)\s?=\s?["']([^"'<>]{1,200})["']""")
+_LOOKS_SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:\(|=['\"\[{])")
+
+
+def passages_of(value: object) -> tuple[Context, ...]:
+    r"""The passages in a tool's result, or in a text that an application made.
+
+    Args:
+        value: A text, or a value that was read from JSON.
+
+    Returns:
+        The passages in order, with ids and scores where the value names them. A text that nothing divides is
+        one passage.
+
+    Example:
+        >>> [one.text for one in passages_of("[1] Rome.\n\n[2] Paris.")]
+        ['[1] Rome.\n\n[2] Paris.']
+        >>> [(one.id, one.text) for one in passages_of('{"blocks": [{"id": 7, "text": "Rome."}]}')]
+        [('7', 'Rome.')]
+    """
+    return tuple(replace(one, rank=rank) for rank, one in enumerate(_passages(value, _LEVELS)))
+
+
+def _passages(value: object, levels: int) -> tuple[Context, ...]:
+    within = partial(_passages, levels=levels - 1)
+    if not isinstance(value, str):
+        return contexts_in(value, within) if levels > 0 else ()
+    text = text_of(value[:MOST_BLOCK]).replace("\r\n", "\n").replace("\r", "\n").strip()
+    if not text:
+        return ()
+    return (_structured(text, within) if levels > 0 else ()) or (Context(text=text),)
+
+
+def _structured(text: str, within: Callable[[str], tuple[Context, ...]]) -> tuple[Context, ...]:
+    first = text[0]
+    # JSON before Python's form: where a text is both, they mean the same, and JSON is read faster.
+    if first in '[{"':
+        value = _json(text)
+        if isinstance(value, str) and value.strip():
+            return within(value)
+        if value is None and "\n" in text:
+            value = _json_lines(text)
+        if value is not None:
+            return contexts_in(value, within)
+    if first in "[({" or _LOOKS_SHOWN.match(text):
+        value = read_shown(text)
+        if value is not None and not isinstance(value, str):
+            return contexts_in(value, within)
+    return _tagged(text, within) if "</" in text else ()
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _json_lines(text: str) -> Any:
+    lines = [_json(line) for line in text.split("\n") if line.strip()]
+    return None if any(line is None for line in lines) else lines
+
+
+def _tagged(text: str, within: Callable[[str], tuple[Context, ...]]) -> tuple[Context, ...]:
+    """The elements of an XML-like block; what is in a wrapper is split in its turn."""
+    tags = list(_TAG.finditer(text))
+    name = next((tag[2] for tag in tags if not tag[1] and tag[2].lower() in _ITEMS), None)
+    if name is None:
+        first = tags[0] if tags and tags[0].start() == 0 else None
+        if first is None or first[2].lower() not in _WRAPPERS:
+            return ()
+        end = next((tag.start() for tag in reversed(tags) if tag[1] and tag[2] == first[2]), len(text))
+        return within(text[first.end() : end])
+    return tuple(_elements(text, tags, name))
+
+
+def _elements(text: str, tags: Sequence[re.Match[str]], name: str) -> Iterator[Context]:
+    opened: re.Match[str] | None = None
+    inner: dict[str, tuple[int, int]] = {}
+    starts: dict[str, int] = {}
+    for tag in tags:
+        if tag[2] == name and not tag[1]:
+            opened, inner, starts = tag, {}, {}
+        elif tag[2] == name and opened is not None:
+            whole = (opened.end(), tag.start())
+            start, end = next((inner[key] for key in _CONTENTS if key in inner), whole)
+            if content := _ENTITY.sub(lambda match: html.unescape(match[0]), text[start:end]).strip():
+                yield Context(text=text_of(content), id=_id_of(opened, text[slice(*inner.get("id", (0, 0)))]))
+            opened = None
+        elif tag[1]:
+            if tag[2] in starts:
+                inner.setdefault(tag[2], (starts[tag[2]], tag.start()))
+        else:
+            starts.setdefault(tag[2], tag.end())
+
+
+def _id_of(opened: re.Match[str], inner: str) -> str | None:
+    """An element's id: its attribute, or what stands in an element of that name inside of it."""
+    identity = _ATTRIBUTE_ID.search(opened[3])
+    return (identity[1] if identity else inner.strip()) or None
