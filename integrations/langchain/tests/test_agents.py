@@ -10,7 +10,7 @@ from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
-from langchain_core.tools import ToolException, create_retriever_tool, tool
+from langchain_core.tools import StructuredTool, ToolException, create_retriever_tool, tool
 from langchain_parts import (
     BERLIN,
     PARIS,
@@ -97,24 +97,16 @@ def test_text_of_a_named_tool_is_context(receiver: Receiver) -> None:
     assert texts(receiver.record.contexts) == [PARIS.page_content, SEINE.page_content]
 
 
-def test_text_of_a_tool_that_searches_by_its_name_counts_with_a_note(receiver: Receiver, config: Any) -> None:
-    create_agent(searching(), [search]).invoke(user(), config)
-    assert texts(receiver.record.contexts) == [PARIS.page_content, SEINE.page_content]
-    (note,) = receiver.record.notes
-    assert note == "contexts: the text of tool 'search' counts, as its name says that it searches"
-
-
-def test_text_of_any_other_tool_is_not_context(receiver: Receiver, config: Any) -> None:
-    @tool
-    def gazetteer(query: str) -> str:
+@pytest.mark.parametrize("name", ["search", "get_policy", "execute_sql", "fetch_page", "zorble"])
+def test_text_of_a_tool_counts_whatever_its_name(receiver: Receiver, config: Any, name: str) -> None:
+    def returns(query: str) -> str:
         """Knows places."""
         return PARIS.page_content
 
-    create_agent(says(calls("gazetteer", query="capital"), ANSWER), [gazetteer]).invoke(user(), config)
-    assert receiver.record.contexts == ()
-    assert receiver.record.notes == (
-        "tool 'gazetteer' returned text; name it in tool_contexts if that is context",
-    )
+    known = StructuredTool.from_function(returns, name=name)
+    create_agent(says(calls(name, query="capital"), ANSWER), [known]).invoke(user(), config)
+    assert texts(receiver.record.contexts) == [PARIS.page_content]
+    assert (receiver.record.contexts_source, receiver.record.notes) == ("in_prompt", ())
 
 
 def test_where_tools_are_named_no_other_counts_by_its_name(receiver: Receiver) -> None:

@@ -49,7 +49,7 @@ def test_a_model_that_was_shown_what_was_retrieved_before_it_is_a_turn(receiver:
     assert texts(record.contexts) == [PARIS.page_content]
     assert texts(record.retrieved) == [PARIS.page_content, FRANCE.page_content, BERLIN.page_content]
     assert record.contexts[0].query == "capital France"
-    assert record.notes == (SEPARATE,)
+    assert [note.partition(":")[0] for note in record.notes[1:]] == ["question_guessed"]
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_a_tool_loop_in_plain_python_is_a_turn(receiver: Receiver, which: Any) -
     assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
 
 
-def test_a_tool_that_returned_plain_text_is_named_in_a_note(receiver: Receiver) -> None:
+def test_plain_text_that_a_tool_returned_counts(receiver: Receiver) -> None:
     call: Any = {"name": "weather", "args": {"city": "Paris"}, "id": "1", "type": "tool_call"}
     says("Yes.").invoke([HumanMessage("Rain?"), AIMessage("", tool_calls=[call]), weather.invoke(call)])
     record = receiver.record
-    assert (record.question, record.contexts) == ("Rain?", ())
-    assert "name it in tool_contexts" in record.notes[1]
+    assert (record.question, record.contexts_source) == ("Rain?", "in_prompt")
+    assert texts(record.contexts) == [weather.invoke({"city": "Paris"})]
 
 
 def test_a_model_that_calls_a_tool_has_not_answered(receiver: Receiver) -> None:
@@ -212,15 +212,16 @@ def test_only_the_latest_searches_are_kept(receiver: Receiver) -> None:
         "You know maps.\n\nHere's a question: {question}\n\nHere's some context:\n\n{passages}\n\nAnswer:\n",
     ],
 )
-def test_a_search_that_leaves_no_run_is_told_by_the_prompt(receiver: Receiver, template: str) -> None:
+def test_a_search_that_leaves_no_run_is_guessed_from_the_prompt(receiver: Receiver, template: str) -> None:
     passages = f"{PARIS.page_content}\n\n---\n\n{FRANCE.page_content}"
     says("Paris.").invoke(template.format(passages=passages, question=QUESTION))
     record = receiver.record
-    assert (record.question, record.contexts_source) == (QUESTION, "in_prompt")
+    assert (record.question, record.contexts_source) == (QUESTION, "guessed")
     assert texts(record.contexts) == [PARIS.page_content, FRANCE.page_content]
     assert [note.partition(":")[0] for note in record.notes] == [
         SEPARATE.partition(":")[0],
-        "contexts_from_prompt",
+        "question_guessed",
+        "contexts_guessed",
     ]
 
 

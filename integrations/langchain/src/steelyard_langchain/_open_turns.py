@@ -26,6 +26,7 @@ from steelyard_langchain._loose import LooseRuns
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Turn, inner_turns
 from steelyard_langchain.building._build import LangChainDraft
+from steelyard_langchain.building._calls import answer_message
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """Names of the exceptions by which LangGraph stops to wait for somebody."""
@@ -214,7 +215,7 @@ class OpenTurns:
         if turn.status == "interrupted" and turn.metadata:
             self._carry(turn, turn.metadata.get("thread_id"))
         if turn.earlier is not None:
-            if turn.retrievals and not turn.models and error is None:
+            if turn.retrievals and error is None and not _answered(turn, outputs):
                 turn.earlier.ready = True  # a chain that only searches: what it found may be used next
             else:
                 turn.earlier.forget()
@@ -311,6 +312,24 @@ def _messages(prompt: Any) -> list[Any]:
     """A model run's prompt as one list: its only batch of messages, or its texts."""
     batches = list(prompt or ())
     return list(batches[0]) if batches and isinstance(batches[0], (list, tuple)) else batches
+
+
+def _answered(turn: Turn, outputs: Any) -> bool:
+    """Whether what a run returned is, or holds, what its last model said; a look at the surface only."""
+    model = turn.last_model
+    if model is None:
+        return False
+    said = answer_message(model.reply)
+    text = getattr(said, "content", said)
+    if not isinstance(text, str) or not text or isinstance(outputs, list):
+        return False
+    values = outputs.values() if isinstance(outputs, dict) else (outputs,)
+    for value in values:
+        last = value[-1] if isinstance(value, list) and value else value
+        content = getattr(last, "content", last)
+        if isinstance(content, str) and text in content:
+            return True
+    return False
 
 
 def _status(turn: Turn, error: BaseException | None) -> Status:

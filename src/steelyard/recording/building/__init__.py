@@ -2,7 +2,7 @@
 
 from steelyard.recording.building._asked import asked_of, is_conversation, since_last_asked
 from steelyard.recording.building._decide import decide, guess
-from steelyard.recording.building._sources import Sources, sources_of
+from steelyard.recording.building._sources import Sources, only_searches, sources_of
 from steelyard.recording.building._steps import Step, StepKind, Turn
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "decide",
     "guess",
     "is_conversation",
+    "only_searches",
     "since_last_asked",
     "sources_of",
 ]

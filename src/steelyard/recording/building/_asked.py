@@ -17,13 +17,11 @@ from steelyard.recording.provenance import (
     has_history,
     is_helper_reply,
     plain,
-    question_in,
     speeches,
 )
-from steelyard.recording.reading import Message, messages_in, state_of, strings_in
+from steelyard.recording.reading import Message, asked_in, messages_in, state_of, strings_in
 
 _FEWEST = 2
-_MOST = 60  # words; a longer text is not one question
 
 
 def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
@@ -35,7 +33,7 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
         told: The part of the input or the output that the application named, if it named one.
     """
     value = turn.given if told is None else told
-    own = question_in(_asked_in(value))
+    own = asked_in(value)
     if not own and told is None:
         own = _queried(turn.given, sources) or _remembered(turn)
     if not own and told is None and not turn.given:
@@ -43,18 +41,9 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
         return Asked(question=own, notes=("question_guessed" if own else "question_unknown",))
     if not own:
         return Asked(question="", notes=("question_unknown",)) if told is None else Asked(question="")
-    if not sources.looked_up and (cut := _in_filled_prompt(turn, sources, own)) is not None:
+    if not (turn.retrievals or turn.tools) and (cut := _in_filled_prompt(turn, sources, own)) is not None:
         return cut
     return Asked(question=own, standalone=_standalone(turn, own))
-
-
-def _asked_in(value: Any) -> Any:
-    """An input in a shape in which its question is found: a state's messages, or the state."""
-    state = state_of(value)
-    if state is not None:
-        return state
-    messages = messages_in(value)
-    return [{"role": one.role, "content": one.text} for one in messages] if messages else value
 
 
 def _queried(given: Any, sources: Sources) -> str:
@@ -75,7 +64,7 @@ def _remembered(turn: Turn) -> str:
     said = {reply.strip() for call in turn.calls for reply in call.replies}
     left = [one for one in messages if one.text.strip() not in said]
     asked = [{"role": one.role, "content": one.text} for one in left]
-    found = question_in({**state, "messages": asked} if state is not None else asked).strip()
+    found = asked_in({**state, "messages": asked} if state is not None else asked)
     is_only = state is not None and len(state) == 1 and isinstance(next(iter(state.values())), str)
     return "" if found in said or is_only else found
 
@@ -91,7 +80,8 @@ def _guessed(turn: Turn) -> str:
 
 def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
     """The question within what the root was given, if that is a prompt with its passages in it already."""
-    if not any(own.strip() in text for call in turn.calls for text in call.prompts):
+    # A template around it would show that this is what was filled in.
+    if not any(own.strip() == text.strip() for call in turn.calls for text in call.prompts):
         return None
     said = "\n".join(speeches(own))
     known = [one.text for run in sources.before for one in run]
@@ -107,15 +97,13 @@ def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked:
     rest = prompt
     for text in passages:
         rest = rest.replace(text, "\n")
-    for query in _queries(sources):
-        if len(query.split()) >= _FEWEST and query in rest:
-            line = next(line.strip() for line in rest.split("\n") if query.split("\n")[0] in line)
-            named = guessed_question(rest)
-            return Asked(question=named if query in named else query if len(line.split()) > _MOST else query)
     if named := guessed_question(rest):
         return Asked(question=named, notes=("question_guessed",))
-    query = next(iter(_queries(sources)), "")
-    return Asked(question=query, notes=("question_rewritten_only",))
+    queries = list(_queries(sources))
+    shown = next((query for query in queries if len(query.split()) >= _FEWEST and query in rest), "")
+    if shown:
+        return Asked(question=shown)
+    return Asked(question=next(iter(queries), ""), notes=("question_rewritten_only",))
 
 
 def _queries(sources: Sources) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from steelyard.record import Context
-from steelyard.recording.building._sources import Sources, Text
+from steelyard.recording.building._sources import Sources, Text, parts_of
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.provenance import (
     ModelCall,
@@ -41,10 +41,15 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Prove
         answer: What the user was shown.
         question: What was asked.
     """
+    asked = plain(question)
 
     def traced(candidates: Iterable[Context]) -> Provenance:
         return trace_provenance(
-            candidates,
+            # A query that says the same as the question tells nothing more.
+            (
+                replace(one, query=None) if one.query and plain(one.query) == asked else one
+                for one in candidates
+            ),
             turn.calls,
             answer=answer,
             question=question,
@@ -58,11 +63,16 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Prove
         origin = traced((*sources.documents, *texts))
     if origin.contexts_source == "in_prompt":
         return replace(_without_copies(origin, sources, texts), notes=(*origin.notes, *notes))
-    if sources.found or sources.made:
-        return traced(sources.found or sources.made)
-    if sources.looked_up or sources.texts and texts:
-        return replace(origin, contexts=(), retrieved=())
-    return guess(origin, turn, question=question)
+    prompts = any(call.prompts for call in turn.calls)
+    if brought := sources.found or sources.made or (() if prompts else sources.kept):
+        return traced(brought)
+    nothing = traced(())
+    return nothing if sources.looked_up else guess(nothing, turn, question=question)
+
+
+def _queried(one: Context, asked: str) -> Context:
+    """The passage without its query if that only repeats the question."""
+    return replace(one, query=None) if one.query and plain(one.query) == asked else one
 
 
 def guess(origin: Provenance, turn: Turn, *, question: str) -> Provenance:
@@ -119,7 +129,7 @@ def _shown_texts(
         able.append(one)
     shown = _not_written(turn, _in_prompt(able, prompts, question))
     chosen = _chosen(shown, has_documents=bool(origin.contexts))
-    passages = [replace(part, seen=None) for one in _smallest(chosen) for part in passages_of(one.text)]
+    passages = [replace(part, seen=None) for one in _smallest(chosen) for part in parts_of(one.text)]
     return passages, list(dict.fromkeys(notes))
 
 

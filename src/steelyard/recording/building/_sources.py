@@ -15,10 +15,12 @@ from typing import Any
 from steelyard.record import Context, ContextsSource, Stage, text_of, to_json_value
 from steelyard.recording._unique import unique
 from steelyard.recording.building._steps import Step, Turn
-from steelyard.recording.provenance import finds_nothing
+from steelyard.recording.provenance import calls_behind, find_passages, finds_nothing, names_passages
 from steelyard.recording.reading import attribute, documents_in, messages_in, passages_of, strings_in
 
 _MOST_TEXTS = 400
+_MOSTLY = 0.5
+_SHORT = 80  # characters of a text that may only say that there is nothing
 _LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
 
 
@@ -67,20 +69,20 @@ class Sources:
         return unique((*self.found, *self.made, *(one for run in self.before for one in run), *self.kept))
 
 
-def sources_of(turn: Turn, *, question: str = "", tool_contexts: Collection[str] = ()) -> Sources:
+def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     """Gather what came into a turn.
 
     Args:
         turn: The turn.
-        question: What was asked; a query that says the same is not repeated on each passage.
         tool_contexts: The tools whose results count, if the application names them; else all do.
     """
     found = Sources()
-    _look_ups(found, turn, turn.steps, question, tool_contexts)
+    _look_ups(found, turn, turn.steps, tool_contexts)
     known = {context.text for context in found.found}
     for steps in reversed(turn.before):
         earlier = Sources()
-        _look_ups(earlier, Turn(steps=steps), steps, question, tool_contexts)
+        _look_ups(earlier, Turn(steps=steps), steps, tool_contexts)
+        found.looked_up = found.looked_up or earlier.looked_up
         if fresh := [one for one in earlier.found if one.text not in known]:
             found.before.append(fresh)
             known.update(one.text for one in fresh)
@@ -89,12 +91,21 @@ def sources_of(turn: Turn, *, question: str = "", tool_contexts: Collection[str]
     return found
 
 
-def _look_ups(
-    found: Sources, turn: Turn, steps: Sequence[Step], question: str, tool_contexts: Collection[str]
-) -> None:
+def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
+    """Whether a run looked something up and returned just that, so that another one answers from it."""
+    if turn.returned is None or not (turn.retrievals or turn.tools):
+        return False
+    if not answer:
+        return bool(documents_in(turn.returned)) or isinstance(turn.returned, list)
+    if not sources.found or calls_behind(turn.calls, answer).known:
+        return False
+    texts = [one.text for one in sources.found]
+    return any(one.seen >= _MOSTLY for one in find_passages([answer], texts))
+
+
+def _look_ups(found: Sources, turn: Turn, steps: Sequence[Step], tool_contexts: Collection[str]) -> None:
     """Outermost retrievals, and tools without a retrieval in them; each that finds something is a hop."""
-    hop = 0
-    retrievals = turn.retrievals
+    hop, retrievals = 0, turn.retrievals
     for step in steps:
         if step.kind == "retrieval" and step in retrievals:
             contexts = list(step.contexts or ())
@@ -107,9 +118,11 @@ def _look_ups(
         found.looked_up = True
         if query:
             found.queries.append(query)
-        shown = None if query == question else query
-        found.found += (replace(one, query=shown, hop=hop) for one in contexts)
+        found.found += (replace(one, query=query, hop=hop) for one in contexts)
+        found.silent += step.silent
         hop += bool(contexts)
+    if nothing := _says_nothing(found.found):
+        found.found = [one for one in found.found if one.text not in nothing]
     if not any(step.kind == "tool" for step in steps):
         _told_by_messages(found, turn, named=tool_contexts)
     found.stages = tuple(
@@ -117,6 +130,15 @@ def _look_ups(
         for step in steps
         if step.kind == "retrieval" and step not in retrievals
     )
+
+
+def _says_nothing(results: Sequence[Context]) -> set[str]:
+    """Short texts that were returned to different queries alike: that nothing was found, in whatever words."""
+    asked: dict[str, set[str | None]] = {}
+    for one in results:
+        if len(one.text) <= _SHORT:
+            asked.setdefault(one.text, set()).add(one.query)
+    return {text for text, queries in asked.items() if len(queries) > 1}
 
 
 def _told_by_messages(found: Sources, turn: Turn, *, named: Collection[str]) -> None:
@@ -128,7 +150,7 @@ def _told_by_messages(found: Sources, turn: Turn, *, named: Collection[str]) -> 
             if message.role != "tool" or message.failed or (named and message.tool not in named):
                 continue
             result = message.result
-            brought = documents_in(result) or _divided(result, message.text)
+            brought = documents_in(result) or parts_of(result, message.text)
             fresh = [one for one in brought if one.text not in known]
             known.update(one.text for one in fresh)
             found.looked_up = True
@@ -150,11 +172,16 @@ def _of_tool(turn: Turn, step: Step, named: Collection[str]) -> list[Context]:
     # What a model inside replied is its own; what that model was shown counts by its prompt.
     if documents or turn.inside(step, "model"):
         return documents
-    return list(_divided(result if message is None else message.result, message.text if message else ""))
+    return list(parts_of(result if message is None else message.result, message.text if message else ""))
 
 
-def _divided(value: Any, text: str) -> Iterable[Context]:
-    """A result's parts, if it is a list of them; else its whole text."""
+def parts_of(value: Any, text: str = "") -> Iterable[Context]:
+    """The parts of a value, if it is a list of passages; else its whole text.
+
+    Args:
+        value: What a tool or a step returned.
+        text: The same as the model was told it, if that is known.
+    """
     if not isinstance(value, str):
         text = text or json.dumps(to_json_value(value), ensure_ascii=False)
     else:
@@ -166,7 +193,7 @@ def _divided(value: Any, text: str) -> Iterable[Context]:
         for one in passages_of(text if isinstance(value, str) else to_json_value(value))
         if one.text.strip()
     ]
-    is_list = len(rows) > 1 and all(len(one.text.split()) >= _LEAST for one in rows)
+    is_list = len(rows) > 1 and all(_is_long(one.text) for one in rows)
     is_document = len(rows) == 1 and (rows[0].id is not None or len(rows[0].text) > len(text) / 2)
     rows = [one for one in rows if not finds_nothing(one.text)]
     return rows if is_list or is_document else (Context(text=text.strip(), rank=0),)
@@ -218,7 +245,7 @@ def _texts(turn: Turn) -> Iterator[Text]:
             seen.add(text)
             if len(seen) > _MOST_TEXTS:
                 return
-            if _is_long(text):
+            if _is_long(text) or (names_passages(name) and len(text.split()) > 1):
                 yield Text(name, text, at, is_given)
 
 

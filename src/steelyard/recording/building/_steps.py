@@ -30,6 +30,8 @@ class Step:
     """What it returned, as the framework has it; None if it failed or that is not told."""
     contexts: tuple[Context, ...] | None = None
     """What a retrieval returned, in order; empty if it found nothing, None if that is not told."""
+    silent: int = 0
+    """How many documents a retrieval returned that have no text."""
     call: ModelCall | None = None
     """What a model was sent and what it replied."""
     messages: tuple[Message, ...] = ()

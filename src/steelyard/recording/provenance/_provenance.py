@@ -162,9 +162,15 @@ def _decided(
     notes += [sentence(note, count=count) for note, count in counts.items() if count]
     notes += [sentence("contexts_too_large")] if too_large else []
     if not inside:
+        # What did not reach the prompt is not what the answer rests on; what is too short to be told may be.
+        untold = tuple(one for one, sighting in zip(every, sightings, strict=True) if sighting.found is None)
         notes.append(sentence("contexts_not_in_prompt"))
         return Provenance(
-            contexts=every, retrieved=(), contexts_source=source, calls=calls, notes=tuple(notes)
+            contexts=untold,
+            retrieved=every if len(untold) < len(every) else (),
+            contexts_source=source,
+            calls=calls,
+            notes=tuple(notes),
         )
     return Provenance(
         contexts=inside,

@@ -45,6 +45,7 @@ _MATERIAL = re.compile(
 )
 """What templates call the part that holds the passages, in the same languages."""
 _LEAST = 4
+_MOST_QUESTION = 60  # words of a line that asks; a longer one is a text that ends with a question
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,11 @@ def guessed_question(prompt: str) -> str:
     ]
     if named:
         return named[-1].strip(" \t\n\"'`*")
-    lines = [line.strip() for line in prompt.split("\n") if line.strip()]
-    last = lines[-1] if lines else ""
-    return last if last.endswith(("?", "\uff1f", "\u061f")) and len(lines) > 1 else ""
+    last = next((line.strip() for line in reversed(prompt.split("\n")) if line.strip()), "")
+    label, _, rest = last.rpartition(": ")
+    if label and len(label.split()) <= _MOST_WORDS and _ASKS.search(label):
+        return rest.strip()
+    return last if last.endswith(("?", "\uff1f", "\u061f")) and len(last.split()) <= _MOST_QUESTION else ""
 
 
 def guessed_passages(prompt: str, question: str) -> list[str]:
@@ -137,8 +140,8 @@ def _by_lines(text: str) -> Iterator[Section]:
             continue
         if body := "\n".join(lines).strip():
             yield Section(label, body)
-        # A rule ends a section, and keeps the name of what stands above it.
-        label, lines = (label if opened[0] is None and not body else opened[0] or ""), [opened[1]]
+        # A rule ends a part; what follows still stands under the same name.
+        label, lines = (label if opened[0] is None else opened[0]), [opened[1]]
     if body := "\n".join(lines).strip():
         yield Section(label, body)
 

@@ -49,6 +49,7 @@ _STATEMENTS = (
     # Chinese (not found, searched up, matched), Japanese and Korean (cannot be found, there is no result).
     r"[^\s\u3002\uff0c,]{0,12}[\uff0c, ]{0,2}[\u672a\u6ca1\u6c92]\u6709?\u80fd?"
     r"(?:\u627e\u5230|\u68c0\u7d22\u5230|\u641c\u7d22\u5230|\u67e5\u8be2\u5230|\u67e5\u5230|\u5339\u914d\u5230)",
+    r"[^\u3002\n]{0,12}(?:\u6ca1\u6709|\u65e0|\u7121)[^\u3002\n]{0,8}(?:\u7ed3\u679c|\u7d50\u679c)",
     r"[^\u3002\n]{0,30}\u898b\u3064\u304b\u308a\u307e\u305b\u3093",
     r"[^.\n]{0,30}(?:\ucc3e\uc744 \uc218 \uc5c6|\uacb0\uacfc\uac00 \uc5c6)",
 )

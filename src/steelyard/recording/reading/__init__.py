@@ -12,6 +12,7 @@ from steelyard.recording.reading._messages import (
     texts_of,
 )
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
+from steelyard.recording.reading._questions import asked_in
 from steelyard.recording.reading._shapes import attribute, is_document, state_of, strings_in
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Message",
     "Role",
     "arguments_in",
+    "asked_in",
     "attribute",
     "contexts_of",
     "documents_in",

@@ -92,7 +92,8 @@ def _one(value: object, split: Split, depth: int) -> Iterator[Context]:
     elif value.strip():
         # A text in a list is one passage, unless it is JSON, or documents that a step has put between tags.
         found = split(value) if _HOLDS_SEVERAL.match(value) else ()
-        yield from found or (Context(text=text_of(value.strip())),)
+        is_several = len(found) > 1 or not value.lstrip().startswith("{")
+        yield from found if found and is_several else (Context(text=text_of(value.strip())),)
 
 
 def _pair(values: Sequence[Any]) -> Context | None:

@@ -17,6 +17,7 @@ from steelyard.recording.building import (
     asked_of,
     decide,
     is_conversation,
+    only_searches,
     since_last_asked,
     sources_of,
 )
@@ -43,7 +44,7 @@ from steelyard_langchain.building._extract import (
     text_in,
 )
 from steelyard_langchain.building._forms import filled_form
-from steelyard_langchain.building._translate import turn_of
+from steelyard_langchain.building._translate import look_ups, turn_of
 from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
 from steelyard_langchain.building._weight import weigh, without_media
 
@@ -173,10 +174,11 @@ def _separate(view: View, steps: Steps, options: Options) -> Record | None:
     used = bool(origin.contexts) and origin.contexts_source in ("in_prompt", "guessed")
     if not steps.before and not sources.looked_up:
         used = used and bool(asked.question)
-    if not used or not judge_turn([call], answer=answer).is_turn:
+    found_nothing = sources.looked_up and not sources.documents
+    if not (used or found_nothing) or not judge_turn([call], answer=answer).is_turn:
         return None
     record = _record(view, steps, options, asked, answer, sources, origin, view.status)
-    return replace(record, notes=(*record.notes, SEPARATE))
+    return replace(record, notes=(SEPARATE, *record.notes))
 
 
 SEPARATE = "no run holds the search and this call together; `with record(...):` around both does"
@@ -194,6 +196,7 @@ def _record(
     status: Status,
 ) -> Record:
     turn = view.turn
+    _consume(view, origin)
     return with_given(
         Record(
             id=view.id,
@@ -217,6 +220,18 @@ def _record(
     )
 
 
+def _consume(view: View, origin: Provenance) -> None:
+    """Let go of the look-ups before the turn that it used, and of those before them: its answer ends them."""
+    texts = {one.text for one in origin.contexts}
+    used = [
+        at
+        for at, earlier in enumerate(view.nearby)
+        if any(one.text in texts for step in look_ups(earlier) for one in step.contexts or ())
+    ]
+    for earlier in view.nearby[: max(used, default=-1) + 1]:
+        earlier.forget()
+
+
 def _is_turn(
     view: View, steps: Steps, sources: Sources, answer: str, status: Status, options: Options
 ) -> bool:
@@ -226,7 +241,7 @@ def _is_turn(
         return bool(view.models or view.retrievals or view.tools or view.history)
     if view.chain is None and options.nested == "all" and not answer and view.turn.chains:
         return all(chain.outputs is None for chain in view.turn.chains.values())
-    if not answer and isinstance(view.outputs, list) and documents_in(view.outputs):
+    if only_searches(steps, sources, answer):
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
         # A model may have been called past the framework; a formatter only repeats the documents.
@@ -323,7 +338,8 @@ def _notes(
     options: Options,
 ) -> tuple[str, ...]:
     question = asked.question
-    notes = [sentence(note) for note in asked.notes if question]
+    is_told = "question" in (view.turn.given or ())
+    notes = [sentence(note) for note in asked.notes if question and not is_told]
     if options.context_key is not None and not origin.contexts:
         notes.append(f"contexts: nothing under context_key {options.context_key!r}")
     if sources.silent:

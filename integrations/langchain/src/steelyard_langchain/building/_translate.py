@@ -23,12 +23,13 @@ def turn_of(view: View) -> Turn:
         given=view.inputs,
         returned=view.outputs,
         steps=steps,
-        before=[_look_ups(earlier) for earlier in view.nearby],
+        before=[look_ups(earlier) for earlier in view.nearby],
         earlier=view.earlier_calls,
     )
 
 
-def _look_ups(earlier: Earlier) -> list[Step]:
+def look_ups(earlier: Earlier) -> list[Step]:
+    """What a run before the turn looked up, as steps."""
     return _steps(earlier, earlier.retrievals.values(), earlier.tools.values(), (), ())
 
 
@@ -61,11 +62,14 @@ def _nearest(turn: OpenTurn | Earlier, key: int, made: dict[int, Step]) -> Step 
 
 def _step(run: Retrieval | Model | Tool | Chain) -> Step:
     if isinstance(run, Retrieval):
+        documents = run.documents or ()
+        contexts = tuple(contexts_of(documents))
         return Step(
             kind="retrieval",
             name=run.name or "retriever",
             given=run.query,
-            contexts=None if run.documents is None else tuple(contexts_of(run.documents)),
+            contexts=None if run.documents is None else contexts,
+            silent=len(documents) - len(contexts),
             at=run.started,
             ended=run.ended,
         )

@@ -138,8 +138,17 @@ class _Passage:
         return self.share >= _WHOLE, self.matched, self.share
 
     def settle(self, found: bool | None, prompt: _Prompt) -> None:
-        position = prompt.word_of(int(self.places[self.there][0])) if found else None
+        position = prompt.word_of(self._begins()) if found else None
         self.sighting = Sighting(found=found, seen=self._seen(), position=position)
+
+    def _begins(self) -> int:
+        """The shingle of the prompts at which it begins, as most of its own say.
+
+        What it shares with another passage stands first where that one does.
+        """
+        begins = self.places[self.there] - np.flatnonzero(self.there)
+        values, counts = np.unique(begins, return_counts=True)
+        return max(0, int(values[counts.argmax()]))
 
     def _seen(self) -> float:
         """The share of words that stand in some matched shingle."""

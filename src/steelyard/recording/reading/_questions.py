@@ -1,0 +1,79 @@
+"""The user's own words in what a turn was given, as they stand: what the user typed is never read as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.record import text_of
+from steelyard.recording.reading._messages import messages_in, spoken
+from steelyard.recording.reading._shapes import attribute, is_document, state_of
+
+_DEPTH = 6
+# In this order: what says "question" itself comes before words that any program uses.
+_QUESTIONS = (
+    *(
+        "question",
+        "user_question",
+        "user_query",
+        "user_input",
+        "user_msg",
+        "user_message",
+        "query",
+        "query_str",
+    ),
+    *("input", "task", "message", "prompt", "search_query", "inputs", "user_prompt", "msg", "q", "ask"),
+)
+_MESSAGES = ("messages", "input_messages", "chat_messages", "new_message", "conversation", "contents")
+_WRAPPERS = (
+    *("str_or_query_bundle", "query_bundle", "args", "kwargs", "start_event", "ev", "event", "state"),
+    *("request", "body", "payload", "values", "data", "arguments", "parameters", "params"),
+)
+_OTHERS = ("context", "documents", "docs", "history", "answer", "text", "page_content")
+
+
+def asked_in(value: Any, depth: int = _DEPTH) -> str:
+    """What the user said in an input of any shape; empty if that is not plain.
+
+    A text is taken as it is. Of a conversation it is the user's last message; of a mapping or a state what
+    stands under a usual name, or its only text.
+
+    >>> asked_in({"chat_history": [("human", "Hi"), ("ai", "Hello")], "question": "How tall is it?"})
+    'How tall is it?'
+    >>> asked_in([{"type": "human", "data": {"content": "Tell me more!"}}])
+    'Tell me more!'
+    """
+    if depth <= 0 or value is None:
+        return ""
+    if isinstance(value, str):
+        return text_of(value).strip()
+    state = state_of(value)
+    messages = () if state is not None and not _is_message(state) else messages_in(value)
+    if messages:
+        said = spoken(messages)
+        return said[-1].strip() if said else ""
+    if state is not None:
+        return _in_state(state, depth)
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return asked_in(value[0], depth - 1) if len(value) == 1 and not is_document(value[0]) else ""
+    query = attribute(value, "query_str")
+    return query.strip() if isinstance(query, str) else ""
+
+
+def _is_message(state: Mapping[Any, Any]) -> bool:
+    return "role" in state or "type" in state
+
+
+def _in_state(state: Mapping[Any, Any], depth: int) -> str:
+    for name in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
+        if name in state and (found := asked_in(state[name], depth - 1)):
+            return found
+    texts = [
+        text
+        for name, text in state.items()
+        if isinstance(text, str) and text.strip() and not any(other in str(name).lower() for other in _OTHERS)
+    ]
+    if len(texts) == 1:
+        return text_of(texts[0]).strip()
+    only = next(iter(state.values())) if len(state) == 1 else None
+    return asked_in(only, depth - 1) if isinstance(only, Mapping) else ""
