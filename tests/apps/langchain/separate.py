@@ -305,7 +305,7 @@ def streamed_to_a_page(config: Any) -> str:
 
 
 @script(
-    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER),
+    Truth(question=SUNDAY, contexts=(FERRY, FARES), answer=SUNDAY_ANSWER, one_text=True),
     rootless=True,
     allowed_notes=ROOTLESS,
 )

@@ -81,7 +81,7 @@ class Chain:
 class Earlier:
     """Retrievals and tools that ran before a turn in the same task or thread."""
 
-    __slots__ = ("parents", "ready", "retrievals", "tools")
+    __slots__ = ("parents", "ready", "retrievals", "tools", "used_by")
 
     def __init__(
         self, parents: dict[int, int], retrievals: dict[int, Retrieval], tools: dict[int, Tool]
@@ -90,7 +90,9 @@ class Earlier:
         self.retrievals = retrievals
         self.tools = tools
         self.ready = False
-        """Whether its run has ended and found something that no answer was made of yet."""
+        """Whether its run has ended and looked something up that it did not answer from itself."""
+        self.used_by: int | None = None
+        """The turn that answered from it, or from a look-up after it."""
 
     def forget(self) -> None:
         """Let go of what was found: an answer was made of it, or the run failed."""
@@ -195,7 +197,7 @@ class Turn:
 
         Left to be asked until the turn has ended, since the host waits while one begins.
         """
-        return tuple(earlier for earlier in self.nearby if earlier.ready)
+        return tuple(one for one in self.nearby if one.ready and one.used_by in (None, self.key))
 
     @property
     def history(self) -> list[Turn]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from steelyard.record import Context
-from steelyard.recording.building._sources import Sources, Text, parts_of
+from steelyard.recording.building._sources import Sources, Text, is_telling, parts_of
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.provenance import (
     ModelCall,
@@ -21,11 +21,10 @@ from steelyard.recording.provenance import (
     sentence,
     trace_provenance,
 )
-from steelyard.recording.reading import passages_of
+from steelyard.recording.reading import earlier_messages, passages_of
 
 _MOSTLY = 0.5
 _WHOLLY = 0.9
-_TELLING = 4
 _MUCH = 12
 _MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
 
@@ -110,24 +109,21 @@ def _shown_texts(
     if not prompts or not sources.texts:
         return [], []
     known = [plain(one.text) for one in sources.documents]
+    history = [plain(text) for text in earlier_messages(turn.given)]
     asked = plain(question)
     queries = {plain(query) for query in sources.queries}
     whole = [plain(text) for text in prompts]
     able, notes = [], list[str]()
     for one in sources.texts:
         text = plain(one.text)
-        if (
-            text in asked
-            or text in queries
-            or (asked and _is_prompt(text, asked, whole))
-            or is_history(one.text)
-        ):
+        is_said = text in asked or text in queries or any(text in said for said in history)
+        if is_said or (asked and _is_prompt(text, asked, whole)) or is_history(one.text):
             continue
         if any(other in text or text in other for other in known):
             notes += [_MORE] if _has_more(text, known) and any(text in prompt for prompt in whole) else []
             continue
         able.append(one)
-    shown = _not_written(turn, _in_prompt(able, prompts, question))
+    shown = _not_written(turn, _without_known(_in_prompt(able, prompts, question), sources))
     chosen = _chosen(shown, has_documents=bool(origin.contexts))
     passages = [replace(part, seen=None) for one in _smallest(chosen) for part in parts_of(one.text)]
     return passages, list(dict.fromkeys(notes))
@@ -136,6 +132,14 @@ def _shown_texts(
 def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> list[Text]:
     sightings = find_passages([one.text for one in texts], prompts, question=question) if texts else ()
     return [one for one, seen in zip(texts, sightings, strict=True) if seen.found and seen.seen >= _MOSTLY]
+
+
+def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:
+    """The texts that were not made of known passages, however those are written in them."""
+    known = [one.text for one in sources.documents]
+    if not known:
+        return list(texts)
+    return [one for one in texts if not any(seen.found for seen in find_passages(known, [one.text]))]
 
 
 def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:
@@ -176,7 +180,7 @@ def _calls_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
 
 def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
     replies = (text for call in calls for reply in call.replies for text in leaves(reply))
-    said = [text for text in replies if len(text.split()) >= _TELLING]
+    said = [text for text in replies if is_telling(text)]
     if not said:
         return False
     text = plain(one.text)

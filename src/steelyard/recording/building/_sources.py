@@ -133,7 +133,7 @@ def _look_ups(found: Sources, turn: Turn, steps: Sequence[Step], tool_contexts: 
 
 
 def _says_nothing(results: Sequence[Context]) -> set[str]:
-    """Short texts that were returned to different queries alike: that nothing was found, in whatever words."""
+    """Short texts that were returned to different queries alike: nothing was found, in whatever words."""
     asked: dict[str, set[str | None]] = {}
     for one in results:
         if len(one.text) <= _SHORT:
@@ -193,7 +193,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
         for one in passages_of(text if isinstance(value, str) else to_json_value(value))
         if one.text.strip()
     ]
-    is_list = len(rows) > 1 and all(_is_long(one.text) for one in rows)
+    is_list = len(rows) > 1 and all(is_telling(one.text) for one in rows)
     is_document = len(rows) == 1 and (rows[0].id is not None or len(rows[0].text) > len(text) / 2)
     rows = [one for one in rows if not finds_nothing(one.text)]
     return rows if is_list or is_document else (Context(text=text.strip(), rank=0),)
@@ -245,7 +245,7 @@ def _texts(turn: Turn) -> Iterator[Text]:
             seen.add(text)
             if len(seen) > _MOST_TEXTS:
                 return
-            if _is_long(text) or (names_passages(name) and len(text.split()) > 1):
+            if is_telling(text) or (names_passages(name) and len(text.split()) > 1):
                 yield Text(name, text, at, is_given)
 
 
@@ -262,6 +262,6 @@ def _passed(turn: Turn) -> Iterator[tuple[float, bool, Any]]:
         yield at, False, value
 
 
-def _is_long(text: str) -> bool:
+def is_telling(text: str) -> bool:
     """Whether a text says something; some languages put no blanks between words."""
     return len(text.split()) >= _LEAST or (len(text) >= 12 and not text.isascii())

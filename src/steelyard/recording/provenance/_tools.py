@@ -39,10 +39,12 @@ _BARE = r"(?![ \t]{0,8}\w)"  # the statement is over; "No data is stored" goes o
 _STATEMENTS = (
     rf"(?:no|zero|0) {_WORD}{{0,3}}{_HITS}(?:{_FOUND}|(?<= results) for\b|{_BARE}"
     r"| (?:for|match(?:ed|ing)) (?:this|the|that|your) (?:query|question|request|search|topic)\b)",
+    rf"(?:no|zero|0) {_WORD}{{1,4}}(?:(?:was|were|is|are) )?(?:found|returned|matched){_BARE}",
     r"(?:nothing|none)(?: (?:was|were|relevant|similar)){0,2} (?:found|returned|match(?:ed|es))\b",
     r"(?:(?:i|we) )?(?:(?:could|did|can)(?: ?not|n.t)|(?:was |were )?unable to|failed to) (?:find|locate)"
     rf" (?:anything\b|{_WORD}{{0,3}}{_HITS})",
     rf"{_WORD}{{0,5}}not found{_BARE}",
+    r"(?:i(?:.m| am) sorry\W{1,3})?i (?:do not|don.t|cannot|can.t) (?:know|help|answer)\b",
     rf"(?:es wurden? )?keine? {_WORD}{{0,2}}(?:ergebnisse?|treffer|dokumente?|informationen)\b",
     rf"aucune? {_WORD}{{0,2}}(?:r\u00e9sultats?|documents?|informations?)\b",
     r"(?:no se encontr\w{1,8}|sin resultados)\b",

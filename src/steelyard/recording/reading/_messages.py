@@ -94,6 +94,21 @@ def messages_in(value: object) -> tuple[Message, ...]:
     return _with_tools(messages, value) if len(messages) == len(found) else ()
 
 
+def earlier_messages(value: object, depth: int = 4) -> list[str]:
+    """What was said in a conversation before the user's last words, wherever an input keeps it."""
+    messages = messages_in(value)
+    if messages:
+        last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
+        return [one.text for one in messages[:last] if one.text]
+    state = state_of(value) if depth > 0 else None
+    parts = () if state is None else state.values()
+    found: list[str] = []
+    for part in parts:
+        told = messages_in(part) if isinstance(part, (list, tuple)) else ()
+        found += [one.text for one in told if one.text] or earlier_messages(part, depth - 1)
+    return found
+
+
 def _in_object(value: object) -> tuple[Message, ...]:
     """A message object, or one that holds a list of them: a state, a prompt value."""
     if value is None or isinstance(value, (str, bytes, int, float)):

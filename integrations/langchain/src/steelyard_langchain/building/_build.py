@@ -229,7 +229,7 @@ def _consume(view: View, origin: Provenance) -> None:
         if any(one.text in texts for step in look_ups(earlier) for one in step.contexts or ())
     ]
     for earlier in view.nearby[: max(used, default=-1) + 1]:
-        earlier.forget()
+        earlier.used_by = view.turn.key
 
 
 def _is_turn(
@@ -247,9 +247,16 @@ def _is_turn(
         # A model may have been called past the framework; a formatter only repeats the documents.
         documents = sources.documents
         return bool(answer and documents) and not all(context.text in answer for context in documents)
-    if not sources.looked_up and _is_step(view, answer):
+    if not sources.looked_up and (_is_step(view, answer) or _is_unsaid(steps, sources, answer)):
         return False
     return judge_turn(steps.calls, answer=answer, retrieved=sources.looked_up).is_turn
+
+
+def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:
+    """Whether a run returned a text that no model of it said, and that nothing it was given accounts for."""
+    if not answer or sources.documents or not all(call.replies for call in steps.calls):
+        return False
+    return not calls_behind(steps.calls, answer).known
 
 
 def _is_step(view: View, answer: str) -> bool:

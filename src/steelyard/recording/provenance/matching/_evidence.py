@@ -138,16 +138,17 @@ class _Passage:
         return self.share >= _WHOLE, self.matched, self.share
 
     def settle(self, found: bool | None, prompt: _Prompt) -> None:
-        position = prompt.word_of(self._begins()) if found else None
+        position = prompt.word_of(self._begins(prompt)) if found else None
         self.sighting = Sighting(found=found, seen=self._seen(), position=position)
 
-    def _begins(self) -> int:
+    def _begins(self, prompt: _Prompt) -> int:
         """The shingle of the prompts at which it begins, as most of its own say.
 
-        What it shares with another passage stands first where that one does.
+        What it shares with a passage that was found before stands first where that one does.
         """
-        begins = self.places[self.there] - np.flatnonzero(self.there)
-        values, counts = np.unique(begins, return_counts=True)
+        own = self.there & ~prompt.explained[self.places]
+        own = own if own.any() else self.there
+        values, counts = np.unique(self.places[own] - np.flatnonzero(own), return_counts=True)
         return max(0, int(values[counts.argmax()]))
 
     def _seen(self) -> float:
