@@ -108,5 +108,5 @@ def with_given(record: Record, given: Mapping[str, Any] | None) -> Record:
     metadata = {**record.metadata, **dict(to_json_value(fields.pop("metadata", None) or {}))}
     tags = (*record.tags, *fields.pop("tags", ()))
     if "contexts" in fields:
-        fields["retrieved"] = ()
+        fields["retrieved"], fields["contexts_source"] = (), "told"
     return replace(record, metadata=metadata, tags=tags, **fields)

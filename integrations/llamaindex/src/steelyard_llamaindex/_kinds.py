@@ -64,3 +64,9 @@ def stream_of(cls: Any) -> Stream | None:
     """How the answer in an object of this class arrives; None where it is there at once."""
     bases = {base.__name__ for base in cls.__mro__}
     return next((stream for name, stream in _STREAMS if name in bases), None)
+
+
+@lru_cache(maxsize=512)
+def passes(cls: Any) -> bool:
+    """Whether an object of this class is what a step of a workflow passes on: an event."""
+    return any(base.__name__ == "Event" for base in cls.__mro__)

@@ -12,14 +12,14 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from time import perf_counter
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
 from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
-from steelyard_llamaindex._kinds import Kind, stream_of
+from steelyard_llamaindex._kinds import Kind, passes, stream_of
 from steelyard_llamaindex._turn import (
     Call,
     Place,
@@ -152,6 +152,14 @@ class OpenTurns:
         turn.open.discard(id_)
         if step.id == id_:
             self._leave(turn, step, result)
+        elif passes(cast(Any, type(result))) and len(turn.passed) < _MOST_STEPS:
+            turn.passed.append((perf_counter(), result, False))
+
+    def fill(self, span_id: str | None, variables: Any) -> None:
+        """A template was filled in."""
+        place = self.place(span_id)
+        if place is not None and variables and len(place[0].passed) < _MOST_STEPS:
+            place[0].passed.append((perf_counter(), variables, True))
 
     def _leave(self, turn: Turn, step: Step, result: Any) -> None:
         step.seconds = perf_counter() - step.began
@@ -229,7 +237,7 @@ class OpenTurns:
         # The latest call first: the same prompt may have been sent twice.
         for call in reversed(turn.calls):
             if call.reply is None and _is_same(call.asked, prompt):
-                call.reply = response
+                call.reply, call.ended = response, perf_counter()
                 return
 
     def keep(self, turn: Turn) -> None:

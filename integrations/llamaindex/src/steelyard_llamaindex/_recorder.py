@@ -144,6 +144,7 @@ _TAKEN: dict[str, Callable[[OpenTurns, Any], None]] = {
     "LLMCompletionStartEvent": lambda turns, event: _prompt(turns, event.span_id, event.prompt),
     "LLMChatEndEvent": lambda turns, event: turns.reply(event.span_id, event.messages, event.response),
     "LLMCompletionEndEvent": lambda turns, event: turns.reply(event.span_id, event.prompt, event.response),
+    "LLMPredictStartEvent": lambda turns, event: turns.fill(event.span_id, event.template_args),
     "StreamChatDeltaReceivedEvent": _piece,
     "SpanCancelledEvent": lambda turns, event: turns.cancel(event.span_id),
 }

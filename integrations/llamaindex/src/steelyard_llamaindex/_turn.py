@@ -17,6 +17,10 @@ _MOST_PROMPT = 50_000
 """Characters of a prompt that is kept for as long as its thread or task lives."""
 
 
+Passed = tuple[float, Any, bool]
+"""When a value was seen, the value, and whether a template was filled with it."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Step:
     """One part of a turn that matters for its record."""
@@ -53,6 +57,8 @@ class Call:
     """The step that it is, or that it was made in."""
     reply: Any = None
     """What it replied, as an event told it; None while it runs, and for a stream that was left."""
+    ended: float | None = None
+    """When an event told its reply."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -88,6 +94,8 @@ class Turn:
     """Its steps, in order of beginning."""
     calls: list[Call] = field(default_factory=list)
     """The calls of language models, in order of beginning."""
+    passed: list[Passed] = field(default_factory=list)
+    """What templates were filled with, and what steps of a workflow returned."""
     pieces: list[str] = field(default_factory=list)
     """Pieces of a streamed answer."""
     said: Any = None

@@ -22,6 +22,7 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import Message, asked_in, messages_in, state_of, strings_in
 
 _FEWEST = 2
+_MOST = 60  # words; a longer text is not one question
 
 
 def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
@@ -35,7 +36,7 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
     value = turn.given if told is None else told
     own = asked_in(value)
     if not own and told is None:
-        own = _queried(turn.given, sources) or _remembered(turn)
+        own = _queried(turn.given, sources) or _only_text(turn) or _remembered(turn)
     if not own and told is None and not turn.given:
         own = _guessed(turn)
         return Asked(question=own, notes=("question_guessed" if own else "question_unknown",))
@@ -50,6 +51,15 @@ def _queried(given: Any, sources: Sources) -> str:
     """The text of the input that was looked up under, whatever name it has."""
     queries = {plain(query) for query in sources.queries}
     return next((text for _, text in strings_in(given) if plain(text) in queries), "")
+
+
+def _only_text(turn: Turn) -> str:
+    """The only text of the input, whatever its name, if a model was asked it."""
+    texts = list(dict.fromkeys(text.strip() for _, text in strings_in(turn.given) if text.strip()))
+    if len(texts) != 1 or len(texts[0].split()) > _MOST:
+        return ""
+    asked = plain(texts[0])
+    return texts[0] if any(asked in plain(text) for call in turn.calls for text in call.prompts) else ""
 
 
 def _remembered(turn: Turn) -> str:
@@ -128,7 +138,11 @@ def _standalone(turn: Turn, question: str) -> str | None:
 
 def is_conversation(turn: Turn, writers: Sequence[Step]) -> bool:
     """Whether there was an earlier exchange, by the input or by what these calls were sent."""
-    if has_history(state_of(turn.given)) or sum(m.role == "user" for m in messages_in(turn.given)) > 1:
+    if (
+        turn.in_conversation
+        or has_history(state_of(turn.given))
+        or sum(m.role == "user" for m in messages_in(turn.given)) > 1
+    ):
         return True
     return any(message.role == "assistant" for step in writers for message in step.messages)
 

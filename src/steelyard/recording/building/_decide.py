@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from steelyard.record import Context
+from steelyard.recording._unique import unique
 from steelyard.recording.building._sources import Sources, Text, is_telling, parts_of
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.provenance import (
@@ -63,7 +64,12 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Prove
     if origin.contexts_source == "in_prompt":
         return replace(_without_copies(origin, sources, texts), notes=(*origin.notes, *notes))
     prompts = any(call.prompts for call in turn.calls)
-    if brought := sources.found or sources.made or (() if prompts else sources.kept):
+    if sources.reranked and not prompts:
+        every = unique(sources.found)
+        return replace(
+            traced(sources.reranked), retrieved=every if len(every) > len(sources.reranked) else ()
+        )
+    if brought := sources.found or sources.reranked or sources.made or (() if prompts else sources.kept):
         return traced(brought)
     nothing = traced(())
     return nothing if sources.looked_up else guess(nothing, turn, question=question)
@@ -96,9 +102,11 @@ def _without_copies(origin: Provenance, sources: Sources, texts: Sequence[Contex
     """What a step made and the prompt does not hold was not retrieved: a copy, a draft, a part."""
     shown = {one.text for one in origin.contexts}
     used = (run for run in sources.before if not shown.isdisjoint(one.text for one in run))
-    looked_up = shown | {one.text for one in chain(sources.found, *used)}
+    changed = {one.text for one in sources.reranked} if sources.found else set[str]()
+    looked_up = (shown - changed) | {one.text for one in chain(sources.found, *used)}
     retrieved = tuple(one for one in origin.retrieved if one.text in looked_up)
-    return replace(origin, retrieved=retrieved if len(retrieved) > len(origin.contexts) else ())
+    same = [one.text for one in retrieved] == [one.text for one in origin.contexts]
+    return replace(origin, retrieved=() if same or not origin.retrieved else retrieved)
 
 
 def _shown_texts(

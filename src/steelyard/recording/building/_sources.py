@@ -20,7 +20,6 @@ from steelyard.recording.reading import attribute, documents_in, messages_in, pa
 
 _MOST_TEXTS = 400
 _MOSTLY = 0.5
-_SHORT = 80  # characters of a text that may only say that there is nothing
 _LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
 
 
@@ -44,6 +43,8 @@ class Sources:
 
     found: list[Context] = field(default_factory=list)
     """What retrievals and tools returned, in order."""
+    reranked: list[Context] = field(default_factory=list)
+    """What the last step after the retrievals left of them, in its order; it may have changed their texts."""
     made: list[Context] = field(default_factory=list)
     """Documents that steps made or were given."""
     kept: list[Context] = field(default_factory=list)
@@ -66,7 +67,15 @@ class Sources:
     @property
     def documents(self) -> tuple[Context, ...]:
         """Every passage that is known as such, each once."""
-        return unique((*self.found, *self.made, *(one for run in self.before for one in run), *self.kept))
+        return unique(
+            (
+                *self.reranked,
+                *self.found,
+                *self.made,
+                *(one for run in self.before for one in run),
+                *self.kept,
+            )
+        )
 
 
 def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
@@ -78,22 +87,31 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     """
     found = Sources()
     _look_ups(found, turn, turn.steps, tool_contexts)
-    known = {context.text for context in found.found}
+    known = {context.text.strip() for context in found.found}
     for steps in reversed(turn.before):
         earlier = Sources()
         _look_ups(earlier, Turn(steps=steps), steps, tool_contexts)
         found.looked_up = found.looked_up or earlier.looked_up
-        if fresh := [one for one in earlier.found if one.text not in known]:
+        if fresh := [one for one in earlier.found if one.text.strip() not in known]:
             found.before.append(fresh)
-            known.update(one.text for one in fresh)
-    _documents(found, turn, known)
+            known.update(one.text.strip() for one in fresh)
+    reranks = [s for s in turn.steps if s.kind == "rerank" and not s.is_within("rerank", "tool")]
+    by_text = {context.text.strip(): context for context in reversed(found.found)}
+    left = unique(one for step in reranks for one in step.contexts or ())
+    found.reranked = [_same(one, by_text.get(one.text.strip())) for one in left]
+    _documents(found, turn, known | {one.text.strip() for one in found.reranked})
     found.texts = list(_texts(turn))
     return found
 
 
+def _same(one: Context, found: Context | None) -> Context:
+    """What a later step left, with the query and the hop of the retrieval that brought it."""
+    return one if found is None else replace(one, query=found.query, hop=found.hop)
+
+
 def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     """Whether a run looked something up and returned just that, so that another one answers from it."""
-    if turn.returned is None or not (turn.retrievals or turn.tools):
+    if turn.returned is None or not turn.retrievals or turn.tools:
         return False
     if not answer:
         return bool(documents_in(turn.returned)) or isinstance(turn.returned, list)
@@ -121,8 +139,6 @@ def _look_ups(found: Sources, turn: Turn, steps: Sequence[Step], tool_contexts: 
         found.found += (replace(one, query=query, hop=hop) for one in contexts)
         found.silent += step.silent
         hop += bool(contexts)
-    if nothing := _says_nothing(found.found):
-        found.found = [one for one in found.found if one.text not in nothing]
     if not any(step.kind == "tool" for step in steps):
         _told_by_messages(found, turn, named=tool_contexts)
     found.stages = tuple(
@@ -130,15 +146,6 @@ def _look_ups(found: Sources, turn: Turn, steps: Sequence[Step], tool_contexts: 
         for step in steps
         if step.kind == "retrieval" and step not in retrievals
     )
-
-
-def _says_nothing(results: Sequence[Context]) -> set[str]:
-    """Short texts that were returned to different queries alike: nothing was found, in whatever words."""
-    asked: dict[str, set[str | None]] = {}
-    for one in results:
-        if len(one.text) <= _SHORT:
-            asked.setdefault(one.text, set()).add(one.query)
-    return {text for text, queries in asked.items() if len(queries) > 1}
 
 
 def _told_by_messages(found: Sources, turn: Turn, *, named: Collection[str]) -> None:
@@ -164,6 +171,8 @@ def _of_tool(turn: Turn, step: Step, named: Collection[str]) -> list[Context]:
         return []  # what went wrong is told to the model, and is not evidence
     if named and step.name not in named:
         return []
+    if step.contexts:
+        return list(step.contexts)
     result = step.returned
     message = next(iter(messages_in(result)), None)
     if message is not None and message.failed:
@@ -230,8 +239,8 @@ def _documents(found: Sources, turn: Turn, known: set[str]) -> None:
 
 
 def _new(value: Any, known: set[str], hop: int) -> list[Context]:
-    fresh = [replace(one, hop=hop) for one in documents_in(value) if one.text not in known]
-    known.update(one.text for one in fresh)
+    fresh = [replace(one, hop=hop) for one in documents_in(value) if one.text.strip() not in known]
+    known.update(one.text.strip() for one in fresh)
     return fresh
 
 

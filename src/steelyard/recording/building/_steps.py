@@ -69,13 +69,15 @@ class Turn:
     """Look-ups of earlier runs in the same task or thread, by run, earliest first; none was used yet."""
     earlier: Sequence[ModelCall] = ()
     """What models replied in earlier runs of the same task or thread; such a text is not evidence."""
+    in_conversation: bool = False
+    """Whether the recorder knows that there was an earlier exchange."""
     answer: str = field(default="")
     """What the user was shown, where the recorder knows it."""
 
     @cached_property
     def models(self) -> list[Step]:
         """The model calls outside of retrievers, in order."""
-        return [s for s in self.steps if s.kind == "model" and not s.is_within("retrieval", "rerank")]
+        return [step for step in self.steps if step.kind == "model" and not _serves_retrieval(step)]
 
     @cached_property
     def calls(self) -> list[ModelCall]:
@@ -85,7 +87,7 @@ class Turn:
     @cached_property
     def retrievals(self) -> list[Step]:
         """The outermost retrievals: what is inside of one is a stage of it."""
-        return [s for s in self.steps if s.kind == "retrieval" and not s.is_within("retrieval")]
+        return [step for step in self.steps if step.kind == "retrieval" and not _serves_retrieval(step)]
 
     @cached_property
     def tools(self) -> list[Step]:
@@ -95,3 +97,13 @@ class Turn:
     def inside(self, step: Step, *kinds: StepKind) -> bool:
         """Whether a step of one of these kinds ran in a given one."""
         return any(s.kind in kinds and step in s.above() for s in self.steps)
+
+
+def _serves_retrieval(step: Step) -> bool:
+    """Whether a step is a part of a retriever, rather than of an engine that a retriever asks."""
+    for above in step.above():
+        if above.kind == "rerank":
+            return False
+        if above.kind == "retrieval":
+            return True
+    return False

@@ -29,14 +29,13 @@ _WRAPPERS = (
     *("str_or_query_bundle", "query_bundle", "args", "kwargs", "start_event", "ev", "event", "state"),
     *("request", "body", "payload", "values", "data", "arguments", "parameters", "params"),
 )
-_OTHERS = ("context", "documents", "docs", "history", "answer", "text", "page_content")
 
 
 def asked_in(value: Any, depth: int = _DEPTH) -> str:
     """What the user said in an input of any shape; empty if that is not plain.
 
     A text is taken as it is. Of a conversation it is the user's last message; of a mapping or a state what
-    stands under a usual name, or its only text.
+    stands under a usual name.
 
     >>> asked_in({"chat_history": [("human", "Hi"), ("ai", "Hello")], "question": "How tall is it?"})
     'How tall is it?'
@@ -68,12 +67,5 @@ def _in_state(state: Mapping[Any, Any], depth: int) -> str:
     for name in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
         if name in state and (found := asked_in(state[name], depth - 1)):
             return found
-    texts = [
-        text
-        for name, text in state.items()
-        if isinstance(text, str) and text.strip() and not any(other in str(name).lower() for other in _OTHERS)
-    ]
-    if len(texts) == 1:
-        return text_of(texts[0]).strip()
     only = next(iter(state.values())) if len(state) == 1 else None
     return asked_in(only, depth - 1) if isinstance(only, Mapping) else ""

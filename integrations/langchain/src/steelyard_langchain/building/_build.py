@@ -256,6 +256,8 @@ def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:
     """Whether a run returned a text that no model of it said, and that nothing it was given accounts for."""
     if not answer or sources.documents or not all(call.replies for call in steps.calls):
         return False
+    if any(call.reply.strip() in answer for call in steps.calls if call.reply.strip()):
+        return False
     return not calls_behind(steps.calls, answer).known
 
 

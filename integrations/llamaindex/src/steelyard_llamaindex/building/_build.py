@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
-from steelyard.recording import TurnDraft, with_given
+from steelyard.recording import TurnDraft, unique, with_given
+from steelyard.recording.building import Sources, asked_of, decide, is_conversation, sources_of
+from steelyard.recording.building import Turn as Steps
+from steelyard.recording.provenance import (
+    Asked,
+    Provenance,
+    judge_turn,
+    notes_on_predecessors,
+    sentence,
+)
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Turn
-from steelyard_llamaindex.building._contexts import TurnContexts
-from steelyard_llamaindex.building._extract import answer_of, reply_of, result_of, trouble_of
-from steelyard_llamaindex.building._provenance import Evidence, notes_on_latest
+from steelyard_llamaindex.building._extract import NO_ANSWER, answer_of, reply_of, result_of, trouble_of
+from steelyard_llamaindex.building._translate import turn_of
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+LOOSE = "no run holds the retrieval and this call together; `with record(question):` around both does"
+"""Note of a turn that was put together out of calls in one task."""
 
 
 class LlamaIndexDraft(TurnDraft):
@@ -51,14 +63,19 @@ class LlamaIndexDraft(TurnDraft):
         if turn.root.kind == "retrieve":
             return None
         given = turn.given or {}
-        answer = given.get("answer") or self._answer()
-        found = TurnContexts(turn, self._options)
-        evidence = Evidence(turn, found, answer)
-        if not evidence.is_turn:
+        answer = str(given.get("answer") or self._answer())
+        steps = turn_of(turn, self._options)
+        steps.answer = answer
+        sources = sources_of(steps, tool_contexts=self._options.tool_contexts)
+        asked = asked_of(steps, sources)
+        question = str(given.get("question") or asked.question)
+        origin = decide(steps, sources, answer=answer, question=question)
+        if answer == NO_ANSWER and not steps.calls:
+            # Whatever was retrieved was left out on the way: too unlike the question, say.
+            origin = replace(origin, contexts=(), retrieved=unique(sources.found), notes=())
+        if not _is_turn(turn, steps, sources, origin, asked, answer):
             return None
-        asked, sources, notes = evidence.asked, evidence.sources, evidence.notes()
-        retrieved = [context.text for context in (*sources.contexts, *sources.retrieved)]
-        notes += notes_on_latest(turn, asked.question, evidence.calls, found=retrieved)
+        notes = _notes(turn, steps, sources, origin, asked)
         status, error = turn.status, turn.error
         if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
             status, error, answer = "error", trouble, ""
@@ -69,22 +86,22 @@ class LlamaIndexDraft(TurnDraft):
             id=turn.id,
             question=asked.question,
             standalone_question=asked.standalone,
-            contexts=sources.contexts,
-            contexts_source=sources.contexts_source,
-            retrieved=sources.retrieved,
-            stages=tuple(found.stages()),
+            contexts=origin.contexts,
+            contexts_source=origin.contexts_source,
+            retrieved=origin.retrieved,
+            stages=sources.stages,
             answer=answer,
             reference=tags.reference,
             reference_contexts=tags.reference_contexts,
             status=status,
             error=error,
             trace=turn.trace,
-            timings=self._timings(found),
+            timings=self._timings(steps),
             tags=tags.tags,
             metadata=tags.metadata,
-            notes=tuple(notes),
+            notes=tuple(dict.fromkeys(notes)),
         )
-        return with_given(record, {name: value for name, value in given.items() if name != "contexts"})
+        return with_given(record, given)
 
     def _answer(self) -> str:
         turn = self.turn
@@ -94,15 +111,53 @@ class LlamaIndexDraft(TurnDraft):
         answer = reply_of(result)[0] if turn.root.kind == "llm" else answer_of(result)
         return answer or (answer_of(turn.said) if turn.root.kind == "manual" else "")
 
-    def _timings(self, found: TurnContexts) -> Timings:
+    def _timings(self, steps: Steps) -> Timings:
         turn = self.turn
-        seconds = [step.seconds for step in found.retrievals if step.seconds is not None]
+        seconds = [step.ended - step.at for step in steps.retrievals if step.ended is not None]
         return Timings(
             started_at=turn.started,
             total=turn.root.seconds,
             retrieval=sum(seconds) if seconds else None,
             generation=turn.generation or None,
         )
+
+
+def _is_turn(
+    turn: Turn, steps: Steps, sources: Sources, origin: Provenance, asked: Asked, answer: str
+) -> bool:
+    """Whether anything was answered out of what was looked up, given or shown."""
+    if turn.given is not None:
+        return True
+    if turn.root.kind == "synthesis" and not turn.loose:
+        # What has no question mark is mostly an instruction for an index: a summary of each document.
+        return asked.question.rstrip().endswith(_QUESTION_MARKS)
+    if turn.loose:
+        # Shown to the model, and used by it: either alone may be chance.
+        used = origin.contexts_source == "in_prompt" and any(one.seen for one in origin.contexts)
+        return used and judge_turn(steps.calls, answer=answer).is_turn
+    if turn.root.kind != "workflow":
+        return True
+    return sources.looked_up or bool(sources.documents) or bool(origin.contexts and asked.question)
+
+
+def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Provenance, asked: Asked) -> list[str]:
+    """What is lost or doubtful; nothing about an answer that there is not."""
+    notes = [LOOSE] if turn.loose or turn.root.kind == "synthesis" else []
+    if sources.silent:
+        notes.append(f"{sources.silent} retrieved nodes have no text")
+    if "question" not in (turn.given or ()):
+        notes += map(sentence, asked.notes)
+    if steps.answer and turn.status != "error" and "contexts" not in (turn.given or ()):
+        notes += origin.notes
+    if turn.loose:
+        return notes
+    return notes + notes_on_predecessors(
+        asked.question,
+        steps.calls,
+        steps.earlier,
+        found=[one.text for one in (*origin.contexts, *origin.retrieved)],
+        in_conversation=turn.root.kind == "chat" or is_conversation(steps, steps.models),
+    )
 
 
 def _doubts(turn: Turn, answer: str) -> list[str]:

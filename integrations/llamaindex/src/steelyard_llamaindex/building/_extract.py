@@ -40,7 +40,7 @@ def question_of(asked: Any) -> str:
             return text_of(value)
     if isinstance(asked, (list, tuple)):
         return question_of(_last_of_user(asked))
-    return _asked_in(_fields(asked))
+    return _asked_in(fields_of(asked))
 
 
 def _asked_in(fields: Mapping[Any, Any]) -> str:
@@ -54,12 +54,6 @@ def _last_of_user(messages: Any) -> Any:
         return None
     users = (each for each in reversed(messages) if str(get(get(each, "role"), "value")) == "user")
     return next(users, None)
-
-
-def is_conversation(prompt: Any) -> bool:
-    """Whether a model was shown what it, or another, said before."""
-    messages = prompt if isinstance(prompt, (list, tuple)) else ()
-    return any(str(get(get(message, "role"), "value")) == "assistant" for message in messages)
 
 
 def answer_of(result: Any) -> str:
@@ -76,7 +70,7 @@ def answer_of(result: Any) -> str:
 
 
 def _answer_in(result: Any) -> str:
-    fields = _fields(result)
+    fields = fields_of(result)
     rest = (answer_of(get(result, name)) for name in ("content", "result", "structured_response"))
     found = _first(fields, _ANSWERED, answer_of) or next(filter(None, rest), "")
     silent = not fields.keys().isdisjoint(_ANSWERED) or isinstance(get(result, "content"), str)
@@ -171,7 +165,7 @@ def _text_of_node(node: Any, with_metadata: bool) -> str:
         return text_of(get(node, "text")).strip()
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
     """The fields of an event, a model or a dataclass, those given freely included."""
     fields = dict(get(value, "__dict__") or {})
     for name in ("_data", "_result"):

@@ -1,0 +1,176 @@
+"""What the dispatcher told of a run, as the steps of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from steelyard.record import Context, text_of
+from steelyard.recording.building import Step, StepKind
+from steelyard.recording.building import Turn as Steps
+from steelyard.recording.provenance import ModelCall
+from steelyard.recording.reading import messages_in
+from steelyard_llamaindex._options import Options
+from steelyard_llamaindex._turn import Call, Turn
+from steelyard_llamaindex._turn import Step as Span
+from steelyard_llamaindex.building._extract import (
+    contexts_of,
+    fields_of,
+    get,
+    nodes_of,
+    question_of,
+    reply_of,
+    result_of,
+    texts_of,
+)
+
+_HAND_OVER = "handoff"
+_KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
+"""An engine returns what its postprocessors left of what it retrieved, so that it stands for a reranker."""
+
+
+def turn_of(turn: Turn, options: Options) -> Steps:
+    """The turn as steps."""
+    made: dict[int, Step] = {}
+    steps: list[Step] = []
+    for span in turn.steps:
+        parent = _parent(span, made)
+        step = _step(span, parent, options, is_root=span is turn.root)
+        if step is not None:
+            made[id(span)] = step
+            steps.append(step)
+    steps += (_model(call, _parent(call.step, made, own=True)) for call in turn.calls)
+    steps += (_passed(*one) for one in turn.passed)
+    _finish_stream(turn, steps)
+    return Steps(
+        given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
+        returned=result_of(turn.root.result),
+        steps=sorted(steps, key=lambda step: step.at),
+        before=[[_retrieval(span, options)] for span in turn.loose],
+        earlier=earlier_calls(turn),
+        in_conversation=turn.root.kind == "chat",
+    )
+
+
+def _passed(at: float, value: Any, is_variables: bool) -> Step:
+    """What a template was filled with, or what a step of a workflow returned: of an event its fields."""
+    if is_variables:
+        return Step(kind="prompt", given=value, at=at)
+    return Step(kind="chain", returned=fields_of(value), at=at, ended=at)
+
+
+def _given(asked: Any) -> Any:
+    """What the root was called with; of an event, its fields."""
+    if asked is None or isinstance(asked, (str, Mapping, list, tuple)) or messages_in(asked):
+        return asked
+    query = get(asked, "query_str")
+    return query if isinstance(query, str) else fields_of(asked)
+
+
+def _parent(span: Span, made: dict[int, Step], *, own: bool = False) -> Step | None:
+    above: Span | None = span if own else span.parent
+    while above is not None and id(above) not in made:
+        above = above.parent
+    return None if above is None else made[id(above)]
+
+
+def _step(span: Span, parent: Step | None, options: Options, *, is_root: bool) -> Step | None:
+    kind = _KINDS.get(span.kind)
+    if kind is None:
+        return None
+    if kind == "retrieval":
+        return replace(_retrieval(span, options), parent=parent)
+    if kind == "tool":
+        # What hands over to another agent is LlamaIndex's own: an instruction to that agent.
+        return None if text_of(get(span.result, "tool_name")) == _HAND_OVER else _tool(span, parent, options)
+    nodes = nodes_of(result_of(span.result))
+    return Step(
+        kind=kind,
+        name=span.name,
+        parent=parent,
+        contexts=_contexts(nodes, options),
+        at=span.began,
+        ended=_ended(span),
+    )
+
+
+def _contexts(nodes: list[Any], options: Options) -> tuple[Context, ...]:
+    return tuple(contexts_of(nodes, query=None, hop=0, with_metadata=options.node_text == "llm"))
+
+
+def _retrieval(span: Span, options: Options) -> Step:
+    nodes = nodes_of(span.result)
+    contexts = _contexts(nodes, options)
+    return Step(
+        kind="retrieval",
+        name=span.name,
+        given=question_of(span.asked) or None,
+        contexts=None if span.result is None else contexts,
+        silent=len(nodes) - len(contexts),
+        at=span.began,
+        ended=_ended(span),
+    )
+
+
+def _tool(span: Span, parent: Step | None, options: Options) -> Step:
+    output = span.result
+    raw = get(output, "raw_output")
+    nodes = nodes_of(output)
+    is_value = isinstance(raw, (list, tuple, Mapping)) and not nodes
+    return Step(
+        kind="tool",
+        name=text_of(get(output, "tool_name")) or span.name,
+        parent=parent,
+        returned=raw if is_value else text_of(get(output, "content")),
+        contexts=_contexts(nodes, options) or None,
+        at=span.began,
+        ended=_ended(span),
+        failed=get(output, "is_error") is True,
+    )
+
+
+def _model(call: Call, parent: Step | None) -> Step:
+    reply, arguments = reply_of(call.reply if call.reply is not None else _result(call.step))
+    return Step(
+        kind="model",
+        name=call.step.name,
+        parent=parent,
+        call=ModelCall(
+            prompts=texts_of(call.asked),
+            reply=reply,
+            arguments=arguments,
+            started=call.began,
+            name=call.step.name,
+        ),
+        messages=messages_in(call.asked) if isinstance(call.asked, (list, tuple)) else (),
+        at=call.began,
+        ended=call.ended,
+    )
+
+
+def _result(span: Span) -> Any:
+    return span.result if span.kind == "llm" else None
+
+
+def _ended(span: Span) -> float | None:
+    return None if span.seconds is None else span.began + span.seconds
+
+
+def _finish_stream(turn: Turn, steps: list[Step]) -> None:
+    """What the reader saw of a stream is the reply of the call that was still open."""
+    if not (turn.streaming and turn.pieces):
+        return
+    open_ = [step for step in steps if step.call is not None and not step.call.replies]
+    if open_ and (call := open_[-1].call) is not None:
+        open_[-1].call = replace(call, reply="".join(turn.pieces))
+
+
+def earlier_calls(turn: Turn) -> list[ModelCall]:
+    """What earlier runs of the same task or thread asked a model last."""
+    return [
+        ModelCall(prompts=one.prompts, reply=reply, arguments=arguments)
+        for one in turn.predecessors
+        if one.prompts and one.ended < turn.root.began
+        for reply, arguments in (reply_of(one.reply),)
+    ]
