@@ -150,20 +150,20 @@ def test_function_tool_that_retrieves_and_returns_text(receiver: Receiver) -> No
     assert texts(receiver.record) == [PARIS, FRANCE]
 
 
-def test_text_of_a_tool_counts_where_it_is_named() -> None:
+def test_only_the_text_of_named_tools_counts_if_any_is_named() -> None:
     def web(query: str) -> str:
         """Search the web."""
         return PARIS
 
     receiver = Receiver()
-    instrument(receiver, tool_contexts=["web"])
+    instrument(receiver, tool_contexts=["other"])
     tool = FunctionTool.from_defaults(web)
     agent = FunctionAgent(tools=[tool], llm=Caller(script=[("web", {"query": "capital"}), ANSWER]))
     ask(agent)
     instrument(plain := Receiver())
     ask(agent)
-    assert texts(receiver.record) == [PARIS]
-    assert texts(plain.record) == []
+    assert texts(receiver.record) == []
+    assert texts(plain.record) == [PARIS]
 
 
 def test_tool_that_fails_is_noted(receiver: Receiver) -> None:

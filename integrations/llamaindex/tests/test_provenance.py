@@ -98,7 +98,7 @@ def test_the_reply_of_an_agent_that_streams_is_seen(receiver: Receiver) -> None:
     assert turn.notes == ()
 
 
-def test_a_tool_whose_text_does_not_count_is_named(receiver: Receiver) -> None:
+def test_the_text_of_a_tool_counts_whatever_its_name(receiver: Receiver) -> None:
     def web(query: str) -> str:
         """Searches the web."""
         return PARIS
@@ -110,9 +110,7 @@ def test_a_tool_whose_text_does_not_count_is_named(receiver: Receiver) -> None:
 
     asyncio.run(main())
     turn = receiver.record
-    assert turn.contexts == ()
-    assert turn.notes[0] == sentence("no_contexts")
-    assert "tool_contexts: 'web'" in turn.notes[1]
+    assert (texts(turn), turn.contexts_source, turn.notes) == ([PARIS], "in_prompt", ())
 
 
 def test_retriever_and_model_called_one_after_the_other(receiver: Receiver) -> None:
@@ -184,4 +182,4 @@ def test_contexts_of_a_block_tell_what_the_prompt_held(receiver: Receiver) -> No
         turn.answer = str(Scripted().complete(f"<doc>{PARIS}</doc><doc>{FRANCE}</doc> {QUESTION}"))
     made = receiver.record
     assert [(one.text, one.seen) for one in made.contexts] == [(FRANCE, 1.0), (PARIS, 1.0)]
-    assert (made.contexts_source, made.notes) == ("in_prompt", ())
+    assert (made.contexts_source, made.notes) == ("told", ())

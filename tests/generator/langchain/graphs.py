@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
-from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -18,6 +17,7 @@ from generator.langchain.models import Speaker, now
 from generator.langchain.prompting import template
 from generator.langchain.tools import tool
 from generator.turns import Turn
+from langchain.agents import create_agent
 
 
 def graph(choices: Choices) -> Application:

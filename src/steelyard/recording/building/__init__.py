@@ -1,7 +1,7 @@
 """From the steps of a turn to what its Record says: the one builder of all recorders."""
 
 from steelyard.recording.building._asked import asked_of, is_conversation, since_last_asked
-from steelyard.recording.building._decide import decide, guess
+from steelyard.recording.building._decide import decide, guess, told
 from steelyard.recording.building._sources import Sources, only_searches, sources_of
 from steelyard.recording.building._steps import Step, StepKind, Turn
 
@@ -17,4 +17,5 @@ __all__ = [
     "only_searches",
     "since_last_asked",
     "sources_of",
+    "told",
 ]

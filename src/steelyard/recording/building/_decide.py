@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -24,6 +25,7 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import earlier_messages, passages_of
 
+_SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
 _MOSTLY = 0.5
 _WHOLLY = 0.9
 _MUCH = 12
@@ -73,6 +75,20 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Prove
         return traced(brought)
     nothing = traced(())
     return nothing if sources.looked_up else guess(nothing, turn, question=question)
+
+
+def told(
+    contexts: Sequence[Context], origin: Provenance, turn: Turn, *, question: str
+) -> tuple[Context, ...]:
+    """The passages that the application named, each with the share of it that the prompt held."""
+    prompts = [text for at in origin.calls.all for text in turn.calls[at].prompts if text]
+    if not prompts:
+        return tuple(contexts)
+    sightings = find_passages([one.text for one in contexts], prompts, question=question)
+    return tuple(
+        replace(one, seen=None if seen.found is None else seen.seen if seen.found else 0.0)
+        for one, seen in zip(contexts, sightings, strict=True)
+    )
 
 
 def _queried(one: Context, asked: str) -> Context:
@@ -139,7 +155,9 @@ def _shown_texts(
 
 def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> list[Text]:
     sightings = find_passages([one.text for one in texts], prompts, question=question) if texts else ()
-    return [one for one, seen in zip(texts, sightings, strict=True) if seen.found and seen.seen >= _MOSTLY]
+    pairs = zip(texts, sightings, strict=True)
+    shown = (one for one, seen in pairs if seen.found and seen.seen >= _MOSTLY)
+    return [one for one in shown if not _is_template(one.text, prompts)]
 
 
 def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:
@@ -148,6 +166,12 @@ def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:
     if not known:
         return list(texts)
     return [one for one in texts if not any(seen.found for seen in find_passages(known, [one.text]))]
+
+
+def _is_template(text: str, prompts: Sequence[str]) -> bool:
+    """Whether a text has slots that were filled in the prompt, so that it is the template around the rest."""
+    slots = _SLOT.findall(text)
+    return bool(slots) and not any(all(slot in prompt for slot in slots) for prompt in prompts)
 
 
 def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:

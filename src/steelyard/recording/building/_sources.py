@@ -67,15 +67,10 @@ class Sources:
     @property
     def documents(self) -> tuple[Context, ...]:
         """Every passage that is known as such, each once."""
-        return unique(
-            (
-                *self.reranked,
-                *self.found,
-                *self.made,
-                *(one for run in self.before for one in run),
-                *self.kept,
-            )
-        )
+        left = {one.text.strip(): one for one in self.reranked}
+        found = (left.get(one.text.strip(), one) for one in self.found)
+        before = (one for run in self.before for one in run)
+        return unique((*found, *self.reranked, *self.made, *before, *self.kept))
 
 
 def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:

@@ -36,7 +36,9 @@ def state_of(value: Any) -> Mapping[str, Any] | None:
 
 def is_document(value: object) -> bool:
     """Whether this is a document of LangChain or a node of LlamaIndex."""
-    return hasattr(value, "page_content") or hasattr(value, "get_content")
+    if attribute(value, "page_content") is not None:
+        return True
+    return attribute(value, "get_content") is not None
 
 
 def strings_in(value: Any) -> Iterator[tuple[str, str]]:

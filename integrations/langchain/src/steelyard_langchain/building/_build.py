@@ -20,6 +20,7 @@ from steelyard.recording.building import (
     only_searches,
     since_last_asked,
     sources_of,
+    told,
 )
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
@@ -216,8 +217,18 @@ def _record(
             metadata=metadata_of(turn, options),
             notes=_notes(view, steps, sources, origin, asked, answer, status, options),
         ),
-        turn.given,
+        _with_shares(turn.given, origin, steps, asked.question),
     )
+
+
+def _with_shares(
+    given: Mapping[str, Any] | None, origin: Provenance, steps: Steps, question: str
+) -> Mapping[str, Any] | None:
+    """What a block was given, its passages with the share of each that stood in the prompt."""
+    if not given or "contexts" not in given:
+        return given
+    asked = str(given.get("question") or question)
+    return {**given, "contexts": told(given["contexts"], origin, steps, question=asked)}
 
 
 def _consume(view: View, origin: Provenance) -> None:

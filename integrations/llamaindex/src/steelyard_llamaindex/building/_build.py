@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
 from steelyard.recording import TurnDraft, unique, with_given
-from steelyard.recording.building import Sources, asked_of, decide, is_conversation, sources_of
+from steelyard.recording.building import Sources, asked_of, decide, is_conversation, sources_of, told
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
     Asked,
@@ -101,6 +101,8 @@ class LlamaIndexDraft(TurnDraft):
             metadata=tags.metadata,
             notes=tuple(dict.fromkeys(notes)),
         )
+        if "contexts" in given:
+            given = {**given, "contexts": told(given["contexts"], origin, steps, question=question)}
         return with_given(record, given)
 
     def _answer(self) -> str:
