@@ -226,7 +226,9 @@ async def workflow_with_a_prompt_by_hand(config: Any) -> str:
     return str(await Flow().run(query=PRICE, retriever=Shelf(FARES, STORM)))
 
 
-@script(Truth(question=PRICE, contexts=(FARES, STORM), answer=PRICE_ANSWER), framework="llamaindex")
+@script(
+    Truth(question=PRICE, contexts=(FARES, STORM), answer=PRICE_ANSWER, one_text=True), framework="llamaindex"
+)
 async def workflow_with_a_search_of_its_own(config: Any) -> str:
     """A step asks a database or a service by itself, so that only the prompt holds the passages."""
 

@@ -129,7 +129,9 @@ def _standalone(turn: Turn, question: str) -> str | None:
         return None
     writers = [step for step in turn.models if step.at < first.at]
     query = str(first.given).strip()
-    if not writers or not query or plain(query) == plain(question) or not is_conversation(turn, writers):
+    if not query or plain(query) == plain(question) or not (writers or turn.in_conversation):
+        return None
+    if not is_conversation(turn, writers):
         return None
     row, own = query.split(), question.split()
     is_passage = len(row) > max(40, 4 * len(own)) and not query.endswith("?")

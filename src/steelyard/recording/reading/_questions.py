@@ -67,10 +67,5 @@ def _in_state(state: Mapping[Any, Any], depth: int) -> str:
     for name in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
         if name in state and (found := asked_in(state[name], depth - 1)):
             return found
-    # A conversation whose last word is the user's, whatever it is called.
-    for part in state.values():
-        messages = messages_in(part) if isinstance(part, (list, tuple)) else ()
-        if messages and messages[-1].role == "user":
-            return messages[-1].text.strip()
     only = next(iter(state.values())) if len(state) == 1 else None
     return asked_in(only, depth - 1) if isinstance(only, Mapping) else ""

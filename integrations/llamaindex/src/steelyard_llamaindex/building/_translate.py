@@ -65,7 +65,12 @@ def _given(asked: Any) -> Any:
     if asked is None or isinstance(asked, (str, Mapping, list, tuple)) or messages_in(asked):
         return asked
     query = get(asked, "query_str")
-    return query if isinstance(query, str) else fields_of(asked)
+    if isinstance(query, str):
+        return query
+    fields = fields_of(asked)
+    # An agent may be given its question as the last message of a conversation, which it then goes on with.
+    history = None if fields.get("user_msg") else fields.get("chat_history")
+    return {**fields, "messages": history} if history else fields
 
 
 def _parent(span: Span, made: dict[int, Step], *, own: bool = False) -> Step | None:
