@@ -43,6 +43,7 @@ async def evaluate_one(
     fuse: Fuse = "view",
     deadline: float | None = None,
     inclusion: Mapping[str, float] | float = 1.0,
+    score_guesses: bool = False,
 ) -> Evaluation:
     """Score one record with any metrics. Whatever goes wrong while judging ends up on the Scores.
 
@@ -54,6 +55,8 @@ async def evaluate_one(
         fuse: How questions share requests.
         deadline: `time.monotonic()` after which nothing more is asked.
         inclusion: The probability with which this turn was picked, for all metrics or by name.
+        score_guesses: Whether passages that were guessed are judged by; else metrics that need passages are
+            `not_applicable`.
 
     Raises:
         ConfigurationError: If two metrics have the same name.
@@ -61,12 +64,16 @@ async def evaluate_one(
     check_names(metrics)
     started = time.monotonic()
     record = clean(record)
+    guessed = record.contexts_source == "guessed"
+    unscored = [metric for metric in metrics if guessed and not score_guesses and "contexts" in metric.needs]
     if record.status in _JUDGED:
-        made = await _score(record, metrics, judge, embedder, fuse, deadline)
+        judged = [metric for metric in metrics if metric not in unscored]
+        made = await _score(record, judged, judge, embedder, fuse, deadline)
     else:
         # Half an answer would be scored low for what the application never got to say.
         made = RecordScores(scores=_unjudged(record, metrics), usage=Usage())
     by_name = {score.metric: score for score in made.scores}
+    by_name.update((metric.name, _by_guess(metric)) for metric in unscored if metric.name not in by_name)
     scores = tuple(_picked(by_name[metric.name], _probability(inclusion, metric.name)) for metric in metrics)
     return Evaluation(
         record_id=record.id,
@@ -77,6 +84,14 @@ async def evaluate_one(
         evaluated_at=time.time(),
         duration=time.monotonic() - started,
         retry_after=made.retry_after,
+    )
+
+
+def _by_guess(metric: Metric) -> Score:
+    return Score.not_applicable(
+        metric.name,
+        cause="contexts_guessed",
+        explanation="the passages were cut out of a prompt, with no source seen; see the record's notes",
     )
 
 

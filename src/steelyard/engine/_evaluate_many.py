@@ -31,6 +31,7 @@ def evaluate(
     fuse: Fuse = "view",
     concurrency: int = 16,
     deadline: float | None = None,
+    score_guesses: bool = False,
     progress: Progress = True,
 ) -> Results:
     """Score records and wait for the results; `aevaluate` without an event loop of your own.
@@ -49,6 +50,7 @@ def evaluate(
             fuse=fuse,
             concurrency=concurrency,
             deadline=deadline,
+            score_guesses=score_guesses,
             progress=progress,
         ),
         name="steelyard-evaluate",
@@ -64,6 +66,7 @@ async def aevaluate(
     fuse: Fuse = "view",
     concurrency: int = 16,
     deadline: float | None = None,
+    score_guesses: bool = False,
     progress: Progress = True,
 ) -> Results:
     """Score records.
@@ -76,6 +79,7 @@ async def aevaluate(
         fuse: How questions share requests.
         concurrency: How many records are in flight.
         deadline: Seconds for one record.
+        score_guesses: Whether passages that were guessed from a prompt are judged by.
         progress: A bar on stderr where that is a terminal, or a function, or neither.
 
     Raises:
@@ -90,6 +94,7 @@ async def aevaluate(
         fuse=fuse,
         concurrency=concurrency,
         deadline=deadline,
+        score_guesses=score_guesses,
     )
     with _reporting(progress, total) as report:
         evaluations = []
@@ -109,6 +114,7 @@ async def evaluate_each(
     fuse: Fuse = "view",
     concurrency: int = 16,
     deadline: float | None = None,
+    score_guesses: bool = False,
 ) -> AsyncGenerator[Evaluation, None]:
     """Score records as a stream, in input order and bounded memory; arguments as for `aevaluate`."""
     _check(concurrency, deadline, embedder)
@@ -125,7 +131,13 @@ async def evaluate_each(
         async with slots:
             limit = None if deadline is None else time.monotonic() + deadline
             return await evaluate_one(
-                record, suite, judge=chosen, embedder=vectors, fuse=fuse, deadline=limit
+                record,
+                suite,
+                judge=chosen,
+                embedder=vectors,
+                fuse=fuse,
+                deadline=limit,
+                score_guesses=score_guesses,
             )
 
     window: deque[asyncio.Task[Evaluation]] = deque()

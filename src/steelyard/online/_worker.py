@@ -275,6 +275,7 @@ class Worker:
             fuse=options.fuse,
             deadline=time.monotonic() + options.deadline,
             inclusion=inclusion,
+            score_guesses=options.score_guesses,
         )
         return evaluation if options.calibration is None else options.calibration.apply(evaluation)
 

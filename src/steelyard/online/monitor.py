@@ -84,6 +84,7 @@ class Monitor:
         mask: Mask | None = None,
         mask_timeout: float | None = None,
         store_content: bool | None = None,
+        score_guesses: bool | None = None,
         user_key: str | None = None,
         fuse: Fuse | None = None,
         concurrency: int | None = None,
@@ -117,6 +118,7 @@ class Monitor:
                 judge, sinks and callbacks. Where it raises, the turn is dropped.
             mask_timeout: Seconds that a mask may take.
             store_content: Whether results carry the turn's texts; without, they have numbers and positions.
+            score_guesses: Whether passages that were guessed from a prompt are judged by.
             user_key: The key under which users are hashed; empty: who asked is not stored.
             fuse: How questions share requests: `view`, `record` or `off`.
             concurrency: Turns judged at the same time.

@@ -19,6 +19,8 @@ class PlainOptions:
 
     store_content: bool = True
     """Whether results carry the turn's texts; without, they have numbers and positions."""
+    score_guesses: bool = False
+    """Whether passages that were guessed from a prompt are judged by."""
     user_key: str = field(default="", repr=False)
     """The key under which users are hashed; empty: who asked is not stored."""
     fuse: Fuse = "view"
