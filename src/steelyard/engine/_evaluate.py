@@ -64,11 +64,12 @@ async def evaluate_one(
     check_names(metrics)
     started = time.monotonic()
     record = clean(record)
-    guessed = record.contexts_source == "guessed"
-    unscored = [metric for metric in metrics if guessed and not score_guesses and "contexts" in metric.needs]
+    is_hidden = record.contexts_source == "guessed" and not score_guesses
+    unscored = [metric for metric in metrics if is_hidden and "contexts" in metric.needs]
     if record.status in _JUDGED:
         judged = [metric for metric in metrics if metric not in unscored]
-        made = await _score(record, judged, judge, embedder, fuse, deadline)
+        shown = record.replace(contexts=()) if is_hidden else record
+        made = await _score(shown, judged, judge, embedder, fuse, deadline)
     else:
         # Half an answer would be scored low for what the application never got to say.
         made = RecordScores(scores=_unjudged(record, metrics), usage=Usage())

@@ -52,7 +52,8 @@ def test_a_rewritten_context_is_said_to_be_missing_from_the_prompt() -> None:
     call = ModelCall(prompts=("Context: a short summary of all there was.",), reply=ANSWER)
     found = trace_provenance([ONE, WEB], [call], answer=ANSWER)
     assert (found.contexts_source, named(found.notes)) == ("retrieved", ["contexts_not_in_prompt"])
-    assert [one.in_prompt for one in found.contexts] == [False, False]
+    assert found.contexts == ()
+    assert [one.in_prompt for one in found.retrieved] == [False, False]
 
 
 def test_parts_and_undecided_passages_are_counted() -> None:
