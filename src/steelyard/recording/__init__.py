@@ -13,6 +13,7 @@ from steelyard.recording._instrumentor import (
 )
 from steelyard.recording._manual import ManualTurn, with_given
 from steelyard.recording._recorders import RECORDERS, attach_recorders, detach_recorders
+from steelyard.recording._session import session_of
 from steelyard.recording._target import TurnTarget, checked_target
 from steelyard.recording._trace import current_span, current_trace, trace_of_span
 from steelyard.recording._unique import unique
@@ -41,6 +42,7 @@ __all__ = [
     "is_switched_on",
     "is_unrecorded",
     "provenance",
+    "session_of",
     "trace_of_span",
     "unique",
     "unrecorded",

@@ -136,6 +136,12 @@ class OpenTurns:
         self._open[id_] = turn
         return turn
 
+    def name_session(self, id_: str, session: str | None) -> None:
+        """Tell a turn which conversation it belongs to; the outermost engine's memory says it."""
+        turn = self._open.get(id_)
+        if turn is not None and session:
+            turn.session = session
+
     def follow(self, id_: str, parent_id: str | None) -> None:
         """A span of no interest began."""
         place = self.places.get(parent_id)  # type: ignore[arg-type]

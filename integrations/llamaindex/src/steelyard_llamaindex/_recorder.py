@@ -19,6 +19,9 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from steelyard_llamaindex._kinds import kind_of
 from steelyard_llamaindex._open_turns import OpenTurns
 
+_EVERYBODYS = "chat_history"
+"""What every memory is called that nobody named."""
+
 
 class Spans(BaseSpanHandler[BaseSpan]):
     """Follows the spans of the root dispatcher."""
@@ -52,6 +55,8 @@ class Spans(BaseSpanHandler[BaseSpan]):
             # A workflow's span comes without the tags that are in force.
             given = active_instrument_tags.get() if tags is None else tags
             self.turns.enter(id_, parent_id, kind, asked, cls.__name__, given)
+            if kind in ("chat", "agent"):
+                self.turns.name_session(id_, _session(instance, bound_args.arguments))
         except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it unheard
             self.turns.complain("span_enter", error)
 
@@ -91,6 +96,13 @@ class Spans(BaseSpanHandler[BaseSpan]):
 
     def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
         """Not used: no span objects are made."""
+
+
+def _session(instance: Any, arguments: dict[str, Any]) -> str | None:
+    """The name of the memory that a chat engine keeps or that an agent is given, unless it is everybody's."""
+    memory = arguments.get("memory") or getattr(instance, "_memory", None)
+    name = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
+    return name if isinstance(name, str) and name != _EVERYBODYS else None
 
 
 def _asked(kind: str, instance: Any, arguments: dict[str, Any]) -> Any:

@@ -94,6 +94,8 @@ class Turn:
     """Its steps, in order of beginning."""
     calls: list[Call] = field(default_factory=list)
     """The calls of language models, in order of beginning."""
+    session: str | None = None
+    """The conversation that the chat engine's memory names."""
     passed: list[Passed] = field(default_factory=list)
     """What templates were filled with, and what steps of a workflow returned."""
     pieces: list[str] = field(default_factory=list)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context, Record, Status, TraceRef, text_of
-from steelyard.recording import TurnDraft, with_given
+from steelyard.recording import TurnDraft, session_of, with_given
 from steelyard.recording.building import (
     Sources,
     asked_of,
@@ -212,6 +212,7 @@ def _record(
             status=status,
             error=_error(view.error) if status == "error" else None,
             trace=turn.trace,
+            session=session_of(turn.metadata),
             timings=timings_of(view),
             tags=tags_of(turn),
             metadata=metadata_of(turn, options),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
-from steelyard.recording import TurnDraft, unique, with_given
+from steelyard.recording import TurnDraft, session_of, unique, with_given
 from steelyard.recording.building import Sources, asked_of, decide, is_conversation, sources_of, told
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
@@ -96,6 +96,7 @@ class LlamaIndexDraft(TurnDraft):
             status=status,
             error=error,
             trace=turn.trace,
+            session=session_of(turn.tags) or turn.session,
             timings=self._timings(steps),
             tags=tags.tags,
             metadata=tags.metadata,

@@ -1,0 +1,68 @@
+"""The conversation of a turn, by what each framework says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steelyard.record import Record
+from steelyard.recording import Draft, session_of
+
+
+class Receiver:
+    def __init__(self) -> None:
+        self.turns: list[Record | Draft] = []
+
+    def submit(self, turn: Record | Draft, /) -> None:
+        self.turns.append(turn)
+
+    @property
+    def sessions(self) -> list[str | None]:
+        built = (turn if isinstance(turn, Record) else turn.build() for turn in self.turns)
+        return [record.session for record in built if record is not None]
+
+
+@pytest.mark.parametrize(
+    ("about", "session"),
+    [
+        ({"thread_id": "t1"}, "t1"),
+        ({"session_id": 7, "thread_id": "t1"}, "7"),
+        ({"conversation_id": " "}, None),
+        ({"thread_id": True}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_a_session_is_what_is_named_so(about: Any, session: str | None) -> None:
+    assert session_of(about) == session
+
+
+def test_a_thread_of_langchain_is_the_session() -> None:
+    from langchain_core.language_models import FakeListChatModel
+    from langchain_core.prompts import ChatPromptTemplate
+
+    from steelyard_langchain import CallbackHandler
+
+    receiver = Receiver()
+    chain = ChatPromptTemplate.from_template("{question}") | FakeListChatModel(responses=["Seven hills."])
+    for thread in ("a", "b"):
+        config: Any = {"callbacks": [CallbackHandler(receiver)], "metadata": {"thread_id": thread}}
+        chain.invoke({"question": "How many hills has Rome?"}, config)
+    assert receiver.sessions == ["a", "b"]
+
+
+def test_the_memory_of_a_chat_engine_is_the_session() -> None:
+    from llama_index.core.chat_engine import SimpleChatEngine
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.memory import Memory
+
+    from steelyard_llamaindex import instrument, uninstrument
+
+    instrument(receiver := Receiver())
+    try:
+        memory = Memory.from_defaults(session_id="kitchen")
+        SimpleChatEngine(llm=MockLLM(), memory=memory, prefix_messages=[]).chat("How many hills has Rome?")
+    finally:
+        uninstrument()
+    assert receiver.sessions == ["kitchen"]
