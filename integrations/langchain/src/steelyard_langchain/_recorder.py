@@ -73,9 +73,8 @@ class CallbackHandler(BaseCallbackHandler):
             reference_key: Where the expected answer stands in the root's input or metadata.
             nested: `root_only` makes one record per root run; `all` adds one for every chain within it that
                 is a RAG turn of its own (retrieves, then asks a model), such as a RAG chain used as a tool.
-            tool_contexts: Names of the tools whose text output is context. Without any, it is that of tools
-                whose names say that they search. Tools that return documents as artifact, or that
-                run a retriever, need no naming.
+            tool_contexts: Names of the tools whose results are context; all are if none is named. Tools that
+                run a retriever need no naming.
             metadata: Added to every record: a mapping, or a function of the run's own metadata.
             on_record: Called with every finished Record in the Monitor's thread; may return a changed one.
             ttl: Seconds after which a turn whose end was never seen (an abandoned stream) is forgotten.

@@ -34,8 +34,7 @@ def instrument(
 
     Args:
         monitor: Takes the turns; without one, `steelyard.online.default_monitor()`.
-        tool_contexts: Names of an agent's tools whose text is evidence, though it comes from no retriever,
-            such as a web search.
+        tool_contexts: Names of an agent's tools whose results are evidence; all are if none is named.
         node_text: What counts as the text of a node: `llm`, as the model is shown it, with the metadata that
             the node does not exclude; or `plain`, without metadata.
         on_record: Called with every Record in the Monitor's thread; may return a changed one.
