@@ -94,7 +94,8 @@ def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
     if not any(own.strip() == text.strip() for call in turn.calls for text in call.prompts):
         return None
     said = "\n".join(speeches(own))
-    known = [one.text for run in sources.before for one in run]
+    made = (one.text for one in sources.texts if not one.is_given and one.text.strip() != own.strip())
+    known = [*(one.text for run in sources.before for one in run), *made]
     held = [text for text, seen in zip(known, find_passages(known, [said]), strict=True) if seen.found]
     if held:
         return _beside(said, held, sources)

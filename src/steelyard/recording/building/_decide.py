@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -199,7 +200,11 @@ def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:
 
     What a model only copied out of its own prompt is evidence still, and so is what an answer quotes.
     """
-    return [one for one in texts if not _is_written(one, list(_calls_before(turn, one)))]
+    unseen = (s for s in turn.models if s.call and s.call.prompts and not s.call.replies and not s.failed)
+    # After a call whose reply nobody saw it cannot be known that no model wrote a text.
+    since = min((step.ended for step in unseen if step.ended is not None), default=math.inf)
+    known = (one for one in texts if one.is_given or one.at < since)
+    return [one for one in known if not _is_written(one, list(_calls_before(turn, one)))]
 
 
 def _calls_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
@@ -211,16 +216,17 @@ def _calls_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
 
 
 def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
-    replies = (text for call in calls for reply in call.replies for text in leaves(reply))
-    said = [text for text in replies if is_telling(text)]
-    if not said:
-        return False
-    text = plain(one.text)
-    theirs = any(seen.seen >= _MOSTLY for seen in find_passages([one.text], said)) or any(
-        plain(reply) in text and len(reply) >= len(one.text) * _MOSTLY for reply in said
-    )
-    shown = [prompt for call in calls for prompt in call.prompts]
-    return theirs and not any(seen.seen >= _WHOLLY for seen in find_passages([one.text], shown))
+    text, shown, said = plain(one.text), list[str](), list[str]()
+    for call in calls:
+        # What is shown to the calls after this one may be its own reply.
+        shown += call.prompts
+        said += (part for reply in call.replies for part in leaves(reply) if is_telling(part))
+        parts = "\n".join(said)
+        theirs = any(seen.seen >= _MOSTLY for seen in find_passages([one.text], [*said, parts]))
+        theirs = theirs or sum(len(part) for part in set(said) if plain(part) in text) >= len(text) * _MOSTLY
+        if theirs and not any(seen.seen >= _WHOLLY for seen in find_passages([one.text], shown)):
+            return True
+    return False
 
 
 def _chosen(texts: Sequence[Text], *, has_documents: bool) -> list[Text]:

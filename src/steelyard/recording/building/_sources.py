@@ -20,6 +20,7 @@ from steelyard.recording.reading import attribute, documents_in, messages_in, pa
 
 _MOST_TEXTS = 400
 _MOSTLY = 0.5
+_EMPTY = "[]{}()\"' \t\n"
 _LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
 
 
@@ -125,7 +126,11 @@ def _look_ups(found: Sources, turn: Turn, steps: Sequence[Step], tool_contexts: 
             query = text_of(step.given) if isinstance(step.given, str) else None
         elif step.kind == "tool" and not step.is_within("tool", "retrieval"):
             contexts, query = _of_tool(turn, step, tool_contexts), _argument(step.given)
-            found.source = "tool" if contexts and not retrievals else found.source
+            if not contexts and turn.inside(step, "model"):
+                continue  # a model was asked, and nothing was looked up but what stands below it
+            found.source = (
+                "tool" if contexts and not any(one.contexts for one in retrievals) else found.source
+            )
         else:
             continue
         found.looked_up = True
@@ -134,7 +139,7 @@ def _look_ups(found: Sources, turn: Turn, steps: Sequence[Step], tool_contexts: 
         found.found += (replace(one, query=query, hop=hop) for one in contexts)
         found.silent += step.silent
         hop += bool(contexts)
-    if not any(step.kind == "tool" for step in steps):
+    if not any(step.kind == "tool" and (step.failed or step.returned is not None) for step in steps):
         _told_by_messages(found, turn, named=tool_contexts)
     found.stages = tuple(
         Stage(name=text_of(step.name), query=text_of(step.given), contexts=step.contexts or ())
@@ -152,7 +157,7 @@ def _told_by_messages(found: Sources, turn: Turn, *, named: Collection[str]) -> 
             if message.role != "tool" or message.failed or (named and message.tool not in named):
                 continue
             result = message.result
-            brought = documents_in(result) or parts_of(result, message.text)
+            brought = documents_in(result) or (parts_of(result, message.text) if message.text else ())
             fresh = [one for one in brought if one.text not in known]
             known.update(one.text for one in fresh)
             found.looked_up = True
@@ -162,7 +167,8 @@ def _told_by_messages(found: Sources, turn: Turn, *, named: Collection[str]) -> 
 
 def _of_tool(turn: Turn, step: Step, named: Collection[str]) -> list[Context]:
     """What a tool returned: documents, the parts of a list, or its whole text."""
-    if step.failed or step.returned is None or turn.inside(step, "retrieval"):
+    inside = (one.contexts for one in turn.steps if one.kind == "retrieval" and step in one.above())
+    if step.failed or step.returned is None or any(contexts is not None for contexts in inside):
         return []  # what went wrong is told to the model, and is not evidence
     if named and step.name not in named:
         return []
@@ -172,7 +178,9 @@ def _of_tool(turn: Turn, step: Step, named: Collection[str]) -> list[Context]:
     message = next(iter(messages_in(result)), None)
     if message is not None and message.failed:
         return []
-    documents = documents_in(attribute(result, "artifact")) or documents_in(result)
+    documents = (
+        list(step.contexts or ()) or documents_in(attribute(result, "artifact")) or documents_in(result)
+    )
     # What a model inside replied is its own; what that model was shown counts by its prompt.
     if documents or turn.inside(step, "model"):
         return documents
@@ -190,7 +198,7 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
         text = text or json.dumps(to_json_value(value), ensure_ascii=False)
     else:
         text = text or value
-    if not text.strip() or finds_nothing(text):
+    if not text.strip(_EMPTY) or finds_nothing(text):
         return ()
     rows = [
         one
@@ -224,6 +232,9 @@ def _documents(found: Sources, turn: Turn, known: set[str]) -> None:
     ]
     for value in (turn.given, *passed):
         found.made += _new(value, known, hop)
+    for step in turn.steps:
+        if step.kind == "chain" and step.contexts:
+            found.made += _fresh(step.contexts, known, hop)
     found.kept = _new(turn.returned, known, hop)
     if not found.found and not found.made:
         messages = messages_in(turn.returned)
@@ -234,7 +245,11 @@ def _documents(found: Sources, turn: Turn, known: set[str]) -> None:
 
 
 def _new(value: Any, known: set[str], hop: int) -> list[Context]:
-    fresh = [replace(one, hop=hop) for one in documents_in(value) if one.text.strip() not in known]
+    return _fresh(documents_in(value), known, hop)
+
+
+def _fresh(documents: Iterable[Context], known: set[str], hop: int) -> list[Context]:
+    fresh = [replace(one, hop=hop) for one in documents if one.text.strip() not in known]
     known.update(one.text.strip() for one in fresh)
     return fresh
 

@@ -29,7 +29,8 @@ class Step:
     returned: Any = None
     """What it returned, as the framework has it; None if it failed or that is not told."""
     contexts: tuple[Context, ...] | None = None
-    """What a retrieval returned, in order; empty if it found nothing, None if that is not told."""
+    """What a retrieval returned, in order; empty if it found nothing, None if that is not told. Of a chain
+    or a tool, the documents that it passed on, if the recorder reads them itself."""
     silent: int = 0
     """How many documents a retrieval returned that have no text."""
     call: ModelCall | None = None

@@ -90,7 +90,12 @@ def guessed_question(prompt: str) -> str:
     label, _, rest = last.rpartition(": ")
     if label and len(label.split()) <= _MOST_WORDS and _ASKS.search(label):
         return rest.strip()
-    return last if last.endswith(("?", "\uff1f", "\u061f")) and len(last.split()) <= _MOST_QUESTION else ""
+    first = next((line.strip() for line in prompt.split("\n") if line.strip()), "")
+    return next(filter(_is_question, (last, first)), "")
+
+
+def _is_question(line: str) -> bool:
+    return line.endswith(("?", "\uff1f", "\u061f")) and len(line.split()) <= _MOST_QUESTION
 
 
 def guessed_passages(prompt: str, question: str) -> list[str]:
@@ -131,7 +136,7 @@ def _of_speech(text: str) -> Iterator[Section]:
 
 
 def _by_lines(text: str) -> Iterator[Section]:
-    label, lines = "", list[str]()
+    label, lines, fence = "", list[str](), ""
     for line in text.split("\n"):
         found = _HEADING.fullmatch(line.strip())
         opened = _opened(found) if found else None
@@ -140,6 +145,13 @@ def _by_lines(text: str) -> Iterator[Section]:
             continue
         if body := "\n".join(lines).strip():
             yield Section(label, body)
+        if opened[0] is None and not fence and _MATERIAL.search(above := body.rpartition("\n")[2]):
+            # What is announced right above a rule stands between it and the next one like it.
+            label, lines, fence = above, [], line.strip()
+            continue
+        if line.strip() == fence:
+            label, lines, fence = "", [], ""
+            continue
         # A rule ends a part; what follows still stands under the same name.
         label, lines = (label if opened[0] is None else opened[0]), [opened[1]]
     if body := "\n".join(lines).strip():

@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.record import text_of
 from steelyard.recording.reading._messages import messages_in, spoken
-from steelyard.recording.reading._shapes import attribute, is_document, state_of
+from steelyard.recording.reading._shapes import attribute, is_document, is_message_mapping, state_of
 
 _DEPTH = 6
 # In this order: what says "question" itself comes before words that any program uses.
@@ -52,7 +52,9 @@ def asked_in(value: Any, depth: int = _DEPTH) -> str:
         said = spoken(messages)
         return said[-1].strip() if said else ""
     if state is not None:
-        return _in_state(state, depth)
+        # What a model said and what an index holds is not asked, whatever field is the only text in it.
+        is_other = "lc" in state or is_message_mapping(state) or "page_content" in state
+        return "" if is_other else _in_state(state, depth)
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return asked_in(value[0], depth - 1) if len(value) == 1 and not is_document(value[0]) else ""
     query = attribute(value, "query_str")
