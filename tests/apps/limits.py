@@ -19,8 +19,6 @@ _BY_SIGN: dict[str, dict[str, str]] = {
         "query_written_before_the_engine_is_asked": "openinference openllmetry",
         # A turn in which the agent chose not to search leaves the spans of any other conversation.
         "agent_in_a_thread": "openinference openllmetry",
-        # The tool's span holds a command of the graph as Python prints it, not what the tool returned.
-        "search_tool_that_returns_a_command": "openinference openllmetry",
         # Neither the middleware's search nor the streamed call's prompt is on a span.
         "documents_kept_by_middleware": "openllmetry",
     },

@@ -124,8 +124,8 @@ def test_content_in_log_events_is_put_on_its_span() -> None:
         "attributes": attributes(content),
     }
     logs = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [log]}]}]})
-    records = read_spans(read_otlp([logs, line(chat)]).spans).records
-    assert [is_right(record) for record in records] == [True]
+    (record,) = read_spans(read_otlp([logs, line(chat)]).spans).records
+    assert (record.question, record.answer, record.contexts_source) == (QUESTION, ANSWER, "guessed")
 
 
 def test_content_in_the_older_log_events() -> None:
@@ -145,8 +145,8 @@ def test_content_in_the_older_log_events() -> None:
         for name, body in found
     ]
     data = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": logs}]}]})
-    records = read_spans(read_otlp([line(chat), data]).spans).records
-    assert [is_right(record) for record in records] == [True]
+    (record,) = read_spans(read_otlp([line(chat), data]).spans).records
+    assert (record.question, record.answer, record.contexts_source) == (QUESTION, ANSWER, "guessed")
 
 
 def test_spans_in_any_order_and_half_of_them() -> None:

@@ -15,6 +15,8 @@ def oi(kind: str, given: object = None, came: object = None, **more: Any) -> dic
     for key, value in (("input.value", given), ("output.value", came)):
         if value is not None:
             told[key] = value if isinstance(value, str) else json.dumps(value)
+            if not isinstance(value, str):
+                told[key.replace("value", "mime_type")] = "application/json"
     return told
 
 

@@ -39,6 +39,8 @@ class Turn:
     """What reached the model, in the order of the prompt where the prompt is told."""
     answer: str = ANSWER
     """What the user was given."""
+    one_text: bool = field(default=False, compare=False)
+    """Whether the passages came as one text that says nowhere where a passage ends."""
     note: str = field(default="", compare=False)
     """What one of the record's notes has to say, where the spans cannot tell everything."""
     without: str = field(default="", compare=False)

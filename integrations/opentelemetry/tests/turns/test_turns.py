@@ -90,7 +90,8 @@ def test_an_agent_is_one_turn_with_hops() -> None:
 def test_results_of_tools_stand_in_for_documents() -> None:
     record = one(agent(results=False))
     assert record.contexts_source == "tool"
-    assert [context.text for context in record.contexts] == list(TEXTS)
+    told = " ".join(context.text for context in record.contexts)
+    assert all(text in told for text in TEXTS)
 
 
 def test_documents_of_every_tool_call_count() -> None:

@@ -57,7 +57,7 @@ def memories_of_the_conversation() -> Trace:
     return _then(told, "The user rides a touring bicycle, and cares for its chain.")
 
 
-@shape(Turn(without="question_rewritten_only"))
+@shape(Turn(one_text=True, without="question_rewritten_only"))
 def root_that_was_sampled_out() -> Trace:
     """Only the retriever, asked what a model made of the question, and the model's call were exported."""
     trace = Trace(_SCOPE)
@@ -144,7 +144,7 @@ def memories_beside_a_tool() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def example_in_the_instructions() -> Trace:
     """The instructions show an example with a context of its own; the real one stands beside the question."""
     example = "Answer from the context. An example:\nContext: Rome lies in Italy.\nQuestion: Where is Rome?"
@@ -153,7 +153,7 @@ def example_in_the_instructions() -> Trace:
     return trace
 
 
-@shape(Turn(contexts=PASSAGES[:2], note="contexts_from_prompt"))
+@shape(Turn(one_text=True, contexts=PASSAGES[:2], note="contexts_guessed"))
 def earlier_questions_with_their_contexts() -> Trace:
     """A conversation in which each message of the user has the passages for it in front."""
     before = [
@@ -179,6 +179,9 @@ def evaluation_in_a_trace_of_its_own() -> Trace:
 
 
 _ROWS = "\n".join(json.dumps({"reference_id": str(at), "content": text}) for at, text in enumerate(PASSAGES))
+_ENTITY = json.dumps(
+    {"entity": "Chain", "type": "part", "description": "A part of the bicycle that needs care."}
+)
 _GRAPH = f"""Answer the query from the **Context** alone. Reference section example:
 ```
 - [1] Title of a document
@@ -189,7 +192,7 @@ _GRAPH = f"""Answer the query from the **Context** alone. Reference section exam
 Knowledge Graph Data (Entity):
 
 ```json
-{json.dumps({"entity": "Chain", "type": "part", "description": "A part of the bicycle that needs care."})}
+{_ENTITY}
 ```
 
 Document Chunks (each entry has a reference_id):
@@ -201,7 +204,7 @@ Document Chunks (each entry has a reference_id):
 
 
 @shape(
-    Turn(contexts=("A part of the bicycle that needs care.", *PASSAGES), note="contexts_from_prompt"),
+    Turn(contexts=("- [1] Title of a document", _ENTITY, *PASSAGES), note="contexts_guessed"),
 )
 def knowledge_graph_in_the_prompt() -> Trace:
     """Entities and chunks stand as lines of JSON between fences in the instructions, and nowhere else."""
@@ -210,7 +213,7 @@ def knowledge_graph_in_the_prompt() -> Trace:
     return trace
 
 
-@shape(Gap(cause="no_retrieval", switch="not a RAG turn"))
+@shape(Turn(contexts=("A text of some words here.",), note="contexts_guessed"))
 def form_between_fences() -> Trace:
     """A model is told the form of its reply by an example between fences, and nothing was retrieved."""
     form = 'Reply as in this example of a document:\n\n```json\n{"text": "A text of some words here."}\n```'
@@ -246,7 +249,7 @@ def hit_in_a_semantic_cache() -> Trace:
     return trace
 
 
-@shape(Turn(contexts=PASSAGES[:2]))
+@shape(Turn(one_text=True, contexts=PASSAGES[:2]))
 def graph_resumed_by_a_word() -> Trace:
     """A graph that waited for a person is resumed in a trace of its own: the person's word is no question."""
     trace = Trace("openinference.instrumentation.langchain")
@@ -262,10 +265,11 @@ _CHINESE = ("自行车链条每骑行两百公里需要上油一次。", "雨天
 
 @shape(
     Turn(
+        one_text=True,
         question="Wie oft braucht die Kette Öl?",
         contexts=_GERMAN,
         answer="Alle 200 km, und nach Regen.",
-        note="contexts_from_prompt",
+        note="contexts_guessed",
     )
 )
 def german_prompt() -> Trace:
@@ -279,10 +283,11 @@ def german_prompt() -> Trace:
 
 @shape(
     Turn(
+        one_text=True,
         question="链条多久需要上一次油？",
         contexts=_CHINESE,
         answer="每两百公里一次，雨天之后也要。",
-        note="contexts_from_prompt",
+        note="contexts_guessed",
     )
 )
 def chinese_prompt() -> Trace:

@@ -71,7 +71,7 @@ def genai_details_in_one_event() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt", without="never ended"))
+@shape(Turn(one_text=True, note="contexts_guessed", without="never ended"))
 def genai_an_event_for_each_message() -> Trace:
     """The older form: `gen_ai.user.message` and `gen_ai.choice`, as events on the span."""
     choice = {"index": 0, "message": compact({"role": "assistant", "content": ANSWER})}
@@ -86,7 +86,7 @@ def genai_an_event_for_each_message() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def genai_events_whose_content_is_json() -> Trace:
     """As Azure's inference clients write them: each event has its message as JSON in one attribute."""
     asked = compact({"role": "user", "content": prompt()})
@@ -100,7 +100,7 @@ def genai_events_whose_content_is_json() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def genai_prompt_and_completion_events() -> Trace:
     """An event with the prompt and one with the completion, each as a plain text."""
     events = [
@@ -112,7 +112,7 @@ def genai_prompt_and_completion_events() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def genai_prompt_and_completion_as_one_text() -> Trace:
     """As LangChain4j under Quarkus writes them: the whole prompt and the whole completion, one text each."""
     trace = Trace("io.quarkus.opentelemetry")
@@ -122,7 +122,7 @@ def genai_prompt_and_completion_as_one_text() -> Trace:
     return trace
 
 
-@shape(Turn(note="messages of tools"))
+@shape(Turn(one_text=True))
 def genai_events_in_one_attribute() -> Trace:
     """An agent whose model calls keep the conversation as a JSON list of events in `events`."""
     call = {"id": "c1", "type": "function", "function": {"name": "search_manual", "arguments": "{}"}}
@@ -140,7 +140,7 @@ def genai_events_in_one_attribute() -> Trace:
     return trace
 
 
-@shape(Turn(note="results of tools"))
+@shape(Turn(one_text=True))
 def genai_events_with_blocks() -> Trace:
     """An agent whose spans have all content in events, as JSON of blocks; a tool's result is its choice."""
     use = {"toolUse": {"toolUseId": "c1", "name": "search_manual", "input": {"query": QUERY}}}
@@ -163,7 +163,7 @@ def genai_events_with_blocks() -> Trace:
     return trace
 
 
-@shape(Turn(note="results of tools"))
+@shape(Turn())
 def genai_parts_that_are_not_words() -> Trace:
     """An image beside the question, what a model thought beside its answer, and parts of no known kind."""
     image = {"type": "blob", "mime_type": "image/png", "content": "iVBORw0KGgo" * 40}

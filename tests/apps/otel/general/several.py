@@ -71,7 +71,7 @@ def batch_that_retrieves_first() -> Trace:
     return trace
 
 
-@shape(*(Turn(question=turn.question, answer=turn.answer, note="messages of tools") for turn in _BOTH))
+@shape(*(Turn(question=turn.question, answer=turn.answer) for turn in _BOTH))
 def session_of_tool_loops() -> Trace:
     """A plain loop of model calls and tools, for two questions in a row, below one span."""
     trace = Trace("my.service")
@@ -98,7 +98,12 @@ def _asks(question: str, *, with_result: bool = False) -> dict[str, str]:
     return {"gen_ai.operation.name": "chat", "gen_ai.input.messages": compact(messages)}
 
 
-@shape(*(Turn(question=turn.question, answer=turn.answer, note="contexts_from_prompt") for turn in _BOTH))
+@shape(
+    *(
+        Turn(one_text=True, question=turn.question, answer=turn.answer, note="contexts_guessed")
+        for turn in _BOTH
+    )
+)
 def decorated_workflow_that_calls_another_one_twice() -> Trace:
     """Workflows by decorator: an outer one calls one for each question; no span retrieves."""
     trace = Trace("traceloop.tracer")

@@ -42,7 +42,7 @@ def mlflow_traced_functions() -> Trace:
     return trace
 
 
-@shape(Turn(without="contexts_from_prompt"))
+@shape(Turn(without="contexts_guessed"))
 def service_whose_search_has_results() -> Trace:
     """A service's own spans: `results` of a span that is called a search are what it found."""
     found = compact([{"id": f"d{n}", "text": text} for n, text in enumerate(PASSAGES)])
@@ -128,7 +128,7 @@ def braintrust_logged_spans() -> Trace:
     return trace
 
 
-@shape(Turn(without="documents taken from"))
+@shape(Turn())
 def langsmith_chain() -> Trace:
     """A chain under LangSmith's OpenTelemetry mode: runs as JSON, a retriever called embeddings."""
 
@@ -196,7 +196,7 @@ def documents_with_scores_as_json() -> Trace:
     return trace
 
 
-@shape(Turn(note="documents taken from"))
+@shape(Turn(one_text=True))
 def context_as_one_text() -> Trace:
     """A step by hand that keeps the joined context as one attribute of the model's span."""
     told = {"question": QUESTION, "context": joined(), "prompt": prompt(), "response": ANSWER}

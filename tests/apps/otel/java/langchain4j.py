@@ -21,7 +21,7 @@ from apps.otel.shapes import (
 
 _QUARKUS = "io.quarkus.opentelemetry"
 _RULES = "You answer questions of cyclists. Say so where you do not know."
-_FROM_PROMPT = Turn(note="contexts_from_prompt")
+_FROM_PROMPT = Turn(one_text=True, note="contexts_guessed")
 
 
 def _injected(question: str = QUESTION) -> str:
@@ -59,7 +59,7 @@ def quarkus_service_with_a_retriever() -> Trace:
     return _service(_injected(), ANSWER)
 
 
-@shape(Turn(note="question: the last line"))
+@shape(Turn(one_text=True, note="question: the last line"))
 def quarkus_service_with_a_system_message() -> Trace:
     """The same with a system message, which stands in the line above the question, in one text."""
     return _service(f"{_RULES}\n{_injected()}", ANSWER)
@@ -93,7 +93,7 @@ def quarkus_tool_and_a_system_message() -> Trace:
     return trace
 
 
-@shape(Turn(question="How often does it need oil?", note="question: the last line"))
+@shape(Turn(one_text=True, question="How often does it need oil?", note="question: the last line"))
 def quarkus_query_compressed_first() -> Trace:
     """A conversation: the model condenses the question for the retriever; the user's words are the last."""
     trace = Trace(_QUARKUS)

@@ -86,7 +86,7 @@ def _spoken(asked: str, answer: str = ANSWER) -> dict[str, str]:
     }
 
 
-_BLOCK = Turn(contexts=(_BETWEEN.join(PASSAGES),), note="contexts_from_prompt", without="cut at")
+_BLOCK = Turn(contexts=(_BETWEEN.join(PASSAGES),), note="contexts_guessed", without="cut at")
 
 
 @shape(_BLOCK)
@@ -229,7 +229,7 @@ def spring_search_that_found_nothing() -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def spring_tool_that_returns_a_text() -> Trace:
     """A search method of 2.0 that returns one text, which Spring AI writes as a JSON string."""
     with _asked_through() as trace:

@@ -41,13 +41,13 @@ def _langchain_agent(**returned: object) -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def langchain_js_agent_with_a_text_tool() -> Trace:
     """LangChain.js: a tool's text comes in a serialised ToolMessage without a type."""
     return _langchain_agent()
 
 
-@shape(Turn(note="results of tools"))
+@shape(Turn())
 def langchain_js_agent_with_an_artifact() -> Trace:
     """LangChain.js: the tool's documents come as an artifact, with their text as `pageContent`."""
     return _langchain_agent(artifact=[{"pageContent": text, "metadata": {}, "id": text} for text in PASSAGES])
@@ -89,19 +89,19 @@ def _sdk7_agent(result: object) -> Trace:
     return trace
 
 
-@shape(Turn(note="results of tools", without="contexts_not_in_prompt"))
+@shape(Turn(one_text=True, without="contexts_not_in_prompt"))
 def sdk7_tool_returning_rows() -> Trace:
     """AI SDK 7: rows of a table stand as objects in the prompt, not as a text."""
     return _sdk7_agent([{"name": text, "similarity": 0.9} for text in PASSAGES])
 
 
-@shape(Turn(note="results of tools"))
+@shape(Turn(one_text=True))
 def sdk7_tool_returning_one_text() -> Trace:
     """AI SDK 7: what the tool returned stands beside the answer, and is not a part of it."""
     return _sdk7_agent(joined())
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def sdk7_object_from_a_prompt() -> Trace:
     """AI SDK 7: an object is asked for with one prompt; the reply is JSON, the answer a field of it."""
     sent = [_said("user", _words(prompt()))]
@@ -115,7 +115,7 @@ def sdk7_object_from_a_prompt() -> Trace:
 _LISTED = "\n".join(f"- {text}" for text in PASSAGES)
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def sdk_sources_as_a_list_below_information() -> Trace:
     """The passages stand as a list below "Use only this information:"; a schema of the answer follows."""
     system = f"Use only this information:\n{_LISTED}\n\nJSON schema:\n" + compact({"type": "object"})
@@ -150,7 +150,7 @@ def genkit_generate_with_docs() -> Trace:
     return trace
 
 
-@shape(Turn(note="results of tools", without="contexts_not_in_prompt"))
+@shape(Turn(without="contexts_not_in_prompt"))
 def genkit_tool_in_a_flow() -> Trace:
     """Genkit: what a tool returned stands in the prompt as a part of its own, a list of texts."""
     call = {"toolRequest": {"name": "searchManual", "ref": "c1", "input": {"query": QUERY}}}
@@ -184,7 +184,7 @@ def _mastra_model(trace: Trace, asked: str) -> None:
         trace.leaf("chat small", {**_mastra("model_inference", "chat"), **reply})
 
 
-@shape(Turn(note="contexts_from_prompt", without="no_prompt_seen"))
+@shape(Turn(one_text=True, note="contexts_guessed", without="no_prompt_seen"))
 def mastra_agent_with_a_prompt() -> Trace:
     """Mastra: the agent's span has the conventions' operation without its content."""
     trace = Trace("@mastra/otel-exporter")
@@ -210,7 +210,7 @@ def mastra_workflow() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def traceloop_js_runs_in_traces_of_their_own() -> Trace:
     """Traceloop's LangChain.js instrumentor outside of `withWorkflow`: each run begins a trace."""
     scope = "@traceloop/instrumentation-langchain"

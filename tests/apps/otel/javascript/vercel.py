@@ -89,7 +89,7 @@ def _with_tool(result: object, *, sent: object = None) -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def vercel_passages_in_the_system_prompt() -> Trace:
     """A route embeds the question, searches on its own, and puts the passages into `system`."""
     trace = Trace("ai")
@@ -100,7 +100,7 @@ def vercel_passages_in_the_system_prompt() -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def vercel_streamed_chat_with_a_history() -> Trace:
     """streamText over a conversation: the last user message is the question."""
     earlier = [_user("Hello"), {"role": "assistant", "content": [{"type": "text", "text": "What can I do?"}]}]
@@ -117,7 +117,7 @@ def vercel_tool_returning_texts() -> Trace:
     return _with_tool(list(PASSAGES))
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def vercel_tool_returning_rows_of_a_table() -> Trace:
     """A search tool gives database rows, the passage under `name` beside its `similarity`."""
     return _with_tool([{"name": text, "similarity": 0.9} for text in PASSAGES])
@@ -129,7 +129,7 @@ def vercel_tool_returning_ids_and_texts() -> Trace:
     return _with_tool([{"id": f"d{n}", "text": text} for n, text in enumerate(PASSAGES)])
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def vercel_tool_returning_one_text() -> Trace:
     """A search tool joins its passages with empty lines."""
     return _with_tool(joined())
@@ -167,7 +167,7 @@ def vercel_two_searches() -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def vercel_structured_answer() -> Trace:
     """generateObject: the answer stands in a field of `ai.response.object`."""
     trace = Trace("ai")
@@ -201,7 +201,7 @@ def vercel_reranked_passages() -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def vercel_query_rewritten_first() -> Trace:
     """One call writes a search query, a second one answers: the user's question is that of the second."""
     ask = f"Write a search query for this message: {QUESTION}"

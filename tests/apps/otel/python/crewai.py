@@ -13,7 +13,7 @@ _TRACELOOP = "opentelemetry.instrumentation.crewai.instrumentation"
 _MODEL = "openinference.instrumentation.openai"
 _ROLE = "You are Mechanic. You have mended bicycles for years.\nYour personal goal is: help cyclists"
 _FACTS = "Oil every 200 km. Dry and oil after rain."
-_NOTE = "results of tools"
+_NOTE = ""
 
 
 def _task(description: str) -> str:
@@ -51,7 +51,7 @@ def _look_up(trace: Trace, description: str, raw: str, *, has_models: bool = Tru
             trace.leaf("ChatCompletion", oi_model([*sent, ("tool", joined())], raw), scope=_MODEL)
 
 
-@shape(Turn(note=_NOTE))
+@shape(Turn(one_text=True, note=_NOTE))
 def crew_with_a_question_among_its_inputs() -> Trace:
     """A crew of one agent; the task is a template, and the inputs hold the question."""
     trace = Trace(_SCOPE)
@@ -63,7 +63,7 @@ def crew_with_a_question_among_its_inputs() -> Trace:
     return trace
 
 
-@shape(Turn(note="no_prompt_seen"))
+@shape(Turn(one_text=True, note="no_prompt_seen"))
 def crew_without_inputs_or_spans_of_models() -> Trace:
     """The task itself is the question, and only the crew is instrumented."""
     trace = Trace(_SCOPE)
@@ -73,7 +73,7 @@ def crew_without_inputs_or_spans_of_models() -> Trace:
     return trace
 
 
-@shape(Turn(question=f"Answer for a beginner: {QUESTION}", note=_NOTE))
+@shape(Turn(one_text=True, question=f"Answer for a beginner: {QUESTION}", note=_NOTE))
 def crew_whose_inputs_name_no_question() -> Trace:
     """The inputs are put into the task's template, which is what was asked."""
     trace = Trace(_SCOPE)
@@ -85,7 +85,7 @@ def crew_whose_inputs_name_no_question() -> Trace:
     return trace
 
 
-@shape(Turn(note=_NOTE))
+@shape(Turn(one_text=True, note=_NOTE))
 def crew_of_a_researcher_and_a_writer() -> Trace:
     """The second agent is shown what the first one wrote, not what its tool returned."""
     trace = Trace(_SCOPE)
@@ -100,7 +100,7 @@ def crew_of_a_researcher_and_a_writer() -> Trace:
     return trace
 
 
-@shape(Turn(question=f"Answer this: {QUESTION}", note="messages of tools"))
+@shape(Turn(one_text=True, question=f"Answer this: {QUESTION}"))
 def crew_under_openllmetry() -> Trace:
     """The crew's span has its result, a task's its description; tools are seen in the model's prompt only."""
     trace = Trace(_TRACELOOP)
@@ -118,7 +118,7 @@ def crew_under_openllmetry() -> Trace:
     return trace
 
 
-@shape(Turn(note="messages of tools"))
+@shape(Turn(question=_task(QUESTION).strip(), one_text=True, note="question_guessed"))
 def crew_of_which_only_the_client_is_seen() -> Trace:
     """No span of the crew: the task stands in the prompt, between the framework's own words."""
     trace = Trace(_MODEL)

@@ -47,7 +47,7 @@ def _adk(result: object, *, name: str = "search_manual") -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def adk_agent_span_without_attributes() -> Trace:
     """Releases before the conventions' agent span: only calls and tools say anything of themselves."""
     call = {
@@ -67,7 +67,7 @@ def adk_agent_span_without_attributes() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(note="contexts_guessed"))
 def references_below_the_question() -> Trace:
     """Agno without a search tool: the question, then the references as JSON between tags."""
     listed = compact([{"id": f"d{n}", "content": text} for n, text in enumerate(PASSAGES)])
@@ -83,7 +83,7 @@ def references_below_the_question() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def function_made_of_a_prompt() -> Trace:
     """Semantic Kernel: a prompt runs as a tool whose result is the model's reply, which is not a passage."""
     trace = Trace("semantic_kernel.functions.kernel_function")
@@ -144,7 +144,7 @@ def _kernel(trace: Trace, sent: str, reply: str) -> None:
     trace.leaf("chat.completions small-model", told, events=events)
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def semantic_kernel_prompt_with_passages() -> Trace:
     """A prompt function with the passages rendered into it; .NET writes contents as events."""
     trace = Trace("Microsoft.SemanticKernel.Diagnostics")
@@ -234,7 +234,7 @@ def autogen_as_it_comes() -> Trace:
     return trace
 
 
-@shape(Turn(note="messages of tools"))
+@shape(Turn())
 def autogen_with_an_instrumented_client() -> Trace:
     """The same with an instrumentor of the model client: its prompts hold what the tool returned."""
     call = {"type": "tool_call", "id": "c1", "name": "search_manual", "arguments": {"query": QUERY}}
@@ -253,7 +253,7 @@ def autogen_with_an_instrumented_client() -> Trace:
     return trace
 
 
-@shape(Turn(note="contexts_from_prompt"))
+@shape(Turn(one_text=True, note="contexts_guessed"))
 def litellm_without_waiting() -> Trace:
     """LiteLLM names an operation after its function, `acompletion`, which the conventions do not know."""
     told = {

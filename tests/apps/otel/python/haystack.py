@@ -167,7 +167,7 @@ def haystack_invented_passage() -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def haystack_agent() -> Trace:
     """An agent of its own: steps with model and tool, the question in its messages."""
     call = {"tool_call": {"tool_name": "search", "arguments": {"query": QUERY}, "id": "c1", "extra": None}}
@@ -212,7 +212,7 @@ def haystack_content_off() -> Trace:
     return trace
 
 
-@shape(Turn(note="results of tools", without="no_prompt_seen"))
+@shape(Turn(one_text=True, without="no_prompt_seen"))
 def haystack_agent_with_shown_messages() -> Trace:
     """The agent's own spans: what a step's model was sent is written as Python shows it."""
     role = "role=<ChatRole.USER: 'user'>"

@@ -307,7 +307,7 @@ def two_questions_in_one_request() -> Trace:
     return trace
 
 
-@shape(Turn(without="contexts_from_prompt"))
+@shape(Turn(without="contexts_guessed"))
 def decorated_functions() -> Trace:
     """Functions under `@tracer.chain` and a span by hand of the kind RETRIEVER, whose output is texts."""
     trace = Trace("my.service")
@@ -317,7 +317,7 @@ def decorated_functions() -> Trace:
     return trace
 
 
-@shape(Turn(note="the output of a step"))
+@shape(Turn())
 def decorated_functions_of_one_kind() -> Trace:
     """Every function under `@tracer.chain`, the one that retrieves too; the model's span has plain values."""
     trace = Trace("my.service")

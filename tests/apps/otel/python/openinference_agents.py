@@ -33,13 +33,13 @@ def _smolagent(task: str, told: str, name: str) -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def smolagents_numbered_documents() -> Trace:
     """The retriever tool prints a heading and a ruled line before each document; the question is `task`."""
     return _smolagent(QUESTION, f"New task:\n{QUESTION}", "ToolCallingAgent")
 
 
-@shape(Turn())
+@shape(Turn(question=f"New task:\n{QUESTION}", one_text=True, note="question_guessed"))
 def smolagents_without_a_task_on_the_root() -> Trace:
     """The root tells no task, so the question stands in the first message, behind `New task:`."""
     trace = Trace(_SCOPE + "smolagents")
@@ -108,9 +108,9 @@ def agent_tool_message_with_blocks() -> Trace:
     return _react("search_manual", message, seen=joined())
 
 
-@shape(Turn())
+@shape(Turn(contexts=("2024-05-01T10:00:00Z", *PASSAGES)))
 def agent_with_several_tools() -> Trace:
-    """A calculator and a clock beside the search; only the search gives contexts."""
+    """A calculator and a clock beside the search: what stands in the prompt counts, whoever returned it."""
     trace = Trace(_SCOPE + "langchain")
     sent = [("user", QUESTION)]
     with trace.span("LangGraph", oi("CHAIN", {"messages": [["user", QUESTION]]}, {"answer": ANSWER})):
@@ -123,9 +123,9 @@ def agent_with_several_tools() -> Trace:
     return trace
 
 
-@shape()
+@shape(Turn(question="What is 2 x 100?", contexts=("200",), answer="200", note="contexts_undecided"))
 def agent_without_a_search() -> Trace:
-    """A calculator alone is not retrieval: there is no RAG turn, whatever it returned."""
+    """A calculator alone: the answer rests on what it returned, which is too short to be told."""
     trace = Trace(_SCOPE + "langchain")
     with trace.span(
         "LangGraph", oi("CHAIN", {"messages": [["user", "What is 2 x 100?"]]}, {"answer": "200"})
@@ -176,7 +176,7 @@ def openai_agents_function_tool() -> Trace:
     return trace
 
 
-@shape(Turn(contexts=tuple(f"Content: {text}\nScore: 0.8" for text in PASSAGES)))
+@shape(Turn(one_text=True, contexts=tuple(f"Content: {text}\nScore: 0.8" for text in PASSAGES)))
 def crewai_knowledge_search() -> Trace:
     """A crew with a search tool: the question is an input of kickoff, the task's text is a template."""
     trace = Trace(_SCOPE + "crewai")
@@ -192,7 +192,7 @@ def crewai_knowledge_search() -> Trace:
     return trace
 
 
-@shape(Turn(note="results of tools", without="no_prompt_seen"))
+@shape(Turn(one_text=True, without="no_prompt_seen"))
 def agent_whose_messages_have_roles_of_their_own() -> Trace:
     """A code agent: `tool-call` and `tool-response` are roles, and what a tool found stands in the latter."""
     wrote = f"Thought: I look it up.\n<code>print(manual(query={QUERY!r}))</code>"
@@ -210,7 +210,7 @@ def agent_whose_messages_have_roles_of_their_own() -> Trace:
     return trace
 
 
-@shape(Turn(note="results of tools", without="contexts_not_in_prompt"))
+@shape(Turn(one_text=True, without="contexts_not_in_prompt"))
 def agent_whose_messages_are_shown_by_their_fields() -> Trace:
     """A chat agent: the root's messages are what Python shows, a tool's result stands in `function.0`."""
     shown = f"id='m1' source='user' models_usage=None metadata={{}} content={QUESTION!r} type='TextMessage'"

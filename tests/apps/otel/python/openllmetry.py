@@ -78,7 +78,7 @@ def openllmetry_vector_store_without_a_workflow() -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def traceloop_js_workflow() -> Trace:
     """Traceloop for JavaScript: the workflow's input is a list of arguments, its output a text."""
     told = {
@@ -93,7 +93,7 @@ def traceloop_js_workflow() -> Trace:
     return trace
 
 
-@shape(Turn())
+@shape(Turn(one_text=True))
 def litellm_request() -> Trace:
     """LiteLLM's own callback: one span for each request, the passages in the system message."""
     trace = Trace("litellm")

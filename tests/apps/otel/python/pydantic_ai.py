@@ -70,7 +70,10 @@ def pydantic_ai_tool_returning_a_wrapped_list() -> Trace:
 
 
 @shape(
-    Turn(contexts=tuple(f"# Part {n}\nURL:https://example.org/{n}\n\n{t}" for n, t in enumerate(PASSAGES)))
+    Turn(
+        one_text=True,
+        contexts=tuple(f"# Part {n}\nURL:https://example.org/{n}\n\n{t}" for n, t in enumerate(PASSAGES)),
+    )
 )
 def pydantic_ai_tool_returning_sections() -> Trace:
     """A tool joins sections that each have a heading, an address and a text."""

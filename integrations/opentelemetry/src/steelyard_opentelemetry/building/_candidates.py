@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
 from steelyard_opentelemetry.building._build import failure
-from steelyard_opentelemetry.building._contexts import Found, find_contexts
+from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._follows import mark_parts
 from steelyard_opentelemetry.building._several import tells_one_of, told_apart
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import parse
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._payload import loaded
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node, grow
 
@@ -56,7 +57,7 @@ class Candidates:
     @property
     def is_complete(self) -> bool:
         """Whether there is at least one turn from its question to its answer."""
-        return any(turn.answer and is_judgeable(turn, find_contexts(turn)) for turn in self.whole)
+        return any(turn.answer and is_judgeable(turn, evidence_of(turn)) for turn in self.whole)
 
     @property
     def is_part_of_turn(self) -> bool:
@@ -142,7 +143,7 @@ def _own_question(node: Node) -> str:
 
 def _stands_alone(turn: Turn) -> bool:
     """Whether a part has an answer and passages of its own, be it that only its prompt has them."""
-    return _whole(turn) or (turn.answer != "" and is_judgeable(turn, find_contexts(turn)))
+    return _whole(turn) or (turn.answer != "" and is_judgeable(turn, evidence_of(turn)))
 
 
 def _whole(turn: Turn) -> bool:
@@ -150,9 +151,9 @@ def _whole(turn: Turn) -> bool:
     if any(parsed.documents and parsed.answer for _, parsed in turn.seen("turn")):
         return True
     models = bool(turn.seen("llm"))
-    found = find_contexts(turn)
+    found = evidence_of(turn)
     if not turn.retrieves and not turn.agentic:
-        return bool(turn.answer) and bool(found.contexts) and not found.guessed
+        return bool(turn.answer) and bool(found.contexts) and not found.is_guessed
     if _formats(turn, found):
         return False
     if turn.answer or failure(turn):
@@ -161,7 +162,7 @@ def _whole(turn: Turn) -> bool:
     return turn.root.parsed is not None and turn.root.parsed.kind != "llm" and models
 
 
-def _formats(turn: Turn, found: Found) -> bool:
+def _formats(turn: Turn, found: Evidence) -> bool:
     """Whether this is a step that retrieved and formatted: what it came to is the context, not an answer."""
     if _only_searches(turn):
         return True
@@ -183,7 +184,7 @@ def _only_searches(turn: Turn) -> bool:
     return bool(lines) and asked.issuperset(lines)
 
 
-def is_judgeable(turn: Turn, found: Found) -> bool:
+def is_judgeable(turn: Turn, found: Evidence) -> bool:
     """Whether a record can come of it.
 
     A failed turn needs a question; any other one question, answer and documents, or retrievals which told
@@ -195,12 +196,16 @@ def is_judgeable(turn: Turn, found: Found) -> bool:
         return False
     if not found.contexts:
         return turn.found_nothing
-    is_step = _formats(turn, found) or (found.guessed and is_helper(turn))
+    is_step = _formats(turn, found) or is_helper(turn)
     return not (is_step or is_indexing(turn, found) or is_asked_by_evaluator(turn))
 
 
-def is_indexing(turn: Turn, found: Found) -> bool:
+def is_indexing(turn: Turn, found: Evidence) -> bool:
     """Whether a model was asked about a document, without anybody's question: to describe it for an index."""
+    root = turn.root.parsed
+    given = loaded(root.passing[0]) if root is not None and root.passing else None
+    if isinstance(given, Mapping) and "page_content" in {**given, **(given.get("kwargs") or {})}:
+        return True
     asked = turn.question
     return not turn.retrieves and not turn.agentic and all(one.text in asked for one in found.contexts)
 
@@ -273,7 +278,7 @@ def ran_within(call: Turn, turn: Turn) -> bool:
 
 def holds_content(call: Turn, turn: Turn) -> bool:
     """Whether a model call's prompts hold a turn's passages or its question."""
-    texts = [context.text for context in find_contexts(turn).contexts]
+    texts = [context.text for context in evidence_of(turn).contexts]
     if turn.question and any(turn.question in text for text in call.prompts):
         return True
     return any(sighting.found for sighting in find_passages(texts, call.prompts))

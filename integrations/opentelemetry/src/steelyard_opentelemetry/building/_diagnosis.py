@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from steelyard_opentelemetry.building._contexts import Found, find_contexts
+from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.dialects import OpenInference, advice_of, content_switch
 
@@ -109,9 +109,9 @@ class Diagnosis:
         return f"{self.trace_id}  {self.cause}: {_WHAT[self.cause]} ({self.span}); {self.advice}"
 
 
-def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
+def diagnose(turn: Turn, found: Evidence | None = None) -> Diagnosis:
     """Say why a candidate is not a turn that can be judged."""
-    found = find_contexts(turn) if found is None else found
+    found = evidence_of(turn) if found is None else found
     cause = next(cause for cause, holds in _IN_ORDER if holds(turn, found))
     span = turn.root.span
     advice = (cause == "content_off" and _switch(turn, found)) or ADVICE[cause]
@@ -127,7 +127,7 @@ def diagnose(turn: Turn, found: Found | None = None) -> Diagnosis:
     )
 
 
-def _switch(turn: Turn, found: Found) -> str | None:
+def _switch(turn: Turn, found: Evidence) -> str | None:
     """The switch that keeps content out of the spans, "" for one of no known name; None where none does."""
     hidden = [
         (node.parsed.kind, content_switch(node.parsed.dialect, node.span.scope))
@@ -135,7 +135,7 @@ def _switch(turn: Turn, found: Found) -> str | None:
         if node.parsed and node.parsed.hidden
     ]
     of_tools = [switch for kind, (_, switch) in hidden if kind == "tool"]
-    if of_tools and not found.contexts:
+    if of_tools and (not found.contexts or found.is_guessed):
         return of_tools[0]
     if not hidden or not _lacks(turn, found):
         return None
@@ -147,11 +147,11 @@ def _switch(turn: Turn, found: Found) -> str | None:
     return None if _is_partly_there(turn, found) else hidden[0][1][1]
 
 
-def _is_partly_there(turn: Turn, found: Found) -> bool:
-    return bool(found.contexts or found.bare or (turn.answer and turn.prompts))
+def _is_partly_there(turn: Turn, found: Evidence) -> bool:
+    return bool(found.contexts or found.silent or (turn.answer and turn.prompts))
 
 
-def _lacks(turn: Turn, found: Found) -> bool:
+def _lacks(turn: Turn, found: Evidence) -> bool:
     """Whether contexts, question or answer are not there."""
     return not (found.contexts and turn.question and turn.answer)
 
@@ -165,7 +165,7 @@ def _is_retrieval(turn: Turn) -> bool:
     return turn.root.parsed is None or turn.root.parsed.kind in ("retrieval", "rerank")
 
 
-_IN_ORDER: tuple[tuple[Cause, Callable[[Turn, Found], object]], ...] = (
+_IN_ORDER: tuple[tuple[Cause, Callable[[Turn, Evidence], object]], ...] = (
     ("no_llm_spans", lambda turn, _: not turn.parsed),
     ("content_off", lambda turn, found: _switch(turn, found) is not None),
     (
@@ -180,13 +180,13 @@ _IN_ORDER: tuple[tuple[Cause, Callable[[Turn, Found], object]], ...] = (
             _lacks(turn, found) and any(node.parsed.broken for node in turn.nodes if node.parsed)
         ),
     ),
-    ("documents_without_text", lambda _, found: not found.contexts and found.bare),
+    ("documents_without_text", lambda _, found: not found.contexts and found.silent),
     ("no_documents", lambda turn, found: not found.contexts and turn.retrieves),
     ("orphan", lambda turn, found: not found.contexts and _is_orphan(turn)),
     ("no_retrieval", lambda _, found: not found.contexts),
     ("unlinked", lambda turn, _: not turn.answer and not turn.seen("llm") and _is_retrieval(turn)),
     ("no_question", lambda turn, _: not turn.question),
-    ("helper_call", lambda turn, found: turn.answer and (found.guessed or turn.seen("llm"))),
+    ("helper_call", lambda turn, found: turn.answer and (found.is_guessed or turn.seen("llm"))),
     ("no_answer", lambda _turn, _found: True),
 )
 """Causes and how each is told; the first that holds is named."""

@@ -27,13 +27,12 @@ from steelyard_opentelemetry.building._candidates import (
     is_judgeable,
     ran_within,
 )
-from steelyard_opentelemetry.building._contexts import find_contexts
 from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
+from steelyard_opentelemetry.building._evidence import evidence_of
 from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
 from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
 from steelyard_opentelemetry.building._joining import is_before, root_of, used_by
-from steelyard_opentelemetry.building._retries import earlier_answer
 from steelyard_opentelemetry.building._told_calls import ToldCalls
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
@@ -152,8 +151,8 @@ class TurnExtractor:
         joined, left = self._join(lone)
         reading = Extraction()
         for piece in left:
-            if piece.messages and piece.answer:
-                self._calls.add(self._with_earlier_try(piece))
+            if piece.prompts and piece.answer:
+                self._calls.add(piece)
             else:
                 self._leftover(piece, reading)
         kept = self._once([*found, *joined])
@@ -205,20 +204,6 @@ class TurnExtractor:
         caller = max(every, key=lambda one: one.root.span.end - one.root.span.start)
         return Turn.of(caller.root, every)
 
-    def _with_earlier_try(self, call: Turn) -> Turn:
-        """A call that quotes an answer that was found wanting, with the call that gave it to the question."""
-        quoted = next(filter(None, map(earlier_answer, call.prompts)), "")
-        tries = (
-            other
-            for other in (self._calls if quoted else ())
-            if other.answer.strip() == quoted
-            and other.question == call.question
-            and other.root.span.service == call.root.span.service
-            and other.root.span.end <= call.root.span.start
-        )
-        earlier = next(tries, None)
-        return Turn.of(call.root, [self._calls.take(earlier), call]) if earlier else call
-
     def _with_calls(self, turn: Turn) -> Turn:
         """The turn with the model calls that were made on its behalf, but stand in traces of their own."""
         made = [
@@ -231,7 +216,7 @@ class TurnExtractor:
 
     def _settle(self, turn: Turn, reading: Extraction) -> None:
         """A record, or the reason why there is none."""
-        found = find_contexts(turn)
+        found = evidence_of(turn)
         if is_judgeable(turn, found):
             record = record_of(turn, found)
             notes = (*record.notes, *self._earlier.notes_on(turn, found))
@@ -279,7 +264,7 @@ class TurnExtractor:
             if piece.retrieves:
                 self._retrieval_parts.add(piece)
                 continue
-            parts = self._retrieval_parts_of(piece) if piece.messages else []
+            parts = self._retrieval_parts_of(piece) if piece.prompts else []
             if parts:
                 for part in parts:
                     self._retrieval_parts.take(part)
@@ -359,6 +344,6 @@ def _is_call(turn: Turn) -> bool:
 
 def _telling(turn: Turn) -> tuple[int, int, int]:
     """How much a turn tells of its documents; of those that tell the same, the outer one tells more."""
-    found = find_contexts(turn).contexts
+    found = evidence_of(turn).contexts
     marks = sum(one.id is not None for one in found) + sum(one.score is not None for one in found)
     return marks, len(found), turn.root.span.end - turn.root.span.start

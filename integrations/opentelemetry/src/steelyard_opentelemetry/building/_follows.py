@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from steelyard._internal.bounded import BoundedDict
 from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sentence
-from steelyard_opentelemetry.building._contexts import Found, find_contexts
+from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._turn import Turn
 
 _REWRITTEN = sentence("question_rewritten_only")
@@ -70,7 +70,7 @@ class EarlierCalls:
         while len(known) > _MOST_CALLS or sum(one.size for one in known) > _MOST_TEXT:
             del known[0]
 
-    def notes_on(self, turn: Turn, found: Found) -> list[str]:
+    def notes_on(self, turn: Turn, found: Evidence) -> list[str]:
         """Say that a turn's question, or a part of its prompt, was written by a model before it began."""
         own = {node.span.span_id for node in turn.nodes}
         begun = min(node.span.start for node in turn.nodes)
@@ -83,7 +83,7 @@ class EarlierCalls:
             turn.question,
             turn.calls,
             earlier,
-            found=[one.text for one in (*found.contexts, *found.beside)],
+            found=found.texts,
             in_conversation=turn.in_conversation,
         )
         notes = [_WRITTEN if note.startswith(_REWRITTEN) else _SHOWN for note in told]
@@ -106,7 +106,7 @@ def mark_parts(whole: Sequence[Turn], calls: Sequence[Turn]) -> None:
 
 def _is_shown(call: Turn, turn: Turn) -> bool:
     """Whether a call's prompt holds what came of a turn, other than as an earlier exchange."""
-    found = [context.text for context in find_contexts(turn).contexts]
+    found = [context.text for context in evidence_of(turn).contexts]
     given = ModelCall(prompts=(turn.question,), reply=turn.answer)
     return bool(
         notes_on_predecessors("", call.calls, [given], found=found, in_conversation=call.in_conversation)

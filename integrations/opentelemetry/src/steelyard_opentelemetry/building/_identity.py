@@ -18,14 +18,22 @@ TURN = "steelyard.turn"
 """The attribute by which a user says which spans are one turn."""
 SESSION = (
     *("session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id"),
-    "spring.ai.chat.client.conversation.id",
+    *("langfuse.session.id", "mlflow.trace.session", "ai.telemetry.metadata.sessionId"),
+    *("langsmith.trace.session_id", "spring.ai.chat.client.conversation.id"),
 )
 """Attributes that name a session or a conversation."""
-USER = ("user.id", "enduser.id", "traceloop.association.properties.user_id")
+USER = (
+    *("user.id", "enduser.id", "traceloop.association.properties.user_id", "langfuse.user.id"),
+    *("mlflow.trace.user", "ai.telemetry.metadata.userId"),
+)
 """Attributes that name who asked."""
+TENANT = ("tenant.id", "tenant", "traceloop.association.properties.tenant_id")
+"""Attributes that name whose data it is."""
 _SHARED = (*SESSION, "request.id", "http.request.id", "gen_ai.request.id")
 _CERTAIN = (TURN, "gen_ai.response.id")
 _MOST_RELATED = 64
+_RANDOM = 16
+"""Characters of an id that no two applications choose alike; a shorter one may be a counter."""
 
 Key = tuple[str, ...]
 
@@ -93,14 +101,14 @@ class WaitingPieces:
 
 def is_certain(piece: Turn, other: Turn) -> bool:
     """Whether two pieces are linked explicitly, so that nothing else needs to be asked."""
-    if any(not _values(piece, (name,)).isdisjoint(_values(other, (name,))) for name in _CERTAIN):
+    if not _named(piece, _CERTAIN).isdisjoint(_named(other, _CERTAIN)):
         return True
     return not (_spans(piece).isdisjoint(_links(other)) and _links(piece).isdisjoint(_spans(other)))
 
 
 def _differ(piece: Turn, other: Turn) -> bool:
-    """Whether two pieces name different sessions or users."""
-    for names in (SESSION, USER):
+    """Whether two pieces name different sessions, users or tenants."""
+    for names in (SESSION, USER, TENANT):
         mine, theirs = _values(piece, names), _values(other, names)
         if mine and theirs and mine.isdisjoint(theirs):
             return True
@@ -114,9 +122,20 @@ def _values(piece: Turn, names: tuple[str, ...]) -> set[str]:
 
 def _keys(piece: Turn) -> set[Key]:
     traces = {("trace", node.span.trace_id) for node in piece.nodes}
-    shared = {("shared", value) for value in _values(piece, _SHARED)}
-    certain = {(name, value) for name in _CERTAIN for value in _values(piece, (name,))}
-    return {*traces, *shared, *certain, *_spans(piece), *_links(piece)}
+    named = {*_named(piece, _SHARED, "shared"), *_named(piece, _CERTAIN)}
+    return {*traces, *named, *_spans(piece), *_links(piece)}
+
+
+def _named(piece: Turn, names: tuple[str, ...], kind: str = "") -> set[Key]:
+    """What a piece is named by; a short name means something only within its trace and its service."""
+    found: set[Key] = set()
+    for node in piece.nodes:
+        span = node.span
+        for name in names:
+            value = str(span.attributes.get(name) or "")
+            where = () if len(value) >= _RANDOM else (span.trace_id, span.service)
+            found |= {(kind or name, value, *where)} if value else set()
+    return found
 
 
 def _calls(piece: Turn) -> set[Key]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.recording.provenance import find_passages
-from steelyard_opentelemetry.building._contexts import find_contexts
+from steelyard_opentelemetry.building._evidence import evidence_of
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._tree import Node
 
@@ -23,7 +23,7 @@ def is_before(part: Turn, piece: Turn, patience: int) -> bool:
 
 def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
     """The retrievals of which a model call's prompt holds a document, or where none is told, the query."""
-    texts = [[context.text for context in find_contexts(part).contexts] for part in parts]
+    texts = [[context.text for context in evidence_of(part).contexts] for part in parts]
     every = list(dict.fromkeys(text for each in texts for text in each))
     seen = {
         text

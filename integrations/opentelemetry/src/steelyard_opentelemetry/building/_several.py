@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import is_helper_reply
+from steelyard.recording.reading import spoken
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 
@@ -85,10 +86,16 @@ def _grouped(ordered: Sequence[Turn], callers: Sequence[Turn]) -> list[_Group]:
     groups: dict[str, _Group] = {}
     for piece in callers:
         if not _helps(piece, queries):
-            said = _plain(piece.said)
+            said = _plain(_said(piece))
             groups.setdefault(said, _Group(said)).calls.append(piece)
     # A call that nothing is known of could belong to any group.
     return [] if "" in groups else list(groups.values())
+
+
+def _said(piece: Turn) -> str:
+    """The user's last words in the first prompt."""
+    said = (words[-1] for _, parsed in piece.seen("llm") if (words := spoken(parsed.messages)))
+    return next(said, "")
 
 
 def _stand_alone(groups: Sequence[_Group]) -> bool:

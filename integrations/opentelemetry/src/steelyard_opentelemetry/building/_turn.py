@@ -8,32 +8,34 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from steelyard.recording.building import Sources, asked_of, sources_of
+from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
     AnswerCalls,
     Asked,
     ModelCall,
     calls_behind,
-    finds_nothing,
     is_helper_reply,
-    is_search,
-    question_in,
-    question_in_prompt,
-    user_question,
 )
-from steelyard.recording.reading import Message, spoken
+from steelyard.recording.reading import asked_in
 from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
-from steelyard_opentelemetry.building._retries import without_earlier_answer
+from steelyard_opentelemetry.building._translate import (
+    asked_within,
+    condensed,
+    given_of,
+    has_empty_place,
+    looked_up,
+    named_question,
+    steps_of,
+)
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import answer_in, result_in
+from steelyard_opentelemetry.spans._payload import answer_in, loaded
 from steelyard_opentelemetry.spans._tree import Node
 
-_ASKED = re.compile(r"^(?:user_?)?(?:question|query|query_str|input|q)$", re.IGNORECASE)
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
-_BARE = re.compile(r"[^\n]{1,400}[?？؟]")
 _HEAD = 20_000
 _CUT = "..."
-_BRACKETS = "[](){} \t\n"
 _REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
 
 
@@ -47,8 +49,8 @@ class Turn:
     """Every span of the turn, in order of start."""
     joined: tuple[str, ...] = ()
     """Trace ids of pieces that came from elsewhere."""
-    found: object = None
-    """What `find_contexts` found, once it has looked."""
+    evidence: object = None
+    """What `evidence_of` found, once it has looked."""
     is_call_assumed: bool = False
     """Whether the call that made the answer is known only because no other one can have."""
     is_part: bool = False
@@ -119,15 +121,19 @@ class Turn:
         return find_cut([node.span for node, _ in self.parsed])
 
     @cached_property
+    def has_unread(self) -> bool:
+        """Whether something was looked up, and it is not told what that found."""
+        retrievals = any(step.contexts is None for step in self.steps.retrievals)
+        return retrievals or any(step.returned is None for step in self.steps.tools)
+
+    @property
     def found_nothing(self) -> bool:
-        """Whether every retrieval told that it returned nothing; without any, every tool that searches."""
-        retrievals = self.seen("retrieval", "rerank")
-        if retrievals:
-            return all(parsed.empty for _, parsed in retrievals)
-        searches = [parsed for _, parsed in self.seen("tool") if is_search(parsed.tool)]
-        # An object that is printed rather than shown ("Command(...)") has no text, but is not empty.
-        told = [result_in(one.result) or str(one.result) for one in searches if one.result is not None]
-        return bool(told) and all(finds_nothing(text) or not text.strip(_BRACKETS) for text in told)
+        """Whether something was looked up, and all that was told of it is that it found nothing.
+
+        So it is if a step or a template has a place for passages, and nothing in it.
+        """
+        looked_up = self.sources.looked_up or has_empty_place(self.steps)
+        return looked_up and not self.sources.documents and not self.has_unread
 
     @cached_property
     def calls(self) -> list[ModelCall]:
@@ -187,13 +193,6 @@ class Turn:
     def behind(self) -> AnswerCalls:
         """Which of the calls made the answer."""
         return calls_behind(self.calls, self.answer, queries=self.queries)
-
-    @cached_property
-    def messages(self) -> list[Message]:
-        """What the models that made the answer were sent; what all were sent, where these are not known."""
-        # Better the prompts of all than none: passages are then told by where they stand.
-        chosen = [self.llms[at] for at in self.behind.all] or self.llms
-        return [message for _, parsed in chosen for message in parsed.messages]
 
     @cached_property
     def prompts(self) -> list[str]:
@@ -282,64 +281,51 @@ class Turn:
         return self.asked.standalone or ""
 
     @cached_property
+    def steps(self) -> Steps:
+        """The turn as the builder of all recorders sees it."""
+        steps = steps_of(self)
+        steps.given = given_of(self, steps)
+        return steps
+
+    @cached_property
+    def sources(self) -> Sources:
+        """What came into the turn from outside of a model."""
+        found = sources_of(self.steps)
+        # What an inner step was asked is no passage, although it stands in a prompt and no model wrote it.
+        found.queries += asked_within(self.steps)
+        return found
+
+    @property
+    def _is_told(self) -> bool:
+        """Whether a step says what it was asked."""
+        steps = self.seen("chain", "agent")
+        return any(p.question or (p.passing and asked_in(loaded(p.passing[0]))) for _, p in steps)
+
+    @cached_property
     def asked(self) -> Asked:
         """What the user asked, and the form of it that stands without the conversation."""
         marked = next((parsed.question for _, parsed in self.seen("turn") if parsed.question), "")
         # A mark by hand is the application's own word, and nothing is weighed against it.
         if marked:
             return Asked(question=marked)
-        queries = [parsed.query for _, parsed in self.outermost("retrieval") if parsed.query]
-        replies = [text for call in self.calls for text in call.replies]
-        told = self._told_questions()
-        # Several different queries are sub-questions, of which none is the whole question.
-        is_condensed = self.in_conversation and len(set(queries)) == 1 and not self.agentic
-        asked = user_question(told, queries=queries, replies=replies, in_conversation=is_condensed)
-        said = question_in(self.said)
-        found = asked if asked.question or not said else user_question([said], replies=replies)
+        found = asked_of(self.steps, self.sources)
+        if not found.question and (own := named_question(self)):
+            # What only the dialect can read, as of objects that Python shows.
+            self.steps.given = own
+            found = asked_of(self.steps, self.sources)
+        if not found.standalone and self.in_conversation and not self.agentic:
+            found = replace(found, standalone=condensed(self.steps, found.question))
+        if not found.question and (query := looked_up(self.steps)):
+            # An input without words, as of a workflow that tells its state; nobody but the user wrote this.
+            return Asked(question=query, notes=("question_guessed",))
+        if self.steps.given is not None and "\n" in found.question and not self._is_told:
+            # Words of a prompt in several lines may be a template's.
+            found = replace(found, notes=(*found.notes, "question_guessed"))
         # Of a question whose end was cut the longest text that begins like it is taken.
         if not self.cut.ends(found.question):
             return found
-        # What was cut in a prompt may stand in full where a retriever was asked it.
-        whole = (text for text in (*told, *queries) if text.startswith(found.question))
+        whole = (text for text in self.queries if text.startswith(found.question))
         return replace(found, question=max(whole, key=len, default=found.question))
-
-    def _told_questions(self) -> list[str]:
-        """What steps say that they were asked, then what is asked in prompts or in their variables."""
-        outer = [s.question for node, s in self.seen("chain", "agent") if "tool" not in self.above[id(node)]]
-        named = self._named_question()
-        ways = (named or question_in(self.said), self._variable())
-        return [
-            *filter(None, outer),
-            *(ways if self.agentic else (self._variable(), named, self._bare_question())),
-        ]
-
-    def _bare_question(self) -> str:
-        """The last words of the user to the call that answered, where they are one question and nothing else.
-
-        What a retriever was asked may be a model's wording of it.
-        """
-        if len(self.behind.made) != 1:
-            return ""
-        _, answering = self.llms[self.behind.made[0]]
-        said = spoken(answering.messages)
-        return said[-1] if said and _BARE.fullmatch(said[-1].strip()) else ""
-
-    def _named_question(self) -> str:
-        """The question that a prompt names: the first one's, or that of the call that answered.
-
-        Where the two differ, the first prompt was a grader's or asked for a part of the answer; unless a
-        model wrote what the call that answered was asked.
-        """
-        first = question_in_prompt(self.said)
-        if len(self.behind.made) != 1:
-            return first
-        _, answering = self.llms[self.behind.made[0]]
-        said = spoken(answering.messages)
-        last = question_in_prompt(without_earlier_answer(said[-1])) if said else ""
-        # Compared without line breaks, which templates put in at their own width.
-        plain = " ".join(last.split())
-        written = any(plain in " ".join(text.split()) for call in self.calls for text in call.replies)
-        return first if not last or written or (first and first in last) else last
 
     @cached_property
     def in_conversation(self) -> bool:
@@ -355,27 +341,6 @@ class Turn:
         asked = {" ".join(query.split()) for query in self.queries}
         writers = [call for call in self.calls if " ".join(call.reply.split()) in asked]
         return any(_CONDENSING.search(text[:_HEAD]) for call in writers for text in call.prompts)
-
-    @cached_property
-    def said(self) -> str:
-        """The user's last words in the first prompt, outside of tools where there are any."""
-        llms = [(node, parsed) for node, parsed in self.seen("llm") if parsed.messages]
-        # The first model call outside of tools was sent what the user said, before anything was made of it.
-        outside = [found for found in llms if "tool" not in self.above[id(found[0])]]
-        for _, parsed in outside or llms:
-            said = spoken(parsed.messages)
-            if said:
-                return without_earlier_answer(said[-1])
-        return ""
-
-    def _variable(self) -> str:
-        variables = [
-            text
-            for node, parsed in self.seen("llm", "prompt", "chain")
-            for name, text in parsed.variables.items()
-            if _ASKED.match(name) and text.strip() and "tool" not in self.above[id(node)]
-        ]
-        return variables[0].strip() if variables else ""
 
 
 def _goes_on(calls: Sequence[ModelCall]) -> bool:

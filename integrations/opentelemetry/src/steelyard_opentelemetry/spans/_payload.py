@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.recording import provenance
-from steelyard.recording.reading import Message, messages_in
+from steelyard.recording.reading import Message, messages_in, read_shown
 
 MOST = 2_000_000
 """Characters of a JSON attribute that are parsed; a longer one is named as unreadable."""
 
 _DEPTH = 6
+_SAID = frozenset(("text", "content", "page_content", "question", "query", "input", "user_input", "prompt"))
+"""Fields whose texts are words, even if they look like JSON."""
 _LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
 _ANSWERS = (
     *(
@@ -32,6 +34,7 @@ _ANSWERS = (
     *("text", "content", "outputs", "message", "response_txt", "choices", "candidates"),
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
+_SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:=(?![=\s])|\()")
 _UNSHOWN = re.compile(r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$)")
 _LITERAL = r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _STOP = re.compile(rf"^\w*StopEvent\(result={_LITERAL}")
@@ -57,6 +60,30 @@ def decode(value: object) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return Broken("invalid_json")
+
+
+def loaded(value: object, depth: int = _DEPTH) -> Any:
+    """A payload with the JSON, and what Python shows of objects, in its fields read too; None if broken."""
+    found = decode(value)
+    if isinstance(found, Broken):
+        return None
+    if depth <= 0 or not isinstance(found, (Mapping, list)):
+        return found
+    if isinstance(found, list):
+        return [_field(item, depth - 1) for item in found]
+    return {key: item if key in _SAID else _field(item, depth - 1) for key, item in found.items()}
+
+
+def _field(value: object, depth: int) -> Any:
+    if not isinstance(value, str) or not _SHOWN.match(value):
+        return loaded(value, depth)
+    if value.endswith("()"):
+        return None  # an object that only names itself
+    found = read_shown(value[:MOST])
+    if not isinstance(found, Mapping) or not found:
+        return value
+    # AutoGen's messages say who speaks under this name.
+    return {"role": found["source"], **found} if {"source", "content"} <= found.keys() else found
 
 
 def question_in(value: object) -> str:

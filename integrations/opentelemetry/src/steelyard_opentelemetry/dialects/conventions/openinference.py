@@ -33,6 +33,7 @@ _KINDS: dict[str, Kind] = {
     "CHAIN": "chain",
 }
 _DOCUMENTS = {"retrieval": "retrieval.documents", "rerank": "reranker.output_documents"}
+_OWN_SCOPE = "openinference.instrumentation.langchain"
 _REDACTED = "__REDACTED__"
 _HIDING = tuple(
     f"OPENINFERENCE_HIDE_{part}"
@@ -73,7 +74,10 @@ class OpenInference(Dialect):
         if kind is None:
             # Embeddings, guardrails, evaluators: part of the tree, but nothing they say is the turn's.
             return ParsedSpan(dialect=self.name, kind="chain")
-        given, got = decode(_shown(attributes, "input.value")), decode(_shown(attributes, "output.value"))
+        given, got = _shown(attributes, "input.value"), decode(_shown(attributes, "output.value"))
+        # Its own instrumentors say what is JSON: what else looks like it was typed by the user.
+        if not span.scope.startswith(_OWN_SCOPE) or attributes.get("input.mime_type") == "application/json":
+            given = decode(given)
         broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
         hidden = _REDACTED in (attributes.get("input.value"), attributes.get("output.value"))
         if kind in _DOCUMENTS:

@@ -1,0 +1,91 @@
+"""What a turn's answer rests on, by the builder that all recorders share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from steelyard.record import Context
+from steelyard.recording.building import Sources, decide, guess
+from steelyard.recording.building import Turn as Steps
+from steelyard.recording.provenance import Provenance, names_passages
+from steelyard_opentelemetry.building._translate import ranked
+from steelyard_opentelemetry.building._turn import Turn
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """The passages of a turn, and how they are known."""
+
+    steps: Steps
+    """The turn as the shared builder sees it."""
+    sources: Sources
+    """What came into it."""
+    origin: Provenance
+    """What of it the answer rests on."""
+
+    @property
+    def contexts(self) -> tuple[Context, ...]:
+        """What the answer is judged by."""
+        return self.origin.contexts
+
+    @property
+    def texts(self) -> list[str]:
+        """Everything that came into it from outside of a model."""
+        known = (*self.contexts, *self.sources.documents)
+        return [*(one.text for one in known), *(one.text for one in self.sources.texts)]
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether the passages were cut out of a prompt."""
+        return self.origin.contexts_source == "guessed"
+
+    @property
+    def silent(self) -> int:
+        """How many documents are told by id and score alone."""
+        return self.sources.silent
+
+
+def evidence_of(turn: Turn) -> Evidence:
+    """The passages of a turn, from whatever its spans told."""
+    # Kept on the turn: several readers ask for it, and matching is what takes the time.
+    if not isinstance(turn.evidence, Evidence):
+        turn.evidence = _evidence(turn)
+    return turn.evidence
+
+
+def _evidence(turn: Turn) -> Evidence:
+    steps, sources = turn.steps, turn.sources
+    marked = next((parsed.documents for _, parsed in turn.seen("turn") if parsed.documents), ())
+    if marked:
+        told = Provenance(
+            contexts=ranked(marked), retrieved=(), contexts_source="told", calls=turn.behind, notes=()
+        )
+        return Evidence(steps=steps, sources=sources, origin=told)
+    origin = decide(steps, sources, answer=turn.answer, question=turn.question)
+    if not origin.contexts and origin.retrieved and not _shows_results(steps, origin):
+        # The span tells what the model was asked first, without what its tools returned.
+        origin = replace(origin, contexts=sources.documents, retrieved=())
+    if not origin.contexts and not any(call.prompts for call in steps.calls):
+        # The template's variables are told in place of the prompt.
+        filled = [one.text for one in sources.texts if names_passages(one.name)]
+        origin = replace(origin, contexts=ranked(Context(text=text) for text in filled))
+    if not origin.contexts and turn.has_unread:
+        origin = guess(origin, steps, question=turn.question)
+    if origin.retrieved and _has_cut_prompt(turn, origin):
+        # What a prompt that was cut does not show may have stood in the rest of it.
+        every = tuple(replace(one, seen=None) for one in origin.retrieved)
+        origin = replace(origin, contexts=every, retrieved=(), contexts_source=sources.source)
+    return Evidence(steps=steps, sources=sources, origin=origin)
+
+
+def _shows_results(steps: Steps, origin: Provenance) -> bool:
+    """Whether prompts tell what tools returned, so that what they do not hold was not shown."""
+    if not steps.tools:
+        return True
+    return any(one.role == "tool" for at in origin.calls.all for one in steps.models[at].messages)
+
+
+def _has_cut_prompt(turn: Turn, origin: Provenance) -> bool:
+    return turn.cut.length > 0 and any(
+        turn.cut.ends(text) for at in origin.calls.all for text in turn.steps.calls[at].prompts
+    )

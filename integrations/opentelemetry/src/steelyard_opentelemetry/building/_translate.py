@@ -1,0 +1,269 @@
+"""What spans told of a turn, as the steps that the shared builder reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from steelyard.record import Context
+from steelyard.recording import unique
+from steelyard.recording.building import Step, StepKind
+from steelyard.recording.building import Turn as Steps
+from steelyard.recording.provenance import names_passages
+from steelyard.recording.reading import asked_in, strings_in
+from steelyard_opentelemetry.spans._documents import documents_in, merged
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import loaded
+from steelyard_opentelemetry.spans._results import has_failed, unwrapped
+from steelyard_opentelemetry.spans._tree import Node
+
+if TYPE_CHECKING:
+    from steelyard_opentelemetry.building._turn import Turn
+
+_KINDS: dict[Kind, StepKind] = {
+    "turn": "chain",
+    "agent": "chain",
+    "chain": "chain",
+    "prompt": "chain",
+    "llm": "model",
+    "tool": "tool",
+    "retrieval": "retrieval",
+    "rerank": "rerank",
+}
+_SLOT = re.compile(r"\{(?:context|query)_(?:str|msg)\}")
+_MOST_ASKED = 60  # words of a line that may be a question
+_SENT = frozenset(("messages", "prompt", "contents", "input", "request"))
+"""Fields of a model's input that its messages are read from."""
+
+
+def steps_of(turn: Turn) -> Steps:
+    """The turn as steps; what the root was given is left to `given_of`."""
+    calls = {id(node): call for (node, _), call in zip(turn.llms, turn.calls, strict=True)}
+    known = list(_known(turn))
+    kept: list[tuple[Step, str]] = []
+    for node, step in _with_parents(turn):
+        parsed = node.parsed
+        if step is None or parsed is None:
+            continue
+        if parsed.kind in ("retrieval", "rerank"):
+            _told(step, node, parsed, known)
+        elif parsed.kind == "llm":
+            if id(node) not in calls:
+                continue  # another instrumentor's view of the call above it
+            step.call, step.messages = calls[id(node)], parsed.messages
+        elif parsed.kind == "tool":
+            step.given, step.returned = _asked_of_tool(parsed), unwrapped(parsed.result)
+            step.contexts = ranked(one for one in documents_in(parsed.result) if one.text) or None
+            step.failed = step.failed or has_failed(parsed.result)
+        elif parsed.kind != "prompt":
+            _passed(step, parsed, is_root=node is turn.root)
+        if (twin := _same_look_up(step, parsed.dialect, kept)) is None:
+            kept.append((step, parsed.dialect))
+        elif not twin.contexts:
+            twin.contexts, twin.silent = step.contexts, step.silent
+        kept += ((one, parsed.dialect) for one in _beside(step, parsed))
+    root = turn.root.parsed
+    passing = root.passing if root is not None and root.kind != "llm" else ()
+    returned = loaded(passing[-1]) if len(passing) > 1 else None
+    return Steps(returned=returned, steps=[step for step, _ in kept], answer=turn.answer)
+
+
+def _with_parents(turn: Turn) -> Iterator[tuple[Node, Step | None]]:
+    """Every span with its step, if it has one, in order of start; parents first."""
+    above: dict[int, Step | None] = {}
+    for node in turn.nodes:
+        parsed, parent = node.parsed, above.get(id(node))
+        step = None
+        if parsed is not None:
+            step = Step(
+                kind=_KINDS[parsed.kind],
+                name=parsed.tool or node.span.name,
+                parent=parent,
+                at=float(node.span.start),
+                ended=float(node.span.end),
+                failed=node.span.failed,
+            )
+        for child in node.children:
+            above[id(child)] = step or parent
+        yield node, step
+
+
+def _told(step: Step, node: Node, parsed: ParsedSpan, known: Sequence[Context]) -> None:
+    """What a retrieval or a reranker returned: its own documents, else those of the retrieval inside it."""
+    step.given = parsed.query or None
+    below = [n.parsed for n in node.below() if n.parsed and n is not node]
+    inner = [one.documents for one in below if one.kind == "retrieval"]
+    # Of rerankers the inner one has what comes from the ranking itself.
+    closer = [one.documents for one in below if one.kind == "rerank" == parsed.kind]
+    lists = [*closer, parsed.documents, *inner]
+    texts = next((found for found in lists if any(one.text for one in found)), ())
+    if texts or parsed.empty:
+        documents = (one for one in texts if one.text)
+        step.contexts = ranked(merged(documents, known))
+    step.silent = sum(not one.text for one in (texts or next(filter(None, lists), ())))
+
+
+def ranked(documents: Iterable[Context]) -> tuple[Context, ...]:
+    """The documents with their places."""
+    return tuple(
+        Context(text=one.text, id=one.id, score=one.score, rank=rank) for rank, one in enumerate(documents)
+    )
+
+
+def _passed(step: Step, parsed: ParsedSpan, *, is_root: bool) -> None:
+    """What a step was given and returned; what the root was given is the turn's."""
+    values = [_without_templates(loaded(payload)) for payload in parsed.passing]
+    if values and not is_root:
+        step.given = values[0]
+    if len(values) > 1:
+        step.returned = values[-1]
+    documents = [one for value in values for one in documents_in(value) if one.text]
+    step.contexts = ranked(unique(documents)) or None
+
+
+def _without_templates(value: Any) -> Any:
+    """A payload without LlamaIndex's templates, which a step is given beside what it fills in."""
+    if isinstance(value, list):
+        return [_without_templates(item) for item in value]
+    if not isinstance(value, Mapping):
+        return None if isinstance(value, str) and _SLOT.search(value) else value
+    return {key: _without_templates(item) for key, item in value.items()}
+
+
+def _beside(step: Step, parsed: ParsedSpan) -> Iterator[Step]:
+    """What a template was filled with, and the text around documents that a later step may have shown."""
+    if parsed.variables:
+        yield Step(kind="prompt", given=dict(parsed.variables), parent=step.parent, at=step.at)
+    if parsed.kind == "llm" and parsed.passing and isinstance(rest := loaded(parsed.passing[0]), Mapping):
+        given = {name: value for name, value in rest.items() if name not in _SENT}
+        yield Step(kind="chain", given=given, parent=step.parent, at=step.at)
+    if parsed.windows:
+        yield Step(kind="chain", contexts=ranked(parsed.windows), parent=step.parent, at=step.at)
+
+
+def _asked_of_tool(parsed: ParsedSpan) -> Any:
+    given = loaded(parsed.passing[0]) if parsed.passing else None
+    if isinstance(given, Mapping):
+        return given.get("input", given.get("inputs", given))
+    return given
+
+
+def _same_look_up(step: Step, dialect: str, kept: Sequence[tuple[Step, str]]) -> Step | None:
+    """The same retrieval as another instrumentor tells it: the same query at the same time."""
+    if step.kind != "retrieval" or not step.given or step.is_within("retrieval"):
+        return None
+    for other, told_by in reversed(kept):
+        overlaps = other.at <= (step.ended or step.at) and step.at <= (other.ended or other.at)
+        if other.kind == "retrieval" and told_by != dialect and other.given == step.given and overlaps:
+            return other
+    return None
+
+
+def _known(turn: Turn) -> Iterator[Context]:
+    """Documents that any span mentions with an id or a score: the same text is the same document."""
+    for _, parsed in turn.seen("retrieval", "rerank", "chain", "tool", "agent"):
+        yield from (one for one in parsed.documents if one.text)
+        for payload in parsed.passing:
+            yield from documents_in(payload)
+
+
+def given_of(turn: Turn, steps: Steps) -> Any:
+    """What the turn was given: the input of its outermost step.
+
+    If that has none at all, it is what was looked up first, if that stands in a prompt and no model wrote it;
+    the input of an inner step; what a template was filled with; or what the first model was sent.
+    """
+    told = [(node, parsed) for node, parsed in turn.seen("chain", "agent", "turn")]
+    inner = [parsed for node, parsed in told if "tool" not in turn.above[id(node)]]
+    said = {text.strip() for call in steps.calls for text in call.replies}
+    within = (given for given in map(_input, inner) if asked_in(given) not in {*said, turn.answer, ""})
+    sent = _sent(steps)
+    said_last, filled = asked_in(sent), _filled_in(steps)
+    return (
+        next(filter(None, map(_input, _outermost(turn))), None)
+        or looked_up(steps)
+        or (filled if asked_in(filled) else None)
+        or (sent if said_last and "\n" not in said_last else None)
+        or next(within, None)
+        or filled
+        or sent
+    )
+
+
+def named_question(turn: Turn) -> str:
+    """The question of the outermost step as its dialect reads it."""
+    return next((parsed.question for parsed in _outermost(turn) if parsed.question), "")
+
+
+def condensed(steps: Steps, question: str) -> str | None:
+    """The one query that everything was looked up under, if it is another form of the question."""
+    queries = {step.given for step in steps.retrievals if isinstance(step.given, str)}
+    query = next(iter(queries)) if len(queries) == 1 else ""
+    row, own = query.split(), question.split()
+    is_form = 0 < len(row) <= max(40, 4 * len(own)) and row != own and bool(own)
+    return query if is_form else None
+
+
+def _outermost(turn: Turn) -> list[ParsedSpan]:
+    told = turn.seen("chain", "agent", "turn")
+    return [parsed for node, parsed in told if turn.above[id(node)].isdisjoint(("chain", "agent", "tool"))]
+
+
+def _input(parsed: ParsedSpan) -> Any:
+    """What a step was given, without what tracers put beside it; nothing if it only names an object."""
+    given = loaded(parsed.passing[0]) if parsed.passing else None
+    if isinstance(given, Mapping) and "inputs" in given and given.keys() & {"tags", "metadata", "kwargs"}:
+        given = given["inputs"]
+    if isinstance(given, Mapping) and (set(given) == {"resume"} or "init_state" in given):
+        # A graph goes on with a person's word, and a workflow tells its state: neither is what was asked.
+        return parsed.question
+    # The dialect reads what Python shows of objects; what is left after it holds no words.
+    is_shown = isinstance(given, str) and given != parsed.question
+    return parsed.question if is_shown or not given else given
+
+
+def asked_within(steps: Steps) -> list[str]:
+    """The lines that inner steps were given alone and that no step returned."""
+    asked = [step.given for step in steps.steps if step.kind == "chain"]
+    lines = [texts[0] for given in asked if len(texts := [text for _, text in strings_in(given)]) == 1]
+    returned = {text for step in steps.steps for _, text in strings_in(step.returned)}
+    short = (line for line in lines if "\n" not in line and len(line.split()) <= _MOST_ASKED)
+    return [line for line in short if line not in returned]
+
+
+def has_empty_place(steps: Steps) -> bool:
+    """Whether something under a name for passages is empty, in a state or among a template's variables."""
+    values = [value for step in steps.steps if step.kind != "tool" for value in (step.given, step.returned)]
+    return any(
+        names_passages(str(name)) and (value == "" or value == [])
+        for fields in (steps.given, *values)
+        for name, value in (fields.items() if isinstance(fields, Mapping) else ())
+    )
+
+
+def looked_up(steps: Steps) -> str:
+    """The first query, if the prompts hold it and no model wrote it."""
+    asked = [s for s in steps.retrievals if isinstance(s.given, str) and not s.is_within("tool")]
+    if len({step.given for step in asked}) != 1:
+        return ""  # of several parts none is the whole question
+    first = asked[0]
+    query = " ".join(str(first.given).split())
+    before = [call for step, call in zip(steps.models, steps.calls, strict=True) if step.at < first.at]
+    written = any(query == " ".join(text.split()) for call in before for text in call.replies)
+    prompts = [" ".join(text.split()) for call in steps.calls for text in call.prompts]
+    return "" if written or (prompts and not any(query in text for text in prompts)) else str(first.given)
+
+
+def _filled_in(steps: Steps) -> Any:
+    return next(
+        (step.given for step in steps.steps if step.kind == "prompt" and not step.is_within("tool")), None
+    )
+
+
+def _sent(steps: Steps) -> Any:
+    """What the first model was sent, if nothing was looked up before it."""
+    first = next((step for step in steps.models if step.messages and not step.is_within("tool")), None)
+    if first is None or any(step.at < first.at or not step.is_within("tool") for step in steps.retrievals):
+        return None
+    return [{"role": one.role, "content": one.text} for one in first.messages if one.role != "tool"]
