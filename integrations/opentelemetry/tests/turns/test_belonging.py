@@ -171,7 +171,7 @@ def test_pieces_of_two_users_or_tenants_are_not_joined(name: str) -> None:
     "name", ["session.id", "langfuse.session.id", "mlflow.trace.session", "ai.telemetry.metadata.sessionId"]
 )
 def test_a_record_has_the_session_that_its_spans_name(name: str) -> None:
-    assert one(pieces_in_two_traces({name: _LONG}, {name: _LONG})).session == _LONG
+    assert one(list(pieces_in_two_traces({name: _LONG}, {name: _LONG}))).session == _LONG
 
 
 def test_pieces_that_are_linked_are_joined_whichever_holds_the_link() -> None:

@@ -206,7 +206,7 @@ def _record(
             contexts=origin.contexts,
             contexts_source=origin.contexts_source,
             retrieved=origin.retrieved,
-            stages=sources.stages,
+            stages=sources.look_ups.stages,
             answer=answer,
             reference=_reference(view, options),
             status=status,
@@ -363,8 +363,8 @@ def _notes(
     notes = [sentence(note) for note in asked.notes if question and not is_told]
     if options.context_key is not None and not origin.contexts:
         notes.append(f"contexts: nothing under context_key {options.context_key!r}")
-    if sources.silent:
-        notes.append(f"contexts: {sources.silent} documents without text")
+    if sources.look_ups.silent:
+        notes.append(f"contexts: {sources.look_ups.silent} documents without text")
     notes += _lacks(view, question, answer, status)
     if status != "ok":
         return tuple(notes)

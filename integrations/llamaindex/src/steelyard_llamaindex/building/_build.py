@@ -89,7 +89,7 @@ class LlamaIndexDraft(TurnDraft):
             contexts=origin.contexts,
             contexts_source=origin.contexts_source,
             retrieved=origin.retrieved,
-            stages=sources.stages,
+            stages=sources.look_ups.stages,
             answer=answer,
             reference=tags.reference,
             reference_contexts=tags.reference_contexts,
@@ -146,8 +146,8 @@ def _is_turn(
 def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Provenance, asked: Asked) -> list[str]:
     """What is lost or doubtful; nothing about an answer that there is not."""
     notes = [LOOSE] if turn.loose or turn.root.kind == "synthesis" else []
-    if sources.silent:
-        notes.append(f"{sources.silent} retrieved nodes have no text")
+    if sources.look_ups.silent:
+        notes.append(f"{sources.look_ups.silent} retrieved nodes have no text")
     if "question" not in (turn.given or ()):
         notes += map(sentence, asked.notes)
     if steps.answer and turn.status != "error" and "contexts" not in (turn.given or ()):

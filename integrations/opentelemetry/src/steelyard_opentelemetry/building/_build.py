@@ -44,7 +44,7 @@ def record_of(turn: Turn, found: Evidence) -> Record:
         contexts=traced.contexts,
         contexts_source=traced.contexts_source,
         retrieved=traced.retrieved,
-        stages=found.sources.stages,
+        stages=found.sources.look_ups.stages,
         answer="" if status == "error" else turn.answer,
         reference=reference,
         status=status,

@@ -42,7 +42,7 @@ class Evidence:
     @property
     def silent(self) -> int:
         """How many documents are told by id and score alone."""
-        return self.sources.silent
+        return self.sources.look_ups.silent
 
 
 def evidence_of(turn: Turn) -> Evidence:
@@ -74,7 +74,7 @@ def _evidence(turn: Turn) -> Evidence:
     if origin.retrieved and _has_cut_prompt(turn, origin):
         # What a prompt that was cut does not show may have stood in the rest of it.
         every = tuple(replace(one, seen=None) for one in origin.retrieved)
-        origin = replace(origin, contexts=every, retrieved=(), contexts_source=sources.source)
+        origin = replace(origin, contexts=every, retrieved=(), contexts_source=sources.look_ups.source)
     return Evidence(steps=steps, sources=sources, origin=origin)
 
 

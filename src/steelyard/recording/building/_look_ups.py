@@ -1,0 +1,124 @@
+"""What was looked up in a turn: by retrievers, by tools, and by tools that only messages tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from steelyard.record import Context, ContextsSource, Stage, text_of
+from steelyard.recording.building._parts import parts_of
+from steelyard.recording.building._steps import Step, Turn
+from steelyard.recording.reading import Message, attribute, documents_in, messages_in
+
+
+@dataclass(slots=True, repr=False)
+class LookUps:
+    """What was looked up, in order."""
+
+    found: list[Context] = field(default_factory=list)
+    """What retrievals and tools returned; each that finds something is a hop."""
+    queries: list[str] = field(default_factory=list)
+    """What they were asked."""
+    source: ContextsSource = "retrieved"
+    """How `found` came in: by a retriever, or by tools alone."""
+    any: bool = False
+    """Whether anything was looked up, whatever it found."""
+    silent: int = 0
+    """How many documents have no text."""
+    stages: tuple[Stage, ...] = ()
+    """Retrievals within others."""
+
+
+def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
+    """Outermost retrievals, and tools without a retrieval in them.
+
+    Args:
+        turn: The turn.
+        tool_contexts: The tools whose results count, if the application names them; else all do.
+    """
+    made = LookUps()
+    for step in turn.steps:
+        if step.kind == "retrieval" and step in turn.retrievals:
+            query = text_of(step.given) if isinstance(step.given, str) else None
+            _add(made, step, list(step.contexts or ()), query)
+        elif step.kind == "tool" and not step.is_within("tool", "retrieval"):
+            _add_tool(made, turn, step, tool_contexts)
+    if not any(_has_ended(step) for step in turn.steps if step.kind == "tool"):
+        _add_told(made, turn, tool_contexts)
+    made.stages = tuple(
+        Stage(name=text_of(step.name), query=text_of(step.given), contexts=step.contexts or ())
+        for step in turn.steps
+        if step.kind == "retrieval" and step not in turn.retrievals
+    )
+    return made
+
+
+def _has_ended(tool: Step) -> bool:
+    return tool.failed or tool.returned is not None
+
+
+def _add(made: LookUps, step: Step, contexts: Sequence[Context], query: str | None) -> None:
+    hop = 1 + max((one.hop for one in made.found), default=-1)
+    made.any = True
+    made.silent += step.silent
+    made.queries += [query] if query else []
+    made.found += (replace(one, query=query, hop=hop) for one in contexts)
+
+
+def _add_tool(made: LookUps, turn: Turn, step: Step, named: Collection[str]) -> None:
+    contexts = [] if named and step.name not in named else _of_tool(turn, step)
+    if not contexts and turn.inside(step, "model"):
+        return  # a model was asked, and nothing was looked up but what stands below it
+    if contexts and not any(one.contexts for one in turn.retrievals):
+        made.source = "tool"
+    _add(made, step, contexts, _argument(step.given))
+
+
+def _of_tool(turn: Turn, step: Step) -> list[Context]:
+    """What a tool returned: documents, the parts of a list, or its whole text."""
+    inside = (one.contexts for one in turn.steps if one.kind == "retrieval" and step in one.above())
+    if step.failed or step.returned is None or any(contexts is not None for contexts in inside):
+        return []  # what went wrong is told to the model, and is not evidence
+    result = step.returned
+    message = next(iter(messages_in(result)), None)
+    if message is not None and message.failed:
+        return []
+    documents = list(step.contexts or ()) or documents_in(attribute(result, "artifact"))
+    documents = documents or documents_in(result)
+    # What a model inside replied is its own; what that model was shown counts by its prompt.
+    if documents or turn.inside(step, "model"):
+        return documents
+    return list(parts_of(result) if message is None else parts_of(message.result, message.text))
+
+
+def _argument(given: Any) -> str | None:
+    """What a tool was asked: its only text argument."""
+    if isinstance(given, str):
+        return text_of(given)
+    if not isinstance(given, Mapping):
+        return None
+    texts = [value for value in given.values() if isinstance(value, str)]
+    return text_of(texts[0]) if len(texts) == 1 else None
+
+
+def _add_told(made: LookUps, turn: Turn, named: Collection[str]) -> None:
+    """What tools returned that nobody saw run, out of what a model was told after the user's last words."""
+    known = {context.text for context in made.found}
+    for message in _told(turn):
+        if named and message.tool not in named:
+            continue
+        brought = documents_in(message.result) or parts_of(message.result, message.text)
+        fresh = [one for one in brought if one.text not in known]
+        known.update(one.text for one in fresh)
+        made.any = True
+        made.source = "tool" if fresh and not turn.retrievals else made.source
+        made.found += fresh
+
+
+def _told(turn: Turn) -> Iterator[Message]:
+    for step in turn.models:
+        last = max((at for at, one in enumerate(step.messages) if one.role == "user"), default=-1)
+        for message in step.messages[last + 1 :]:
+            if message.role == "tool" and message.text and not message.failed:
+                yield message

@@ -1,0 +1,44 @@
+"""What a value is divided into: the passages of a list, or the whole of a text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from steelyard.record import Context, to_json_value
+from steelyard.recording.provenance import finds_nothing
+from steelyard.recording.reading import passages_of
+
+_EMPTY = "[]{}()\"' \t\n"
+_LEAST = 4  # words; what is shorter is a value: a language, a name, a verdict
+_LEAST_SPACELESS = 12  # characters; some languages put no blanks between words
+
+
+def parts_of(value: Any, text: str = "") -> Iterable[Context]:
+    """The parts of a value, if it is a list of passages; else its whole text; nothing if it tells of nothing.
+
+    Args:
+        value: What a tool or a step returned.
+        text: The same as the model was told it, if that is known.
+    """
+    plain = value if isinstance(value, str) else None
+    whole = text or plain or json.dumps(to_json_value(value), ensure_ascii=False)
+    if not whole.strip(_EMPTY) or finds_nothing(whole):
+        return ()
+    rows = [one for one in passages_of(to_json_value(value) if plain is None else whole) if one.text.strip()]
+    if _are_passages(rows, whole):
+        return [one for one in rows if not finds_nothing(one.text)]
+    return (Context(text=whole.strip(), rank=0),)
+
+
+def _are_passages(rows: Sequence[Context], whole: str) -> bool:
+    """Whether the parts of a value are passages, rather than cells of a table or fields of a status."""
+    if len(rows) == 1:
+        return rows[0].id is not None or len(rows[0].text) > len(whole) / 2
+    return bool(rows) and all(is_telling(one.text) for one in rows)
+
+
+def is_telling(text: str) -> bool:
+    """Whether a text says something; some languages put no blanks between words."""
+    return len(text.split()) >= _LEAST or (len(text) >= _LEAST_SPACELESS and not text.isascii())

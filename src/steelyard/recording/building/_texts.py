@@ -1,0 +1,185 @@
+"""Which texts beside documents are passages: those in the answer's prompt that came from outside a model."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.record import Context
+from steelyard.recording.building._parts import is_telling, parts_of
+from steelyard.recording.building._sources import Sources, Text
+from steelyard.recording.building._steps import Turn
+from steelyard.recording.provenance import (
+    ModelCall,
+    find_passages,
+    is_history,
+    leaves,
+    names_passages,
+    plain,
+)
+from steelyard.recording.reading import earlier_messages
+
+_SLOT = re.compile(r"\{[A-Za-z_]\w{0,40}\}")
+_MOSTLY = 0.5
+_WHOLLY = 0.9
+_MUCH = 12
+_MORE = "contexts: text beside the retrieved passages came from a place that was not seen; see turn.contexts"
+
+
+@dataclass(slots=True, repr=False)
+class _Shown:
+    """What is known of a turn that a text is held against, each as `plain` writes it."""
+
+    prompts: list[str]
+    known: list[str]
+    history: list[str]
+    queries: set[str]
+    asked: str
+
+    @classmethod
+    def of(cls, turn: Turn, sources: Sources, prompts: Sequence[str], question: str) -> _Shown:
+        return cls(
+            prompts=[plain(text) for text in prompts],
+            known=[plain(one.text) for one in sources.documents],
+            history=[plain(text) for text in earlier_messages(turn.given)],
+            queries={plain(query) for query in sources.queries},
+            asked=plain(question),
+        )
+
+    def says(self, text: str) -> bool:
+        """Whether a text is the question, a query, a part of the history, or a prompt."""
+        if text in self.asked or text in self.queries or any(text in said for said in self.history):
+            return True
+        return bool(self.asked) and _is_prompt(text, self.asked, self.prompts)
+
+    def knows(self, text: str) -> bool:
+        """Whether a text is made of known passages, or a part of one."""
+        return any(other in text or text in other for other in self.known)
+
+
+def shown_texts(
+    turn: Turn, sources: Sources, prompts: Sequence[str], *, question: str, has_documents: bool
+) -> tuple[list[Context], list[str]]:
+    """The texts beside documents that stand in the answer's prompt and that no model wrote.
+
+    Args:
+        turn: The turn.
+        sources: What came into it.
+        prompts: What the calls behind the answer were sent.
+        question: What was asked.
+        has_documents: Whether documents stand in the prompt; then what the root was given does not count.
+
+    Returns:
+        The passages, and what is doubtful.
+    """
+    if not prompts or not sources.texts:
+        return [], []
+    shown = _Shown.of(turn, sources, prompts, question)
+    able: list[Text] = []
+    has_more = False
+    for one in sources.texts:
+        text = plain(one.text)
+        if shown.says(text) or is_history(one.text):
+            continue
+        if not shown.knows(text):
+            able.append(one)
+        elif _has_more(text, shown.known):
+            has_more = has_more or any(text in prompt for prompt in shown.prompts)
+    found = _not_written(turn, _without_known(_in_prompt(able, prompts, question), sources))
+    chosen = _smallest(_chosen(found, has_documents=has_documents))
+    passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
+    return passages, [_MORE] if has_more else []
+
+
+def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> list[Text]:
+    sightings = find_passages([one.text for one in texts], prompts, question=question) if texts else ()
+    pairs = zip(texts, sightings, strict=True)
+    shown = (one for one, seen in pairs if seen.found and seen.seen >= _MOSTLY)
+    return [one for one in shown if not _is_template(one.text, prompts)]
+
+
+def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:
+    """The texts that were not made of known passages, however those are written in them."""
+    known = [one.text for one in sources.documents]
+    if not known:
+        return list(texts)
+    return [one for one in texts if not any(seen.found for seen in find_passages(known, [one.text]))]
+
+
+def _is_template(text: str, prompts: Sequence[str]) -> bool:
+    """Whether a text has slots that were filled in the prompt, so that it is the template around the rest."""
+    slots = _SLOT.findall(text)
+    return bool(slots) and not any(all(slot in prompt for slot in slots) for prompt in prompts)
+
+
+def _is_prompt(text: str, asked: str, prompts: Sequence[str]) -> bool:
+    """Whether a text is a prompt, or a part of one with the question in it.
+
+    A passage may repeat the question; the prompt then asks it once more beside the passage.
+    """
+    if any(prompt in text for prompt in prompts if prompt):
+        return True
+    if asked not in text:
+        return False
+    return not any(text in prompt and asked in prompt.replace(text, " ", 1) for prompt in prompts)
+
+
+def _has_more(text: str, known: Sequence[str]) -> bool:
+    """Whether a text that holds known passages holds much else besides."""
+    rest = text
+    for one in sorted(known, key=len, reverse=True):
+        rest = rest.replace(one, "\0") if one else rest
+    return "\0" in rest and max(len(piece.split()) for piece in rest.split("\0")) >= _MUCH
+
+
+def _not_written(turn: Turn, texts: Sequence[Text]) -> list[Text]:
+    """The texts that no model wrote before they were first seen, alone or in parts.
+
+    What a model only copied out of its own prompt is evidence still, and so is what an answer quotes.
+    """
+    unseen = (s for s in turn.models if s.call and s.call.prompts and not s.call.replies and not s.failed)
+    # After a call whose reply nobody saw it cannot be known that no model wrote a text.
+    since = min((step.ended for step in unseen if step.ended is not None), default=math.inf)
+    known = (one for one in texts if one.is_given or one.at < since)
+    return [one for one in known if not _is_written(one, list(_calls_before(turn, one)))]
+
+
+def _calls_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
+    """The calls that had replied when a text was first seen: of earlier runs, and of the turn itself."""
+    yield from turn.earlier
+    for step in turn.models:
+        if step.call is not None and step.ended is not None and step.ended <= one.at:
+            yield step.call
+
+
+def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
+    text, shown, said = plain(one.text), list[str](), list[str]()
+    for call in calls:
+        # What is shown to the calls after this one may be its own reply.
+        shown += call.prompts
+        said += (part for reply in call.replies for part in leaves(reply) if is_telling(part))
+        parts = "\n".join(said)
+        theirs = any(seen.seen >= _MOSTLY for seen in find_passages([one.text], [*said, parts]))
+        theirs = theirs or sum(len(part) for part in set(said) if plain(part) in text) >= len(text) * _MOSTLY
+        if theirs and not any(seen.seen >= _WHOLLY for seen in find_passages([one.text], shown)):
+            return True
+    return False
+
+
+def _chosen(texts: Sequence[Text], *, has_documents: bool) -> list[Text]:
+    """Those that count: what was made on the way, and what the root was given if nothing else was.
+
+    Of several that the root was given, those under a name for passages, if there are any.
+    """
+    made = [one for one in texts if not one.is_given]
+    given = [] if has_documents or made else [one for one in texts if one.is_given]
+    named = [one for one in given if names_passages(one.name)]
+    return made or named or given
+
+
+def _smallest(texts: Sequence[Text]) -> list[Text]:
+    """The texts without those that others are part of: a list's joined form says nothing more."""
+    forms = [(one, plain(one.text)) for one in texts]
+    return [one for one, text in forms if not any(other in text for _, other in forms if other != text)]
