@@ -33,18 +33,15 @@ def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
         sources: What came into it: a text that was looked up under is what was asked.
         told: The part of the input or the output that the application named, if it named one.
     """
-    value = turn.given if told is None else told
-    own = asked_in(value)
-    if not own and told is None:
-        own = _queried(turn.given, sources) or _only_text(turn) or _remembered(turn)
-    if not own and told is None and not turn.given:
-        own = _guessed(turn)
-        return Asked(question=own, notes=("question_guessed" if own else "question_unknown",))
+    if told is not None:
+        own = asked_in(told)
+        return Asked(question=own, standalone=_standalone(turn, own) if own else None)
+    own = asked_in(turn.given) or _queried(turn.given, sources) or _only_text(turn) or _remembered(turn)
     if not own:
-        return Asked(question="", notes=("question_unknown",)) if told is None else Asked(question="")
-    if not (turn.retrievals or turn.tools) and (cut := _in_filled_prompt(turn, sources, own)) is not None:
-        return cut
-    return Asked(question=own, standalone=_standalone(turn, own))
+        guessed = "" if turn.given else _guessed(turn)
+        return Asked(question=guessed, notes=("question_guessed" if guessed else "question_unknown",))
+    cut = None if turn.retrievals or turn.tools else _in_filled_prompt(turn, sources, own)
+    return cut or Asked(question=own, standalone=_standalone(turn, own))
 
 
 def _queried(given: Any, sources: Sources) -> str:
@@ -94,13 +91,18 @@ def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
     if not any(own.strip() == text.strip() for call in turn.calls for text in call.prompts):
         return None
     said = "\n".join(speeches(own))
-    made = (one.text for one in sources.texts if not one.is_given and one.text.strip() != own.strip())
-    known = [*(one.text for run in sources.before for one in run), *made]
-    held = [text for text, seen in zip(known, find_passages(known, [said]), strict=True) if seen.found]
-    if held:
+    if held := _held(said, own, sources):
         return _beside(said, held, sources)
     named = guessed_question(said) if guessed_passages(said, "") else ""
     return Asked(question=named, notes=("question_guessed",)) if named and named != own.strip() else None
+
+
+def _held(prompt: str, own: str, sources: Sources) -> list[str]:
+    """What was looked up before the turn, or made in it, and stands in the prompt that the root was given."""
+    made = (one.text for one in sources.texts if not one.is_given and one.text.strip() != own.strip())
+    known = [*(one.text for run in sources.before for one in run), *made]
+    pairs = zip(known, find_passages(known, [prompt]), strict=True)
+    return [text for text, seen in pairs if seen.found]
 
 
 def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked:

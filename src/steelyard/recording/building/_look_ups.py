@@ -46,12 +46,14 @@ def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
             _add_tool(made, turn, step, tool_contexts)
     if not any(_has_ended(step) for step in turn.steps if step.kind == "tool"):
         _add_told(made, turn, tool_contexts)
-    made.stages = tuple(
-        Stage(name=text_of(step.name), query=text_of(step.given), contexts=step.contexts or ())
-        for step in turn.steps
-        if step.kind == "retrieval" and step not in turn.retrievals
-    )
+    made.stages = tuple(_stages(turn))
     return made
+
+
+def _stages(turn: Turn) -> Iterator[Stage]:
+    for step in turn.steps:
+        if step.kind == "retrieval" and step not in turn.retrievals:
+            yield Stage(name=text_of(step.name), query=text_of(step.given), contexts=step.contexts or ())
 
 
 def _has_ended(tool: Step) -> bool:
@@ -77,8 +79,7 @@ def _add_tool(made: LookUps, turn: Turn, step: Step, named: Collection[str]) -> 
 
 def _of_tool(turn: Turn, step: Step) -> list[Context]:
     """What a tool returned: documents, the parts of a list, or its whole text."""
-    inside = (one.contexts for one in turn.steps if one.kind == "retrieval" and step in one.above())
-    if step.failed or step.returned is None or any(contexts is not None for contexts in inside):
+    if step.failed or step.returned is None or _is_told_inside(turn, step):
         return []  # what went wrong is told to the model, and is not evidence
     result = step.returned
     message = next(iter(messages_in(result)), None)
@@ -90,6 +91,12 @@ def _of_tool(turn: Turn, step: Step) -> list[Context]:
     if documents or turn.inside(step, "model"):
         return documents
     return list(parts_of(result) if message is None else parts_of(message.result, message.text))
+
+
+def _is_told_inside(turn: Turn, tool: Step) -> bool:
+    """Whether a retrieval within a tool tells what was found."""
+    inside = (one for one in turn.steps if one.kind == "retrieval" and tool in one.above())
+    return any(one.contexts is not None for one in inside)
 
 
 def _argument(given: Any) -> str | None:

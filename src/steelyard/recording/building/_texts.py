@@ -76,10 +76,18 @@ def shown_texts(
     """
     if not prompts or not sources.texts:
         return [], []
-    shown = _Shown.of(turn, sources, prompts, question)
+    able, has_more = _able(sources.texts, _Shown.of(turn, sources, prompts, question))
+    found = _not_written(turn, _without_known(_in_prompt(able, prompts, question), sources))
+    chosen = _smallest(_chosen(found, has_documents=has_documents))
+    passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
+    return passages, [_MORE] if has_more else []
+
+
+def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
+    """The texts that may be passages; and whether one holds more than the known passages it is made of."""
     able: list[Text] = []
     has_more = False
-    for one in sources.texts:
+    for one in texts:
         text = plain(one.text)
         if shown.says(text) or is_history(one.text):
             continue
@@ -87,10 +95,7 @@ def shown_texts(
             able.append(one)
         elif _has_more(text, shown.known):
             has_more = has_more or any(text in prompt for prompt in shown.prompts)
-    found = _not_written(turn, _without_known(_in_prompt(able, prompts, question), sources))
-    chosen = _smallest(_chosen(found, has_documents=has_documents))
-    passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
-    return passages, [_MORE] if has_more else []
+    return able, has_more
 
 
 def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> list[Text]:

@@ -155,11 +155,7 @@ def _decided(
     every = tuple(map(_seen, candidates, sightings))
     placed = [(s.position or 0, one) for one, s in zip(every, sightings, strict=True) if s.found]
     inside = tuple(one for _, one in sorted(placed, key=lambda pair: pair[0]))
-    counts: dict[Note, int] = {
-        "contexts_partly_in_prompt": sum(one.seen is not None and one.seen < _WHOLE for one in inside),
-        "contexts_undecided": sum(sighting.found is None for sighting in sightings),
-    }
-    notes += [sentence(note, count=count) for note, count in counts.items() if count]
+    notes += _counted(inside, sightings)
     notes += [sentence("contexts_too_large")] if too_large else []
     if not inside:
         # What did not reach the prompt is not what the answer rests on; what is too short to be told may be.
@@ -179,6 +175,14 @@ def _decided(
         calls=calls,
         notes=tuple(notes),
     )
+
+
+def _counted(inside: Iterable[Context], sightings: Sequence[Sighting]) -> list[str]:
+    counts: dict[Note, int] = {
+        "contexts_partly_in_prompt": sum(one.seen is not None and one.seen < _WHOLE for one in inside),
+        "contexts_undecided": sum(sighting.found is None for sighting in sightings),
+    }
+    return [sentence(note, count=count) for note, count in counts.items() if count]
 
 
 def _seen(context: Context, sighting: Sighting) -> Context:

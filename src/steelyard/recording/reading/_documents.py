@@ -50,23 +50,27 @@ def _documents(value: Any, depth: int) -> Iterator[Any]:
 def _context(document: Any) -> Context | None:
     scored = attribute(document, "node")
     node = document if scored is None else scored
-    text = attribute(node, "page_content")
-    if text is None and is_document(node):
-        text = attribute(node, "text")
-    text = text if type(text) is str else text_of(text)
+    text = _text(node)
     if not text or text.isspace():
         return None
-    own = attribute(node, "id") if scored is None else attribute(node, "node_id")
     metadata = attribute(node, "metadata")
     about = metadata if isinstance(metadata, Mapping) else {}
-    if own is None:
-        own = next((about[name] for name in _IDS if about.get(name) is not None), None)
+    own = attribute(node, "id" if scored is None else "node_id")
+    names = (about[name] for name in _IDS if about.get(name) is not None)
+    own = next(names, None) if own is None else own
     scores = (attribute(document, "score"), *(about.get(name) for name in _SCORES))
     return Context(
         text=text,
         id=own if own is None or type(own) is str else text_of(own),
         score=next((score for one in scores if (score := _number(one)) is not None), None),
     )
+
+
+def _text(node: Any) -> str:
+    text = attribute(node, "page_content")
+    if text is None and is_document(node):
+        text = attribute(node, "text")
+    return text if type(text) is str else text_of(text)
 
 
 def _plain(value: Any) -> Context | None:

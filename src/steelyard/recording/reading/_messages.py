@@ -85,6 +85,10 @@ def messages_in(value: object) -> tuple[Message, ...]:
         return (pair,)
     if len(value) == 1 and isinstance(value[0], list) and _pair(value[0]) is None:
         return messages_in(value[0])
+    return _in_list(value)
+
+
+def _in_list(value: Sequence[Any]) -> tuple[Message, ...]:
     known = [_message(item) for item in value]
     if not any(known):
         return ()
@@ -181,8 +185,10 @@ def _message(value: object) -> Message | None:
         # LangChain's two serialised forms: {"lc": 1, "kwargs": {...}} and {"type": "ai", "data": {...}}.
         return _message({"type": _class_of(value) or value.get("type"), **inner})
     role = _role(value.get("role")) or _role(value.get("type"))
-    if role is None:
-        return None
+    return None if role is None else _said_by(role, value)
+
+
+def _said_by(role: Role, value: Mapping[Any, Any]) -> Message:
     key = next((key for key in ("content", "parts", "blocks") if key in value), None)
     if key is None:
         return Message(role, "")

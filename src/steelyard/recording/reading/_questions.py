@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from steelyard.record import text_of
@@ -42,30 +42,29 @@ def asked_in(value: Any, depth: int = _DEPTH) -> str:
     >>> asked_in([{"type": "human", "data": {"content": "Tell me more!"}}])
     'Tell me more!'
     """
-    if depth <= 0 or value is None:
-        return ""
     if isinstance(value, str):
         return text_of(value).strip()
+    if depth <= 0:
+        return ""
     state = state_of(value)
-    messages = () if state is not None and not _is_message(state) else messages_in(value)
-    if messages:
-        said = spoken(messages)
-        return said[-1].strip() if said else ""
+    if messages := messages_in(value) if state is None or _may_be_message(state) else ():
+        return next((text.strip() for text in reversed(spoken(messages))), "")
     if state is not None:
-        # What a model said and what an index holds is not asked, whatever field is the only text in it.
-        is_other = "lc" in state or is_message_mapping(state) or "page_content" in state
-        return "" if is_other else _in_state(state, depth)
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return _in_state(state, depth)
+    if isinstance(value, (list, tuple)):
         return asked_in(value[0], depth - 1) if len(value) == 1 and not is_document(value[0]) else ""
     query = attribute(value, "query_str")
     return query.strip() if isinstance(query, str) else ""
 
 
-def _is_message(state: Mapping[Any, Any]) -> bool:
+def _may_be_message(state: Mapping[Any, Any]) -> bool:
     return "role" in state or "type" in state
 
 
 def _in_state(state: Mapping[Any, Any], depth: int) -> str:
+    # What a model said and what an index holds is not asked, whatever field is the only text in it.
+    if "lc" in state or is_message_mapping(state) or "page_content" in state:
+        return ""
     for name in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
         if name in state and (found := asked_in(state[name], depth - 1)):
             return found

@@ -50,18 +50,18 @@ def strings_in(value: Any) -> Iterator[tuple[str, str]]:
     for name, item, depth in waiting:  # it grows on the way
         if isinstance(item, str):
             yield name, text_of(item)
-        elif depth > 0 and len(waiting) < _MOST:
-            if isinstance(item, tuple) and _is_pair(item):
-                continue
+        elif depth > 0 and len(waiting) < _MOST and not _is_pair(item):
             if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
                 waiting += ((name, one, depth - 1) for one in item)
             elif (state := state_of(item)) is not None and not is_message_mapping(state):
                 waiting += ((str(key), one, depth - 1) for key, one in state.items())
 
 
-def _is_pair(value: tuple[Any, ...]) -> bool:
-    """Whether a tuple may be a message in its short form: who speaks, and what they said."""
-    return len(value) == 2 and isinstance(value[0], str) and " " not in value[0].strip()
+def _is_pair(value: Any) -> bool:
+    """Whether a value may be a message in its short form: who speaks, and what they said."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        return False
+    return isinstance(value[0], str) and " " not in value[0].strip()
 
 
 def is_message_mapping(value: Mapping[Any, Any]) -> bool:

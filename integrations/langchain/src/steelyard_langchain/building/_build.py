@@ -6,7 +6,7 @@ Records, every turn that could still be selected is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from steelyard.recording.building import (
     Sources,
     asked_of,
     decide,
-    is_conversation,
     only_searches,
     since_last_asked,
     sources_of,
@@ -30,29 +29,23 @@ from steelyard.recording.provenance import (
     calls_behind,
     is_helper_reply,
     judge_turn,
-    notes_on_predecessors,
-    sentence,
 )
 from steelyard.recording.reading import contexts_of, documents_in, is_document
 from steelyard_langchain._options import Options
 from steelyard_langchain._turn import Chain, Turn
-from steelyard_langchain.building._calls import calls_of
 from steelyard_langchain.building._extract import (
     answer_of,
     ends_in_tool_call,
     pick,
-    replies_in,
     text_in,
 )
 from steelyard_langchain.building._forms import filled_form
+from steelyard_langchain.building._notes import notes_of
 from steelyard_langchain.building._translate import look_ups, turn_of
 from steelyard_langchain.building._view import View, id_of, metadata_of, tags_of, timings_of
 from steelyard_langchain.building._weight import weigh, without_media
 
 _PER_RUN = 500
-_NO_MODEL = "no model run was seen in this turn"
-_FOUND_NOTHING = "what was looked up found nothing that reached the prompt"
-_SAY_WHICH = "if the prompt had any, say which: record() and turn.contexts"
 _UNFINISHED = ("error", "cancelled", "interrupted")
 
 
@@ -172,14 +165,18 @@ def _separate(view: View, steps: Steps, options: Options) -> Record | None:
     sources = sources_of(steps, tool_contexts=options.tool_contexts)
     asked = asked_of(steps, sources)
     origin = decide(steps, sources, answer=answer, question=asked.question)
-    used = bool(origin.contexts) and origin.contexts_source in ("in_prompt", "guessed")
-    if not steps.before and not sources.looked_up:
-        used = used and bool(asked.question)
-    found_nothing = sources.looked_up and not sources.documents
-    if not (used or found_nothing) or not judge_turn([call], answer=answer).is_turn:
+    if not _is_answered_from(sources, origin, asked) or not judge_turn([call], answer=answer).is_turn:
         return None
     record = _record(view, steps, options, asked, answer, sources, origin, view.status)
     return replace(record, notes=(SEPARATE, *record.notes))
+
+
+def _is_answered_from(sources: Sources, origin: Provenance, asked: Asked) -> bool:
+    """Whether a call by itself was shown passages, or was made after a look-up that found nothing."""
+    if sources.looked_up and not sources.documents:
+        return True
+    used = bool(origin.contexts) and origin.contexts_source in ("in_prompt", "guessed")
+    return used and (sources.looked_up or bool(asked.question))
 
 
 SEPARATE = "no run holds the search and this call together; `with record(...):` around both does"
@@ -216,7 +213,7 @@ def _record(
             timings=timings_of(view),
             tags=tags_of(turn),
             metadata=metadata_of(turn, options),
-            notes=_notes(view, steps, sources, origin, asked, answer, status, options),
+            notes=notes_of(view, steps, sources, origin, asked, answer, status, options),
         ),
         _with_shares(turn.given, origin, steps, asked.question),
     )
@@ -256,12 +253,16 @@ def _is_turn(
     if only_searches(steps, sources, answer):
         return False  # the searching half of a chain: HyDE, several queries
     if not view.models:
-        # A model may have been called past the framework; a formatter only repeats the documents.
-        documents = sources.documents
-        return bool(answer and documents) and not all(context.text in answer for context in documents)
+        return _is_answered_unseen(sources, answer)
     if not sources.looked_up and (_is_step(view, answer) or _is_unsaid(steps, sources, answer)):
         return False
     return judge_turn(steps.calls, answer=answer, retrieved=sources.looked_up).is_turn
+
+
+def _is_answered_unseen(sources: Sources, answer: str) -> bool:
+    """Whether a model may have been called past the framework; a formatter only repeats the documents."""
+    documents = sources.documents
+    return bool(answer and documents) and not all(context.text in answer for context in documents)
 
 
 def _is_unsaid(steps: Steps, sources: Sources, answer: str) -> bool:
@@ -346,75 +347,3 @@ def _reference(view: View, options: Options) -> str | None:
 
 def _error(error: BaseException | None) -> str | None:
     return None if error is None else f"{type(error).__name__}: {text_of(error)}"
-
-
-def _notes(
-    view: View,
-    steps: Steps,
-    sources: Sources,
-    origin: Provenance,
-    asked: Asked,
-    answer: str,
-    status: Status,
-    options: Options,
-) -> tuple[str, ...]:
-    question = asked.question
-    is_told = "question" in (view.turn.given or ())
-    notes = [sentence(note) for note in asked.notes if question and not is_told]
-    if options.context_key is not None and not origin.contexts:
-        notes.append(f"contexts: nothing under context_key {options.context_key!r}")
-    if sources.look_ups.silent:
-        notes.append(f"contexts: {sources.look_ups.silent} documents without text")
-    notes += _lacks(view, question, answer, status)
-    if status != "ok":
-        return tuple(notes)
-    if any(model.failed for model in view.turn.models.values()):
-        notes.append("error on the way: a model run failed")
-    doubts = (
-        _doubts(view, sources, origin, options) if view.models else ["no model run was seen in this turn"]
-    )
-    unknown = sentence("answer_call_unknown")
-    notes += [note for note in doubts if answer or note != unknown]
-    if not view.turn.loose:
-        notes += _on_predecessors(view, steps, sources, question)
-    return tuple(dict.fromkeys(notes))
-
-
-def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[str]:
-    """What the Record lacks, and the option or the argument that tells it."""
-    given = view.turn.given
-    if not question and "question" not in (given or ()):
-        lack = f"not found in an input of type {_kind(view.inputs)}; set question_key"
-        yield f"question: {lack if given is None else 'not given; pass question= to record()'}"
-    if not answer and status == "ok" and "answer" not in (given or ()):
-        lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
-        yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
-    if answer and given is None and (several := replies_in(view.outputs)) > 1:
-        yield f"answer: the run returned {several}, and this is the last; ask one a run, or set nested='all'"
-
-
-def _on_predecessors(view: View, steps: Steps, sources: Sources, question: str) -> list[str]:
-    return notes_on_predecessors(
-        question,
-        calls_of(view.models),
-        view.earlier_calls,
-        found=[context.text for context in sources.found],
-        in_conversation=is_conversation(steps, steps.models),
-    )
-
-
-def _doubts(view: View, sources: Sources, origin: Provenance, options: Options) -> list[str]:
-    """What is doubtful about the contexts."""
-    if "contexts" in (view.turn.given or ()) or options.context_key is not None:
-        return []
-    empty = sentence("no_contexts")
-    doubts = [note for note in origin.notes if note != empty]
-    if not origin.contexts:
-        doubts.append(f"{empty}; {_FOUND_NOTHING if sources.looked_up else _SAY_WHICH}")
-    return doubts
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{type(value).__name__} with keys {', '.join(sorted(map(text_of, value)))[:200]}"
-    return type(value).__name__

@@ -76,13 +76,21 @@ class LlamaIndexDraft(TurnDraft):
         if not _is_turn(turn, steps, sources, origin, asked, answer):
             return None
         notes = _notes(turn, steps, sources, origin, asked)
+        if "contexts" in given:
+            given = {**given, "contexts": told(given["contexts"], origin, steps, question=question)}
+        return with_given(self._record(steps, sources, origin, asked, notes), given)
+
+    def _record(
+        self, steps: Steps, sources: Sources, origin: Provenance, asked: Asked, notes: list[str]
+    ) -> Record:
+        turn, answer = self.turn, steps.answer
         status, error = turn.status, turn.error
         if status == "ok" and (trouble := trouble_of(answer, turn.failure)) is not None:
             status, error, answer = "error", trouble, ""
         elif status == "ok":
             notes += _doubts(turn, answer)
         tags = _Tags(turn.tags)
-        record = Record(
+        return Record(
             id=turn.id,
             question=asked.question,
             standalone_question=asked.standalone,
@@ -102,9 +110,6 @@ class LlamaIndexDraft(TurnDraft):
             metadata=tags.metadata,
             notes=tuple(dict.fromkeys(notes)),
         )
-        if "contexts" in given:
-            given = {**given, "contexts": told(given["contexts"], origin, steps, question=question)}
-        return with_given(record, given)
 
     def _answer(self) -> str:
         turn = self.turn

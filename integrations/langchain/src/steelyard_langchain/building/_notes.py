@@ -1,0 +1,92 @@
+"""What a LangChain turn's Record lacks, or is not sure of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from steelyard.record import Status, text_of
+from steelyard.recording.building import Sources, is_conversation
+from steelyard.recording.building import Turn as Steps
+from steelyard.recording.provenance import Asked, Provenance, notes_on_predecessors, sentence
+from steelyard_langchain._options import Options
+from steelyard_langchain.building._calls import calls_of
+from steelyard_langchain.building._extract import replies_in
+from steelyard_langchain.building._view import View
+
+_NO_MODEL = "no model run was seen in this turn"
+_FOUND_NOTHING = "what was looked up found nothing that reached the prompt"
+_SAY_WHICH = "if the prompt had any, say which: record() and turn.contexts"
+
+
+def notes_of(
+    view: View,
+    steps: Steps,
+    sources: Sources,
+    origin: Provenance,
+    asked: Asked,
+    answer: str,
+    status: Status,
+    options: Options,
+) -> tuple[str, ...]:
+    """What is lost or doubtful about a turn."""
+    notes = [*_gaps(view, sources, origin, asked, options), *_lacks(view, asked.question, answer, status)]
+    if status != "ok":
+        return tuple(notes)
+    if any(model.failed for model in view.turn.models.values()):
+        notes.append("error on the way: a model run failed")
+    doubts = _doubts(view, sources, origin, options) if view.models else [_NO_MODEL]
+    unknown = sentence("answer_call_unknown")
+    notes += [note for note in doubts if answer or note != unknown]
+    if not view.turn.loose:
+        notes += _on_predecessors(view, steps, sources, asked.question)
+    return tuple(dict.fromkeys(notes))
+
+
+def _gaps(view: View, sources: Sources, origin: Provenance, asked: Asked, options: Options) -> Iterator[str]:
+    if asked.question and "question" not in (view.turn.given or ()):
+        yield from map(sentence, asked.notes)
+    if options.context_key is not None and not origin.contexts:
+        yield f"contexts: nothing under context_key {options.context_key!r}"
+    if silent := sources.look_ups.silent:
+        yield f"contexts: {silent} documents without text"
+
+
+def _lacks(view: View, question: str, answer: str, status: Status) -> Iterator[str]:
+    """What the Record lacks, and the option or the argument that tells it."""
+    given = view.turn.given
+    if not question and "question" not in (given or ()):
+        lack = f"not found in an input of type {_kind(view.inputs)}; set question_key"
+        yield f"question: {lack if given is None else 'not given; pass question= to record()'}"
+    if not answer and status == "ok" and "answer" not in (given or ()):
+        lack = f"not found in an output of type {_kind(view.outputs)}; set answer_key"
+        yield f"answer: {lack if given is None else 'not given; set answer on the block'}"
+    if answer and given is None and (several := replies_in(view.outputs)) > 1:
+        yield f"answer: the run returned {several}, and this is the last; ask one a run, or set nested='all'"
+
+
+def _on_predecessors(view: View, steps: Steps, sources: Sources, question: str) -> list[str]:
+    return notes_on_predecessors(
+        question,
+        calls_of(view.models),
+        view.earlier_calls,
+        found=[context.text for context in sources.found],
+        in_conversation=is_conversation(steps, steps.models),
+    )
+
+
+def _doubts(view: View, sources: Sources, origin: Provenance, options: Options) -> list[str]:
+    """What is doubtful about the contexts."""
+    if "contexts" in (view.turn.given or ()) or options.context_key is not None:
+        return []
+    empty = sentence("no_contexts")
+    doubts = [note for note in origin.notes if note != empty]
+    if not origin.contexts:
+        doubts.append(f"{empty}; {_FOUND_NOTHING if sources.looked_up else _SAY_WHICH}")
+    return doubts
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{type(value).__name__} with keys {', '.join(sorted(map(text_of, value)))[:200]}"
+    return type(value).__name__
