@@ -20,13 +20,15 @@ from steelyard.stats._difference import (
     unpaired_difference,
 )
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
+from steelyard.stats._estimate import FEW, Estimate
 from steelyard.stats._flips import ChangeAlarm, FlipAlarm, flip_probability
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
 from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
-from steelyard.stats._moments import FEW, Estimate, Moments
+from steelyard.stats._moments import Moments
 from steelyard.stats._paired import holm, paired_difference, sign_flip_p
+from steelyard.stats._sample import Sample, sample_of
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer
@@ -44,6 +46,7 @@ __all__ = [
     "GateTest",
     "MetricSummary",
     "Moments",
+    "Sample",
     "Slice",
     "Summarizer",
     "adjusted_rand",
@@ -65,6 +68,7 @@ __all__ = [
     "paired_difference",
     "pass_rate",
     "repeats_order",
+    "sample_of",
     "sign_flip_p",
     "smoothed_targets",
     "spread_sizes",
