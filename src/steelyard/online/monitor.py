@@ -14,7 +14,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-from steelyard._internal.lifecycle import on_fork
+from steelyard._internal.lifecycle import attend
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
@@ -160,7 +160,7 @@ class Monitor:
         self._warn = WarnOnce(_log)
         self._inherited: list[Run] = []
         self._begin()
-        on_fork(self)
+        attend(self)
         self._introduce()
 
     def submit(self, turn: Record | Draft) -> None:

@@ -8,6 +8,7 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from steelyard._internal.forks import ForkLock
 from steelyard._internal.json_pieces import json_pieces
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
@@ -48,6 +49,7 @@ class JSONLSink:
         stream_name = getattr(target, "name", None) or type(target).__name__
         self.name = f"jsonl:{os.fspath(target) if isinstance(target, str | os.PathLike) else stream_name}"
         self._ledger = ScoreLedger(self.name)
+        self._writing = ForkLock()
 
     @property
     def path(self) -> Path | None:
@@ -71,8 +73,10 @@ class JSONLSink:
         if isinstance(self._target, Path):
             self._append(self._target, b"".join(piece.encode() for piece in pieces))
         else:
-            self._target.write("".join(pieces))
-            self._target.flush()
+            # A fork in between would give the child a copy of what is in the buffer.
+            with self._writing:
+                self._target.write("".join(pieces))
+                self._target.flush()
         for evaluation, line in zip(evaluations, lines, strict=True):
             keys = [key_of(score, evaluation) for score in evaluation.scores]
             if line is None:

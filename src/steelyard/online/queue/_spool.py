@@ -15,14 +15,15 @@ with the machine: a time further ahead than it can have been set is one from bef
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steelyard._internal.forks import FileConnection
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
@@ -89,11 +90,10 @@ class Spool:
         self._wall_clock = wall_clock
         self._keep = keep
         self._unpruned = 0
-        self._lock = threading.Lock()
-        self._db = connect(self.path, durability=durability, busy_seconds=busy_seconds)
+        opened = partial(connect, self.path, durability=durability, busy_seconds=busy_seconds)
+        self._writer = FileConnection(self.path, opened)
         # Counting must not wait for a writer, which may itself wait for another process.
-        self._reading = threading.Lock()
-        self._reader = connect(self.path, durability=durability, busy_seconds=busy_seconds)
+        self._reader = FileConnection(self.path, opened)
         with self._transaction() as db:
             mine = int(1000 * lease_seconds)
             if mine > self._total(db, _LONGEST_LEASE):
@@ -239,8 +239,7 @@ class Spool:
 
         It is asked all the time, so it adds up totals and looks at no turn.
         """
-        with self._reading:
-            db = self._reader
+        with self._reader.use() as db:
             # One transaction for both, or a turn that moves in between would be counted twice or not at all.
             db.execute("BEGIN")
             try:
@@ -280,13 +279,12 @@ class Spool:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock, self._reading:
-            self._reader.close()
-            self._db.close()
+        self._reader.close()
+        self._writer.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, transaction(self._db) as db:
+        with self._writer.use() as opened, transaction(opened) as db:
             yield db
 
     def _prune(self, db: sqlite3.Connection) -> None:

@@ -68,8 +68,10 @@ def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlit
         connection.execute(f"PRAGMA synchronous = {durability.upper()}")
         connection.execute("PRAGMA secure_delete = ON")
         connection.executescript(_TABLES + _shared_budget.TABLES)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        for name, value in (("application_id", APPLICATION_ID), ("user_version", VERSION)):
+            # Only once: setting it waits for whoever writes, each time that a file is opened again.
+            if connection.execute(f"PRAGMA {name}").fetchone() != (value,):
+                connection.execute(f"PRAGMA {name} = {value}")
     except BaseException:
         connection.close()
         raise

@@ -32,6 +32,8 @@ _log = SafeLogger("steelyard.online")
 _LOOK = 0.25
 # A backup or a vacuum holds the lock for seconds; a process that died with it holds none.
 _LOCKED_FOR = 30.0
+_FAILURES = (sqlite3.Error, OSError, ConfigurationError)
+"""A file that was open is opened again after a fork, so that any call may find what opening finds."""
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -95,7 +97,7 @@ class SQLiteQueue:
             self.left_behind = 0
             # Kept, to notice a file that was removed or replaced: writing would go on into nothing.
             self._file = identity_of(settings.path)
-        except (sqlite3.Error, OSError, ConfigurationError) as error:
+        except _FAILURES as error:
             self._set_aside(error)
             raise QueueFailed(str(error)) from None
 
@@ -184,7 +186,7 @@ class SQLiteQueue:
             return None
         try:
             return spool.counts()
-        except sqlite3.Error:
+        except _FAILURES:
             return None
 
     async def close(self) -> None:
@@ -214,7 +216,7 @@ class SQLiteQueue:
         while self._spool is not None:
             try:
                 return await asyncio.wrap_future(self._executor.submit(method, self._spool, *args, **kwargs))
-            except sqlite3.Error as error:
+            except _FAILURES as error:
                 if not _is_locked(error) or time.monotonic() > deadline:
                     self._set_aside(error)
         raise QueueFailed("the spool cannot be used any more")
@@ -265,5 +267,5 @@ def _is_damaged(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _is_locked(error: sqlite3.Error) -> bool:
+def _is_locked(error: Exception) -> bool:
     return "locked" in str(error) or "busy" in str(error)
