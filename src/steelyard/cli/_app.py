@@ -19,7 +19,7 @@ from steelyard.errors import SteelyardError
 
 _COMMANDS = {
     "scoring": ("demo", "score", "judge", "golden", "test", "compare"),
-    "recording": ("run", "collect", "worker", "backfill", "records", "doctor", "config"),
+    "recording": ("run", "collect", "worker", "queue", "backfill", "records", "doctor", "config"),
     "results": ("report", "serve", "label", "labels", "calibrate", "alarms", "dashboards", "prune"),
 }
 """The commands by the folder that holds them, in the order of the help page."""

@@ -102,9 +102,11 @@ class Worker:
         """
         self.intake.start()
         self._delivery.start()
-        if self.spool is not None:
+        if self.spool is not None and self._options.spool is not None:
             self.spool.start()
             self._opening = True
+            judges = "judges them, too" if self._judges else "does not judge them: steelyard worker does"
+            _log.info("turns go into %s; this process %s", self._options.spool.shown, judges)
 
     async def run(self) -> None:
         """Work until cancelled. It may be run again, and then goes on with what has not ended."""

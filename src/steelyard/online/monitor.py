@@ -139,7 +139,9 @@ class Monitor:
         """
         given = locals()
         settings = load().settings
-        parts = choose_parts(settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
+        parts = choose_parts(
+            settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks, concurrency=concurrency
+        )
         self.options = MonitorOptions(
             metrics=parts.metrics,
             judge=parts.judge,
@@ -221,8 +223,8 @@ class Monitor:
         Call it at the end of a serverless invocation, and before reading results in a script.
 
         Returns:
-            How many turns are still pending; 0 if all went through. Those in a spool that has failed are
-            counted, and not waited for.
+            What is not written: turns that are still pending, and results that a sink has lost since the last
+            flush; 0 if all went through. Turns in a spool that has failed are counted, and not waited for.
         """
         return self._run.flush(timeout)
 

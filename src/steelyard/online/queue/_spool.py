@@ -28,6 +28,7 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
 from steelyard.online.queue import _spool_results
+from steelyard.online.queue._dead_letters import DeadLetter, Decide
 from steelyard.online.queue._protocol import Parking, QueueCounts, Stored
 from steelyard.online.queue._spool_results import Times
 from steelyard.online.queue._spool_schema import Durability, add, connect
@@ -249,7 +250,7 @@ class Spool:
                 db.execute("ROLLBACK")
         plain = {state: count for state, reason, count in totals if not reason}
         evaluated = plain.get("evaluated", 0)
-        dead = {reason: count for state, reason, count in totals if state == "dead"}
+        dead = {reason: count for state, reason, count in totals if state == "dead" and count > 0}
         # Never less than nothing, whatever somebody has done to the file.
         pending = max(0, plain.get("accepted", 0) - evaluated - sum(dead.values()))
         return QueueCounts(
@@ -261,6 +262,30 @@ class Spool:
             bytes=max(0, plain.get("bytes", 0)),
             waiting=waiting,
         )
+
+    def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
+        """Have somebody decide about dead turns, the oldest first; those whose text was kept."""
+        letters = []
+        with self._transaction() as db:
+            rows = db.execute(
+                "SELECT seq, record_id, IFNULL(cause, ''), attempts, size FROM turns"
+                " WHERE state = 'dead' AND body IS NOT NULL ORDER BY seq LIMIT ?",
+                (most,),
+            ).fetchall()
+            for seq, record_id, cause, attempts, size in rows:
+                letters.append(DeadLetter(record_id=record_id, cause=cause, attempts=attempts))
+                fate = decide(letters[-1])
+                if fate == "drop":
+                    db.execute("UPDATE turns SET body = NULL WHERE seq = ?", (seq,))
+                elif fate == "replay":
+                    db.execute(
+                        "UPDATE turns SET state = 'waiting', cause = NULL, attempts = 0, postponed = 0,"
+                        " not_before = 0 WHERE seq = ?",
+                        (seq,),
+                    )
+                    self._add(db, "dead", cause, count=-1)
+                    self._add(db, "bytes", count=size)
+        return letters
 
     def prune(self) -> None:
         """Forget the ids of all but the latest finished turns; `put` does it every 1,000 turns."""
@@ -327,10 +352,22 @@ class Spool:
 
     def _end(self, db: sqlite3.Connection, seq: int, state: str, reason: str = "") -> None:
         (size,) = db.execute("SELECT size FROM turns WHERE seq = ?", (seq,)).fetchone()
-        # The text goes with the end of a turn; its id stays, to recognise a duplicate.
-        db.execute("UPDATE turns SET state = ?, body = NULL, lease = NULL WHERE seq = ?", (state, seq))
+        # The text goes with the end of a turn; its id stays, to recognise a duplicate. That of a dead one
+        # stays until somebody decides about it, within a tenth of the bound.
+        keeps = state == "dead" and self._dead_bytes(db) + size <= self._max_bytes / 10
+        db.execute(
+            "UPDATE turns SET state = ?, lease = NULL, cause = ?, body = CASE WHEN ? THEN body END"
+            " WHERE seq = ?",
+            (state, reason or None, keeps, seq),
+        )
         self._add(db, state, reason)
         self._add(db, "bytes", count=-size)
+
+    def _dead_bytes(self, db: sqlite3.Connection) -> int:
+        found: Any = db.execute(
+            "SELECT IFNULL(SUM(size), 0) FROM turns WHERE state = 'dead' AND body IS NOT NULL"
+        ).fetchone()
+        return int(found[0])
 
     def _total(self, db: sqlite3.Connection, state: str) -> int:
         row: Any = db.execute("SELECT count FROM totals WHERE state = ? AND reason = ''", (state,)).fetchone()

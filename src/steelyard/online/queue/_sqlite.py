@@ -9,7 +9,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -19,6 +19,7 @@ from steelyard._internal.sqlite import identity_of
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, DeadCause
+from steelyard.online.queue._dead_letters import DeadLetter, Decide
 from steelyard.online.queue._protocol import Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_file import check
@@ -188,6 +189,13 @@ class SQLiteQueue:
             return spool.counts()
         except _FAILURES:
             return None
+
+    async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
+        """Have somebody decide about dead turns, the oldest first."""
+        return await self._call(Spool.dead_letters, decide, most)
+
+    async def watch(self, sinks: Collection[str]) -> None:
+        """The file knows for which sinks it keeps results."""
 
     async def close(self) -> None:
         """Forget old ids and close the file."""
