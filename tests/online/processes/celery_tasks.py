@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery import Celery  # type: ignore[import-untyped]
+from celery import Celery
 
 from online.processes import forking_hosts
 
