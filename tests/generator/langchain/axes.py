@@ -7,7 +7,8 @@ from generator.langchain.agents import AGENTS
 from generator.langchain.build import SHAPES
 from generator.langchain.messages import FORMS
 from generator.langchain.retrievers import KINDS
-from generator.langchain.tools import NAMES, RESULTS
+from generator.langchain.tools import KINDS as TOOL_KINDS
+from generator.results import TOOL_NAMES
 from generator.templates import names
 from generator.texts import JOINERS
 
@@ -33,8 +34,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "thread": ("yes", "no"),
         "agent": tuple(AGENTS),
         "looking": ("retriever", "function", "outside"),
-        "tool_name": NAMES,
-        "tool_result": RESULTS,
+        "tool_name": TOOL_NAMES,
+        "tool_result": TOOL_KINDS,
         "hops": ("1", "2", "3"),
         "agent_prompt": ("system", "none"),
         "way": ("invoke", "ainvoke", "stream", "astream", "batch", "events"),

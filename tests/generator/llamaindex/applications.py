@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
@@ -22,6 +21,7 @@ from llama_index.core.tools import QueryEngineTool
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 
 from generator.choices import Choices
+from generator.conversing import Answer, Application
 from generator.llamaindex.models import Chats, Completes, now
 from generator.llamaindex.parts import (
     Sources,
@@ -36,23 +36,6 @@ from generator.llamaindex.parts import (
 )
 from generator.texts import JOINERS
 from generator.turns import Turn
-
-Answer = Callable[[Turn], Awaitable[str]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Application:
-    """An application, ready to run."""
-
-    answer: Callable[[], Answer]
-    """Begins a conversation: what answers its turns."""
-    hops: int = 1
-    everything: bool = False
-    """Whether all that is found is shown."""
-
-    def shows(self, turn: Turn) -> Iterable[str]:
-        """The passages that must stand in the prompt of the answer."""
-        return turn.everything() if self.everything else turn.shown
 
 
 def always(answer: Answer, **more: Any) -> Application:
