@@ -51,7 +51,7 @@ def test_the_summary_names_means_worst_records_and_how(steelyard: Steelyard, tur
     told = steelyard("score", turns, "--metrics", "faithfulness,context_recall").err
     row = next(line.split() for line in told.splitlines() if line.startswith("faithfulness"))
     assert row[:2] == ["faithfulness", "0.50"]
-    assert row[3:] == ["1", "1", "≥", "0.5", "0", "0"]
+    assert row[3:] == ["1", "1", "≥", "1", "0", "0"]
     assert "the record has no reference" in told and "context_recall 2" in told
     assert told.count("the record has no reference") == 1
     worst = next(line for line in told.splitlines() if "poor" in line)

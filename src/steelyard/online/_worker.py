@@ -12,6 +12,7 @@ from steelyard._internal.threads import leave
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
+from steelyard.online._baselines import Baselines
 from steelyard.online._intake import Intake
 from steelyard.online._outbox import Outbox
 from steelyard.online.canaries._watch import canaries_of
@@ -58,6 +59,7 @@ class Worker:
         self._inbox = inbox
         self._memory = MemoryQueue(inbox, capacity=options.concurrency)
         self._warn = WarnOnce(_log)
+        self._baselines = Baselines(options.metrics, options.sinks)
         self._outboxes: dict[TurnQueue, Outbox] = {}
         self._judges = options.spool is None or options.spool.evaluate
         self.canaries = canaries_of(options) if self._judges else None
@@ -278,6 +280,7 @@ class Worker:
             deadline=time.monotonic() + options.deadline,
             inclusion=inclusion,
         )
+        evaluation = await self._baselines.apply(evaluation)
         return evaluation if options.calibration is None else options.calibration.apply(evaluation)
 
     async def _finish(self, queue: TurnQueue, leased: Leased, evaluation: Evaluation) -> Undelivered | None:

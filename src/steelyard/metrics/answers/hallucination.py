@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from steelyard.metrics._formulas import share, share_error
-from steelyard.metrics._metric import Metric, has
+from steelyard.metrics._metric import Metric, Threshold, has
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.questions import Contradicted, MetricRun, Part, Predicate, YesNo, require
 from steelyard.record import Record
@@ -27,6 +27,8 @@ class Hallucination(Metric):
     direction: ClassVar[Direction] = "lower"
     needs: ClassVar[tuple[Part, ...]] = ("answer",)
 
+    threshold: Threshold = 0.0
+    """No claim is contradicted."""
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, or each sentence of the answer is one."""
 

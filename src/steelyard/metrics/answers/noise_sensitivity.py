@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from steelyard.judge import locate_all
 from steelyard.metrics._formulas import share
-from steelyard.metrics._metric import Metric
+from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import both_claims, name_worst
 from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
@@ -28,6 +28,8 @@ class NoiseSensitivity(Metric):
     direction: ClassVar[Direction] = "lower"
     needs: ClassVar[tuple[Part, ...]] = ("question", "answer", "contexts", "reference")
 
+    threshold: Threshold = 0.0
+    """No wrong claim is one that passages led to."""
     mode: Literal["relevant", "irrelevant"] = "relevant"
     """Which contexts are looked at."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from steelyard.metrics._formulas import share, share_error
-from steelyard.metrics._metric import Metric
+from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
@@ -23,6 +23,8 @@ class ContextRecall(Metric):
     key = "context_recall"
     needs: ClassVar[tuple[Part, ...]] = ("contexts", "reference")
 
+    threshold: Threshold = 1.0
+    """Every claim of the reference is supported."""
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, or each sentence of the reference is one."""
 

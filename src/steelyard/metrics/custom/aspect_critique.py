@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
 from steelyard.metrics._formulas import share
-from steelyard.metrics._metric import Metric
+from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import needs_of, verdicts
 from steelyard.questions import MetricRun, Part, Predicate, YesNo, require
 from steelyard.record import Record
@@ -36,6 +36,8 @@ class AspectCritique(Metric):
     key = "aspect_critique"
     version = "2"
 
+    threshold: Threshold = 0.5
+    """The value is 0 or 1: yes passes, or no if that is better."""
     aspect: str = "custom"
     """A built-in aspect, or your word for the criterion; the metric's name where no other is given."""
     criterion: str = ""

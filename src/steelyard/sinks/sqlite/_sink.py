@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Final
 
 from steelyard._internal.forks import FileConnection
@@ -15,12 +15,14 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.scores import Evaluation
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks._baseline import EARLIER, bar_of, values_of
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger
 from steelyard.sinks._monitor_ledger import MonitorLedger, store_counts
 from steelyard.sinks._retention import Retention, SteadyClock, retention_from
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.sqlite._file import absolute, claim_file, prepare
+from steelyard.sinks.sqlite._read import connect_readonly
 from steelyard.sinks.sqlite._retention import delete_oldest
 from steelyard.sinks.sqlite._schema import write_evaluation
 
@@ -100,6 +102,15 @@ class SQLiteSink:
         """
         with self._opened():
             pass
+
+    def baseline(self, like: Score, *, now: float) -> float | None:
+        """The bar of `Metric(threshold="baseline")`: what 95 % of earlier turns reached, if that is known."""
+        try:
+            with closing(connect_readonly(self.path)) as connection:
+                rows = connection.execute(EARLIER, values_of(like, now=now)).fetchall()
+        except (ConfigurationError, sqlite3.Error):
+            return None
+        return bar_of(rows, lower_is_better=like.direction == "lower")
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Write them in one transaction: all, or where the file fails none.
