@@ -85,6 +85,7 @@ class Monitor:
         mask_timeout: float | None = None,
         store_content: bool | None = None,
         user_key: str | None = None,
+        sample_key: str | None = None,
         fuse: Fuse | None = None,
         concurrency: int | None = None,
         deadline: float | None = None,
@@ -117,6 +118,7 @@ class Monitor:
                 judge, sinks and callbacks. Where it raises, the turn is dropped.
             mask_timeout: Seconds that a mask may take.
             store_content: Whether results carry the turn's texts; without, they have numbers and positions.
+            sample_key: The key of the hash that picks turns; empty: callers can choose what is picked.
             user_key: The key under which users are hashed; empty: who asked is not stored.
             fuse: How questions share requests: `view`, `record` or `off`.
             concurrency: Turns judged at the same time.
@@ -189,7 +191,7 @@ class Monitor:
         reason: SkipReason | None = None
         # At a rate of 1 every position is below it, and the hash need not be computed here.
         if self._ceiling < 1:
-            position = sampling_position(key_of(turn))
+            position = sampling_position(key_of(turn), self.options.sample_key)
             reason = "sampled_out" if position >= self._ceiling else None
         if reason is None and (inbox.closed or inbox.full):
             # Refused unweighed: a full queue is when the application has least time.

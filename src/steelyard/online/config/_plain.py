@@ -21,6 +21,8 @@ class PlainOptions:
     """Whether results carry the turn's texts; without, they have numbers and positions."""
     user_key: str = field(default="", repr=False)
     """The key under which users are hashed; empty: who asked is not stored."""
+    sample_key: str = field(default="", repr=False)
+    """The key of the hash that picks turns; empty: callers can choose what is picked."""
     fuse: Fuse = "view"
     """How questions share requests: `view`, `record` or `off`."""
     concurrency: int = 8
@@ -57,5 +59,6 @@ class PlainOptions:
                 unit = "turns a minute" if name == "throttle" else "seconds"
                 raise ConfigurationError(f"{name} must be a number of {unit}, not {value!r}")
         check_user_key(self.user_key)
+        check_user_key(self.sample_key, "sample_key")
         if self.fuse not in get_args(Fuse):
             raise ConfigurationError(f"fuse must be one of {', '.join(get_args(Fuse))}, not {self.fuse!r}")

@@ -103,7 +103,10 @@ def load(environ: Mapping[str, str] | None = None, *, folder: Path | None = None
                 sources = ", ".join(filter(None, [source, name]))
                 found[option] = ({**_table(table, option, name), entry: _value(text)}, sources)
             else:
-                found[option] = (_value(text), name)
+                value = _value(text)
+                # A key or a path of digits is a text all the same.
+                is_text = isinstance(getattr(Settings, option, None), str) and not isinstance(value, str)
+                found[option] = (text if is_text else value, name)
     return Loaded.of(found)
 
 
