@@ -35,7 +35,7 @@ class Metric(ABC):
 
     key: ClassVar[str]
     """The metric's standard name, in snake case."""
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     """Goes up when the definition changes; part of every result id."""
 
     name: str = ""
@@ -149,9 +149,20 @@ class Metric(ABC):
                 await vectors.aclose()
         return made.scores[0]
 
-    def scored(self, value: float, **details: Any) -> Score:
-        """A Score with a value, for `questions` to return."""
-        return Score(metric=self.name, status="scored", value=value, **details)
+    def scored(self, value: float, *, expected: float | None = None, **details: Any) -> Score:
+        """A Score with a value, for `questions` to return.
+
+        Args:
+            value: What the formula comes to on the judge's verdicts.
+            expected: Its expectation under the judge's probabilities, where it gave any: then this is the
+                value, and the other the `hard_value`.
+            details: Further fields of the Score.
+        """
+        if expected is not None:
+            details["hard_value"] = value
+        return Score(
+            metric=self.name, status="scored", value=value if expected is None else expected, **details
+        )
 
     def not_applicable(self, cause: str, explanation: str) -> Score:
         """A Score without a value, for `questions` to return where the formula has nothing to work on."""

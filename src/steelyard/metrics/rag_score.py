@@ -71,8 +71,14 @@ class RagScore(Metric):
                 return self.not_applicable(cause, explanation)
         values = [score.value or 0.0 for score in scores]
         lowest = min(scores, key=lambda score: score.value or 0.0)
+        hard = [
+            value if score.hard_value is None else score.hard_value
+            for value, score in zip(values, scores, strict=True)
+        ]
+        soft = any(score.hard_value is not None for score in scores)
         return self.scored(
-            harmonic_mean(values),
+            harmonic_mean(hard),
+            expected=harmonic_mean(values) if soft else None,
             verdicts=tuple(Verdict(about=s.metric, kind="part", value=s.value) for s in scores),
             explanation=f"lowest part: {lowest.metric} {lowest.value:.2f}",
         )

@@ -13,8 +13,9 @@ one does not. Statements taken from the material are squeezed into one line and 
 claim is as much the words of a stranger as the answer it came from.
 
 Keys say where the thing stands that they are about (`steelyard.questions.keyed`): `s3` the third statement,
-`c2` context 2. The second of two ratings sees the material in reverse order, since models favour what stands
-first (Wang et al. 2023, arXiv:2305.17926). With `reasoning="long"` the reply begins with thoughts about all
+`c2` context 2; `_asked` adds a nonce. The second of two ratings sees the material in reverse order, since
+models favour what stands first (Wang et al. 2023, arXiv:2305.17926).
+With `reasoning="long"` the reply begins with thoughts about all
 of it, and the verdicts come last (chain of thought; Wei et al. 2022, arXiv:2201.11903).
 
 The reply is asked for as one JSON object with a required property per question. Strict schemas make a model
@@ -38,7 +39,7 @@ from steelyard.judge.chat._kinds import KINDS, one_line
 from steelyard.questions import Question, Rating, Request, Same, View
 from steelyard.record import Context
 
-PROMPT_VERSION = "3"
+PROMPT_VERSION = "4"
 """Goes up when any wording here or in `_kinds` changes; part of every result id."""
 
 _SECRET = secrets.token_bytes(16)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from steelyard.metrics._expected import chances, expected_share
 from steelyard.metrics._formulas import share, share_error
 from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
@@ -47,6 +48,7 @@ class Faithfulness(Metric):
         what = "not supported" if entails else "contradicted"
         return self.scored(
             share(good),
+            expected=expected_share(chances(answers), of=entails),
             verdicts=verdicts(
                 "supported" if entails else "contradicted", claims, answers, record=record, of_answer=True
             ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from steelyard.metrics._expected import chances, expected_share
 from steelyard.metrics._formulas import share, share_error
 from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
@@ -37,6 +38,7 @@ class ContextRecall(Metric):
         lost = [claim for claim, answer in zip(claims, answers, strict=True) if not answer.value]
         return self.scored(
             share(answer.value for answer in answers),
+            expected=expected_share(chances(answers)),
             verdicts=verdicts("supported", claims, answers, record=record),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"{len(lost)} of {len(claims)} claims of the reference not retrieved"

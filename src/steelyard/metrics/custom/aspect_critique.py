@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
+from steelyard.metrics._expected import chances, expected_majority
 from steelyard.metrics._formulas import share
 from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import needs_of, verdicts
@@ -34,7 +35,7 @@ class AspectCritique(Metric):
     """
 
     key = "aspect_critique"
-    version = "2"
+    version = "3"
 
     threshold: Threshold = 0.5
     """The value is 0 or 1: yes passes, or no if that is better."""
@@ -90,6 +91,7 @@ class AspectCritique(Metric):
         reason = next((answer.reason for answer in answers if answer.value == yes and answer.reason), "")
         return self.scored(
             float(yes),
+            expected=expected_majority(chances(answers)),
             verdicts=verdicts("predicate", [criterion] * len(answers), answers),
             explanation=f"{'yes' if yes else 'no'}{votes}: {criterion}" + (f" {reason}" if reason else ""),
         )
