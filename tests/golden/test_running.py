@@ -117,7 +117,8 @@ def test_a_repeat_is_not_answered_from_the_judges_cache() -> None:
 def test_a_gate_against_a_baseline_pairs_the_cases() -> None:
     before = run_golden(WEIGHING, apps.chain, metrics=["faithfulness"])
     after = run_golden(WEIGHING, apps.worse, gates=["faithfulness"], baseline=before)
-    assert after.gates[0].gate == "faithfulness >= 1 (baseline)"
+    mean = after.gates[0].gate.removeprefix("faithfulness >= ").removesuffix(" (baseline)")
+    assert float(mean) == pytest.approx(1.0, abs=0.02)
     assert after.gates[0].outcome == "fail"
     same = run_golden(WEIGHING, apps.chain, gates=["faithfulness"], baseline=before)
     assert same.gates[0].outcome == "pass"
