@@ -92,9 +92,7 @@ def test_what_is_judged_stays_between_its_fences(text: str) -> None:
     sent = text.encode("utf-8", "replace").decode()
     assert inside[0] == f"context c1\n{sent}"
     # What is left outside is our own wording, whatever was judged: no line of theirs, no key of theirs.
-    ours = [
-        line for line in outside.splitlines() if line and not re.match(r"k[12]_[a-z]{5}: Is the number", line)
-    ]
+    ours = [line for line in outside.splitlines() if line and not re.match(r"q90[12]: Is the number", line)]
     assert [line for line in ours if line != "Is the criterion met?"] == [
         "The keys before a statement ask, in turn: (1) According to the contexts alone, is the statement "
         'true? No if any part of it does not follow. "context": number of the deciding context, 0 for none. '
@@ -113,11 +111,7 @@ def test_every_statement_is_one_line_under_its_own_keys(text: str) -> None:
     for keys, piece in zip(("q1|q3", "q2", "q4"), inside[4:], strict=True):
         _, *lines = piece.splitlines()
         assert len(lines) == 1
-        # Every key has the nonce of the request, which is nowhere in the text.
-        nonce = lines[0].partition(":")[0].rpartition("_")[2]
-        assert re.fullmatch("[a-z]{5}", nonce)
-        assert nonce not in text
-        assert lines[0].replace(f"_{nonce}", "").startswith(f"{keys}: ")
+        assert lines[0].startswith(f"{keys}: ")
 
 
 @hostile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -59,8 +60,9 @@ def scored(server: JudgeServer, said: str, metric: Metric | None = None) -> Scor
 def honest(request: Received) -> Any:
     """No to every claim, and the right answer to what it is asked beside it."""
     reply = filled(request.schema or {})
+    assert all(re.fullmatch(r"[sq]\d+_[a-z]{5}", key) for key in reply)
     for key in reply:
-        reply[key] = {"reason": "", "verdict": key.startswith("k1")}
+        reply[key] = {"reason": "", "verdict": key.startswith("q901")}
     return reply
 
 

@@ -139,7 +139,7 @@ class ModelJudge(ABC):
         """Put the questions to the model."""
         made = asked(request)
         put = made.on_the_wire()
-        prompt = render(put, reasoning=self._reasoning)
+        prompt = render(made.request, reasoning=self._reasoning, nonce=made.nonce)
         user = prompt.spelled(schema(put, reasoning=self._reasoning))
         started = time.perf_counter()
         text, counted = await self._calls.run(lambda: self.complete(prompt.system, user), self.name)

@@ -1,8 +1,9 @@
 """Questions as a chat model is asked them: with a nonce in the keys, and with some whose answers are known.
 
-Keys end in letters that no author can know, so that an answer is told from what was shown by where it stands
-and never by what it says: a text that quotes verdicts quotes none of these keys. They are derived from the
-material with a secret of this process, so that the same material makes the same prompt (which caches need).
+In the reply, keys end in letters that no author can know, so that an answer is told from what was shown by
+where it stands and never by what it says: a text that quotes verdicts quotes none of these keys. They are
+derived from the material with a secret of this process, so that the same material makes the same prompt
+(which caches need).
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class Asked:
     request: Request
     """The questions under their own keys, with those whose answers are known."""
     nonce: str
-    """What every key ends in on the wire."""
+    """What every key of the reply ends in."""
 
     def on_the_wire(self) -> Request:
-        """The request with the keys that the model sees."""
+        """The request with the keys of the reply, for its schema."""
         named = {f"{key}{self.nonce}": question for key, question in self.request.questions.items()}
         return replace(self.request, questions=named)
 

@@ -41,10 +41,10 @@ _PIECE = 20_000
 """Characters that are looked at in one go."""
 
 KNOWN: Mapping[str, tuple[Question, bool]] = {
-    "k1": (Predicate(criterion="Is the number 7 larger than the number 2?", needs=frozenset()), True),
-    "k2": (Predicate(criterion="Is the number 3 larger than the number 8?", needs=frozenset()), False),
+    "q901": (Predicate(criterion="Is the number 7 larger than the number 2?", needs=frozenset()), True),
+    "q902": (Predicate(criterion="Is the number 3 larger than the number 8?", needs=frozenset()), False),
 }
-"""Questions with their answers. They need nothing in view."""
+"""Questions with their answers. They need nothing in view, and no request is as long as their keys."""
 
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:

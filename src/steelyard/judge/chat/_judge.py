@@ -116,7 +116,7 @@ class _Chat:
         made = asked(request)
         put = made.on_the_wire()
         completion = await self._completions.ask(
-            render(put, reasoning=self._reasoning),
+            render(made.request, reasoning=self._reasoning, nonce=made.nonce),
             lambda counts: schema(put, reasoning=self._reasoning, counts=counts),
             lowest=_REPEAT_TEMPERATURE if repeated or request.attempt > 1 else 0.0,
         )
