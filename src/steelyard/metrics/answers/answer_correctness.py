@@ -62,24 +62,24 @@ class AnswerCorrectness(Metric):
         if texts:
             answer, expected = require(answers[-2:], Vector)
             similarity = max(0.0, cosine(answer.values, expected.values))
-        soft = self._expected(judged[: len(made)], judged[len(made) :])
+        soft = self._expected(judged[: len(made)], judged[len(made) :], similarity)
         return self.scored(
             self._weighted(factual, similarity),
-            # The similarity beside it is exact, so that the whole is linear in the expected F.
-            expected=None if soft is None else self._weighted(soft, similarity),
+            expected=soft,
             verdicts=verdicts("same", ours, judged[: len(ours)], record=record, of_answer=True)
             + verdicts("same", theirs, judged[len(ours) :]),
             explanation=f"{true_positive} claims agree, {len(made) - true_positive} are not in the "
             f"reference, {missed} of the reference are missing; F {factual:.2f}, similarity {similarity:.2f}",
         )
 
-    def _expected(self, made: Sequence[YesNo], known: Sequence[YesNo]) -> float | None:
-        """The expected F of the claims of both sides."""
-        return expected_of_counts(
+    def _expected(self, made: Sequence[YesNo], known: Sequence[YesNo], similarity: float) -> float | None:
+        """The expected value: the similarity is exact, so that it is linear in the expected F."""
+        factual = expected_of_counts(
             lambda hit, met: f_beta(hit, len(made) - hit, len(known) - met, beta=self.beta) or 0.0,
             _chances(made),
             _chances(known),
         )
+        return None if factual is None else self._weighted(factual, similarity)
 
     def _weighted(self, factual: float, similarity: float) -> float:
         return (self.weights[0] * factual + self.weights[1] * similarity) / sum(self.weights)
