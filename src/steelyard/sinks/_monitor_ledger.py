@@ -49,7 +49,7 @@ class MonitorLedger:
             if (monitor := alive()) is None:
                 continue
             run, started = self._run_of(number)
-            counts = json.dumps(_counts_of(monitor.stats()), separators=(",", ":"))
+            counts = json.dumps(_counts_of(monitor), separators=(",", ":"))
             rows.append((run, platform.node(), os.getpid(), started, time.time(), counts))
         return rows
 
@@ -72,6 +72,11 @@ def store_counts(connection: sqlite3.Connection, rows: list[Row]) -> None:
     )
 
 
-def _counts_of(stats: Any) -> dict[str, Any]:
+def _counts_of(monitor: Any) -> dict[str, Any]:
+    stats = monitor.stats()
     counts = {name: getattr(stats, name) for name in _COUNTS}
-    return {name: value if isinstance(value, int) else dict(value) for name, value in counts.items()}
+    found = {name: value if isinstance(value, int) else dict(value) for name, value in counts.items()}
+    # What no picked turn lies below: turns that are seldom picked may be absent from a report's period.
+    selection = getattr(getattr(monitor, "options", None), "selection", None)
+    floor = getattr(selection, "floor", None)
+    return found if floor is None else {**found, "floor": floor}

@@ -10,12 +10,11 @@ here turn such samples into figures with intervals; they need numpy alone and re
 0.927
 """
 
+from steelyard.stats._changes import Change, find_changes
 from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
 from steelyard.stats._corrected import corrected_mean
 from steelyard.stats._difference import (
-    ChangePoint,
     Difference,
-    change_point,
     difference_of,
     unpaired_difference,
 )
@@ -28,15 +27,15 @@ from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
 from steelyard.stats._moments import Moments
 from steelyard.stats._paired import holm, paired_difference, sign_flip_p
-from steelyard.stats._sample import Sample, sample_of
+from steelyard.stats._sample import Sample, order_blocks, sample_of
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer
 
 __all__ = [
     "FEW",
+    "Change",
     "ChangeAlarm",
-    "ChangePoint",
     "ConfidenceSequence",
     "Decision",
     "Difference",
@@ -52,12 +51,12 @@ __all__ = [
     "adjusted_rand",
     "auroc",
     "benjamini_hochberg",
-    "change_point",
     "cluster",
     "cohen_kappa",
     "corrected_mean",
     "difference_of",
     "ewma",
+    "find_changes",
     "find_slices",
     "fit_logistic",
     "fixed_calls",
@@ -65,6 +64,7 @@ __all__ = [
     "holm",
     "inclusion_probabilities",
     "name_clusters",
+    "order_blocks",
     "paired_difference",
     "pass_rate",
     "repeats_order",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
@@ -104,60 +103,15 @@ def _correlation(one: Sample, other: Sample) -> float:
     return float(sums[0] @ sums[1]) / spread if spread > 0 else 0.0
 
 
-def difference_of(first: Moments, second: Moments, *, level: float = 0.95) -> Difference | None:
-    """The unpaired difference from running sums."""
-    one, other = first.estimate(level=level), second.estimate(level=level)
+def difference_of(
+    first: Moments, second: Moments, *, level: float = 0.95, design_effect: float = 1.0
+) -> Difference | None:
+    """The unpaired difference from running sums; see `Moments.estimate`."""
+    one = first.estimate(level=level, design_effect=design_effect)
+    other = second.estimate(level=level, design_effect=design_effect)
     if one is None or other is None:
         return None
     return _joined(one, other)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChangePoint:
-    """Where in time the mean changed most."""
-
-    index: int
-    """The first piece of time that belongs to what came after."""
-    difference: Difference
-    """Since then - before. Its interval holds for every moment that was looked at together."""
-
-
-def change_point(parts: Sequence[Moments], *, level: float = 0.95) -> ChangePoint | None:
-    """The moment before and since which the means differ most; None where too few turns were scored.
-
-    Every border between two pieces of time is tried that leaves 30 turns on both sides, and the one taken
-    that leaves the least squares around the two means (Bai, Journal of Time Series Analysis 15, 1994). To
-    look at many and to tell the one that stands out would find a change in most steady streams; so the
-    interval leaves out 0 by 1 / their number of the nominal error only (Bonferroni). Where nothing changed,
-    `difference.clear` is true with a probability of at most 1 - `level`.
-
-    Args:
-        parts: The sums over pieces of time, in order.
-        level: Nominal coverage, of the intervals at all borders together.
-    """
-    before = list(accumulate(parts, _together))
-    since = list(accumulate(reversed(parts), _together))[::-1]
-    borders = [
-        index for index in range(1, len(parts)) if before[index - 1].n >= FEW and since[index].n >= FEW
-    ]
-    if not borders:
-        return None
-    found = max(borders, key=lambda index: _between(before[index - 1], since[index]))
-    difference = difference_of(before[found - 1], since[found], level=1 - (1 - level) / len(borders))
-    return None if difference is None else ChangePoint(index=found, difference=difference)
-
-
-def _together(one: Moments, other: Moments) -> Moments:
-    sums = Moments()
-    sums.merge(one)
-    sums.merge(other)
-    return sums
-
-
-def _between(one: Moments, other: Moments) -> float:
-    """The squares that two means explain and one does not, in effective turns."""
-    size, rest = one.effective_n, other.effective_n
-    return size * rest / (size + rest) * ((one.mean or 0.0) - (other.mean or 0.0)) ** 2
 
 
 def _joined(one: Estimate, other: Estimate, correlation: float = 0.0) -> Difference:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -159,14 +159,31 @@ def unit_codes(sessions: Iterable[Hashable]) -> _Codes:
     return found
 
 
-def joined(one: Sample, other: Sample) -> Sample:
-    """Both samples as one; units keep their numbers, which must mean the same in both."""
-    units = None
-    if one.units is not None and other.units is not None:
-        units = np.concatenate([one.units, other.units])
-    return replace(
-        one,
-        values=np.concatenate([one.values, other.values]),
-        weights=np.concatenate([one.weights, other.weights]),
-        units=units,
-    )
+def order_blocks(values: Iterable[float], inclusion: Iterable[float] | None = None) -> _Codes | None:
+    """Blocks of neighbours to take for sessions if nobody knows those; None if neighbours are not alike.
+
+    Values must be in order of time. How alike neighbours are is estimated from the autocorrelations, and the
+    length of a block from that (Politis & White, Econometric Reviews 23, 2004, for the circular bootstrap).
+    It tells nothing of sessions whose turns come far apart.
+    """
+    sample = sample_of(values, inclusion)
+    count = len(sample)
+    away = sample.weights * (sample.values - sample.mean)
+    lags = min(int(10 * np.log10(max(count, 10))) + 5, count // 4)
+    power = float(away @ away)
+    if lags < 5 or power <= 0:
+        return None
+    alike = np.array([float(away[:-lag] @ away[lag:]) / power for lag in range(1, 2 * lags + 1)])
+    bar = 2 * np.sqrt(np.log10(count) / count)
+    last = next((lag for lag in range(lags) if (np.abs(alike[lag : lag + 5]) < bar).all()), lags)
+    if last == 0:
+        return None
+    place = np.arange(1, 2 * last + 1)
+    # The trapezoidal window of Politis & Romano 1995.
+    window = np.clip(2 * (1 - place / (2 * last)), 0, 1) * alike[: 2 * last]
+    slope, level = 2 * float(window @ place), 1 + 2 * float(window.sum())
+    if slope <= 0 or level <= 1:
+        return None
+    length = (2 * slope**2 / (4 / 3 * level**2)) ** (1 / 3) * count ** (1 / 3)
+    blocks: _Codes = np.arange(count) // max(round(min(length, count / 5)), 2)
+    return blocks

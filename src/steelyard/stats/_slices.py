@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,21 +81,44 @@ def find_slices(
     """
     sample = sample_of(values, inclusion, sessions)
     periods = None if after is None else np.asarray(after, bool)
-    found: list[tuple[str, str, _Mask, float]] = []
+    found = [
+        (name, value, inside, p)
+        for name, value, inside in _cut(attributes)
+        if (p := _p_value(sample, inside, periods, minimum)) is not None
+    ]
+    adjusted = benjamini_hochberg([p for *_, p in found])
+    slices: list[Slice] = []
+    others = np.ones(len(sample), bool)
+    for p, name, value, inside, q in sorted(
+        ((p, name, value, inside, q) for (name, value, inside, p), q in zip(found, adjusted, strict=True)),
+        key=lambda one: one[:3],
+    ):
+        if q <= level and not _explained(sample, inside, periods, others, minimum, level / len(found)):
+            slices.append(_slice(name, value, p, q, sample, inside, periods))
+            others &= ~inside
+    return slices
+
+
+def _cut(attributes: Mapping[str, Sequence[str | None]]) -> Iterator[tuple[str, str, _Mask]]:
+    """Each value of each attribute, and which turns have it."""
     for name, column in attributes.items():
         known = np.array([value or "" for value in column], dtype=object)
         for value in sorted({value for value in column if value}):
-            inside = known == value
-            p = _p_value(sample, inside, periods, minimum)
-            if p is not None:
-                found.append((name, value, inside, p))
-    adjusted = benjamini_hochberg([p for *_, p in found])
-    slices = [
-        _slice(name, value, p, q, sample, inside, periods)
-        for (name, value, inside, p), q in zip(found, adjusted, strict=True)
-        if q <= level
-    ]
-    return sorted(slices, key=lambda one: (one.p, one.name, one.value))
+            yield name, value, known == value
+
+
+def _explained(
+    sample: Sample, inside: _Mask, after: _Mask | None, others: _Mask, minimum: int, level: float
+) -> bool:
+    """Whether a slice is like the rest once more certain ones are left out of both.
+
+    If one tenant falls, each of the others stands out from a rest that holds that tenant.
+    """
+    if others.all():
+        return False
+    periods = None if after is None else after[others]
+    p = _p_value(sample.part(others), inside[others], periods, minimum)
+    return p is not None and p > level
 
 
 def _p_value(sample: Sample, inside: _Mask, after: _Mask | None, minimum: int) -> float | None:
