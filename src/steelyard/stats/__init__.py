@@ -22,6 +22,7 @@ from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systema
 from steelyard.stats._estimate import FEW, Estimate
 from steelyard.stats._flips import ChangeAlarm, FlipAlarm, flip_probability
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
+from steelyard.stats._gate_plan import GatePlan, plan_gate
 from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
@@ -42,6 +43,7 @@ __all__ = [
     "Estimate",
     "FallAlarm",
     "FlipAlarm",
+    "GatePlan",
     "GateTest",
     "MetricSummary",
     "Moments",
@@ -67,6 +69,7 @@ __all__ = [
     "order_blocks",
     "paired_difference",
     "pass_rate",
+    "plan_gate",
     "repeats_order",
     "sample_of",
     "sign_flip_p",

@@ -13,6 +13,11 @@ def normal_quantile(probability: float) -> float:
     return _NORMAL.inv_cdf(probability)
 
 
+def normal_cdf(value: float) -> float:
+    """The probability that a standard normal is at most this."""
+    return _NORMAL.cdf(value)
+
+
 def two_sided_p(z: float) -> float:
     """The probability that a standard normal is at least this far from 0."""
     return math.erfc(abs(z) / math.sqrt(2))
