@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
@@ -69,10 +68,11 @@ def citation(choices: Choices) -> Application:
         node_postprocessors=[*kept(choices), Sources()],
         citation_chunk_size=4000,
     )
-    return always(lambda turn: asked(made, _plain(choices), turn.question))
+    return always(lambda turn: asked(made, in_one_piece(choices), turn.question))
 
 
-def _plain(choices: Choices) -> str:
+def in_one_piece(choices: Choices) -> str:
+    """The way of an engine that does not stream."""
     return "ainvoke" if choices["way"] in ("ainvoke", "astream") else "invoke"
 
 
@@ -83,7 +83,7 @@ def router(choices: Choices) -> Application:
     made = RouterQueryEngine(
         LLMSingleSelector.from_defaults(llm=Completes(role="pick")), tools, llm=speaker(choices)
     )
-    return always(lambda turn: asked(made, _plain(choices), turn.question))
+    return always(lambda turn: asked(made, in_one_piece(choices), turn.question))
 
 
 def custom(choices: Choices) -> Application:
@@ -102,7 +102,7 @@ def custom(choices: Choices) -> Application:
             return str(speaker(choices).complete(template.format(context_str=text, query_str=query_str)))
 
     made = Own()
-    return always(lambda turn: asked(made, _plain(choices), turn.question))
+    return always(lambda turn: asked(made, in_one_piece(choices), turn.question))
 
 
 def chat(choices: Choices) -> Application:
@@ -223,15 +223,3 @@ def separate(choices: Choices) -> Application:
         return str(speaker(choices).complete(template.format(context_str=text, query_str=turn.question)))
 
     return always(answer)
-
-
-SHAPES: dict[str, Callable[[Choices], Application]] = {
-    "engine": query_engine,
-    "chat": chat,
-    "agent": agent,
-    "workflow": workflow,
-    "citation": citation,
-    "router": router,
-    "custom": custom,
-    "separate": separate,
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.choices import CONTENT, Axes
-from generator.llamaindex.applications import SHAPES
+from generator.llamaindex.build import SHAPES
 from generator.llamaindex.parts import KEEPING, MODES, RETRIEVERS, TOOL_RESULTS, TOOLS
 from generator.results import TOOL_NAMES
 from generator.templates import names

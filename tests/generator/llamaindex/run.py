@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from generator.choices import Choices
 from generator.conversing import run_conversations
-from generator.llamaindex.applications import SHAPES
+from generator.llamaindex.build import build
 from generator.receiving import Receiver, Run
 from generator.spans import Spans
 from steelyard_llamaindex import instrument, uninstrument
@@ -16,7 +16,7 @@ from steelyard_llamaindex import instrument, uninstrument
 def run(choices: Choices, spans: Spans | None = None) -> Run:
     """Build an application, run all its turns, and give back what was recorded."""
     recorder = spans.recording if spans else _instrumented
-    return run_conversations(SHAPES[choices["shape"]](choices), choices, recorder, spans)
+    return run_conversations(build(choices), choices, recorder, spans)
 
 
 @contextmanager
