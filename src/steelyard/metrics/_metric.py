@@ -291,9 +291,12 @@ def _finish(
 
 def held_against(score: Score, threshold: float | None) -> Score:
     """The Score with a bar, and whether it passes."""
-    passed = None
-    if score.value is not None and threshold is not None:
-        passed = score.value >= threshold if score.direction == "higher" else score.value <= threshold
+    value, passed = score.value, None
+    # A bar that asks for all of it is about the verdicts: no expectation under probabilities reaches it.
+    if threshold == (1.0 if score.direction == "higher" else 0.0) and score.hard_value is not None:
+        value = score.hard_value
+    if value is not None and threshold is not None:
+        passed = value >= threshold if score.direction == "higher" else value <= threshold
     label = score.label if passed is None or score.label else ("pass" if passed else "fail")
     return replace(score, threshold=threshold, passed=passed, label=label)
 
