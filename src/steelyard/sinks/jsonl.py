@@ -8,6 +8,11 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from steelyard._internal.forks import ForkLock
 from steelyard._internal.json_pieces import json_pieces
 from steelyard._internal.logs import SafeLogger
@@ -113,6 +118,9 @@ class JSONLSink:
                 "give JSONLSink a path in a folder that can be written"
             ) from error
         with file:
+            # Until the file is closed: half a line may be what another process is writing just now.
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
             if _ends_within_a_line(file):
                 data = b"\n" + data
             # A write to a nearly full disk may take only a part.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import TIMEOUT_MAX
 from typing import get_args
 
 from steelyard.errors import ConfigurationError
@@ -55,7 +56,8 @@ class PlainOptions:
                 raise ConfigurationError(f"{name} must be a whole number of at least 1, not {value!r}")
         for name in (*_SECONDS, "throttle"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_number or not 0 <= value <= TIMEOUT_MAX:
                 unit = "turns a minute" if name == "throttle" else "seconds"
                 raise ConfigurationError(f"{name} must be a number of {unit}, not {value!r}")
         check_user_key(self.user_key)
