@@ -1,4 +1,4 @@
-"""Every variable with every odd value: it is refused as configuration, or a Monitor starts and ends with it."""
+"""Every variable with every odd value: refused as configuration, or a Monitor starts and ends with it."""
 
 from __future__ import annotations
 
