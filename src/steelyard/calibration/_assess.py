@@ -109,7 +109,9 @@ def corrected(
     pairs = np.array([_number(pair.judged, made) for pair in labelled])
     picked = np.array([one.inclusion for one in judged])
     own = np.array([pair.judged.inclusion for pair in labelled])
-    if not (_reaches(every, pairs) and _reaches(-every, -pairs)):
+    # `_to_halve` gives the same labels several times over.
+    count = len({pair.judged.record_id for pair in labelled})
+    if not (_reaches(every, pairs, count) and _reaches(-every, -pairs, count)):
         return None
     found = [
         corrected_mean(
@@ -129,7 +131,7 @@ def _number(judged: Judged, made: Fit | None) -> float:
     return judged.value if number is None else number
 
 
-def _reaches(every: _Array, pairs: _Array) -> bool:
+def _reaches(every: _Array, pairs: _Array, count: int) -> bool:
     """Whether labels are found up to the highest scores, or are missing there by chance alone.
 
     Of turns that are like none with a label, labels say nothing: the lowest scores labelled first, thirty of
@@ -137,7 +139,7 @@ def _reaches(every: _Array, pairs: _Array) -> bool:
     """
     beyond = float(np.mean(every > pairs.max()))
     # `next_to_label` draws turns of which nothing is unsure with at least a sixth of the others' chance.
-    return (1 - beyond / 6) ** len(pairs) >= _BY_CHANCE
+    return (1 - beyond / 6) ** count >= _BY_CHANCE
 
 
 def _label_shares(every: _Array, pairs: _Array) -> list[_Array]:
