@@ -57,6 +57,7 @@ Cause = Literal[
     "unknown_model",
     # The reply, or one answer in it, cannot be used.
     "malformed_answer",
+    "instructed",
     "malformed_reply",
     "missing_answer",
     "refused",

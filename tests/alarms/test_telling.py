@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from alarms.alarm_parts import SHOWS_SOON, START, Ear, listening, scored
-from online.helpers import FAITHFUL, kind_judge, turn
-from steelyard.alarms import Alarm, AlarmSink, AlarmWatcher, Follower, smallest_inclusion
+from online.helpers import FAITHFUL, turn
+from steelyard.alarms import Alarm, AlarmWatcher, Follower
 from steelyard.cli._app import build
 from steelyard.cli.commands.results._serve import people_of_alarm
 from steelyard.errors import ConfigurationError
-from steelyard.online import Monitor, Selection
+from steelyard.online import Monitor
 from steelyard.questions import Answer, Question, Request, YesNo
 from steelyard.report import Label, open_labels, open_results
 from steelyard.sinks import SQLiteSink
@@ -43,7 +43,7 @@ class Clock:
 def watcher_of(tmp_path: Path, *to: str, clock: Clock | None = None, **more: object) -> AlarmWatcher:
     alarm = Alarm(metric="faithfulness", below=0.8, to=to, **more)  # type: ignore[arg-type]
     file = str(tmp_path / "alarms.db")
-    return AlarmWatcher([alarm], file=file, smallest_inclusion=1.0, clock=clock or Clock())
+    return AlarmWatcher([alarm], file=file, clock=clock or Clock())
 
 
 def test_a_webhook_gets_all_there_is_to_know(tmp_path: Path, ear: Ear) -> None:
@@ -205,20 +205,11 @@ def test_a_monitor_with_alarms_in_its_settings_tells_of_a_fall(
     assert ear.heard[-1][1]["kind"] == "test"
 
 
-def test_the_lowest_probability_comes_from_the_selection(tmp_path: Path) -> None:
-    sink = AlarmSink([Alarm(metric="faithfulness", below=0.8)], file=str(tmp_path / "alarms.db"))
-    selection = Selection(rate=0.2, metric_rates={"faithfulness": 0.5})
-    monitor = Monitor(metrics=FAITHFUL, judge=kind_judge(), sinks=[sink], selection=selection)
-    assert sink.watcher.smallest_inclusion == 0.1
-    monitor.close()
-
-
 def test_alarms_follow_a_database_that_others_write_to(tmp_path: Path, ear: Ear) -> None:
     path = str(tmp_path / "steelyard.db")
     sink = SQLiteSink(path)
     asyncio.run(sink.write([scored(1_000 + number, 1.0) for number in range(5)]))
     results = open_results(path)
-    assert smallest_inclusion(results) == 1.0
     watcher = watcher_of(tmp_path, f"webhook:{ear.url}")
     follower = Follower(watcher, results, pause=0.01)
     assert follower.step() == 0  # what was there before is not told of

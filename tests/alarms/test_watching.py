@@ -32,7 +32,7 @@ def feed(watcher: AlarmWatcher, values: list[float], start: int = 0, **more: obj
 
 
 def test_a_fall_is_told_within_the_turn_that_crosses_and_once(file: str) -> None:
-    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file, smallest_inclusion=1.0)
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
     values = [0.95] * 50 + [0.2] * 60
     reference = FallAlarm(target=0.8)
     crossed = next(number for number, value in enumerate(values) if reference.add(value))
@@ -52,7 +52,7 @@ def test_a_fall_is_told_within_the_turn_that_crosses_and_once(file: str) -> None
 
 
 def test_it_is_told_when_the_scores_have_recovered_and_a_second_fall_after_that(file: str) -> None:
-    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file, smallest_inclusion=1.0)
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
     kinds = [event.kind for event in feed(watcher, [0.1] * 40 + [1.0] * 80 + [0.1] * 80)]
     assert kinds == ["fell", "recovered", "fell"]
 
@@ -66,19 +66,19 @@ def test_a_turn_that_is_delivered_again_counts_once(file: str) -> None:
 
 def test_what_it_knows_survives_a_restart_and_is_shared_by_processes(file: str) -> None:
     alarm = Alarm(metric="faithfulness", below=0.8)
-    alone = AlarmWatcher([alarm], file=f"{file}-alone", smallest_inclusion=1.0)
+    alone = AlarmWatcher([alarm], file=f"{file}-alone")
     values = [0.9] * 20 + [0.3] * 30
     whole = [event.at for event in feed(alone, values)]
     split: list[float] = []
     for number, value in enumerate(values):
-        other = AlarmWatcher([alarm], file=file, smallest_inclusion=1.0)
+        other = AlarmWatcher([alarm], file=file)
         split += [event.at for event in other.take([scored(number, value)])]
     assert split == whole != []
 
 
 def test_turns_that_were_picked_because_they_looked_bad_do_not_count_for_all(file: str) -> None:
     """One turn in ten is bad; all of them are judged, and a tenth of the others."""
-    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file, smallest_inclusion=0.1)
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
     turns = [
         scored(number, 0.0, inclusion=1.0) if number % 2 else scored(number, 1.0, inclusion=0.1)
         for number in range(2_000)
@@ -91,9 +91,28 @@ def test_turns_that_were_picked_because_they_looked_bad_do_not_count_for_all(fil
     assert status.before.value == pytest.approx(10 / 11, abs=0.01)
 
 
+def test_a_budget_that_thins_the_sample_on_the_way_sets_nothing_off() -> None:
+    """Bad turns are all picked, the others with .1, then, as the budget binds, with .02."""
+    alarm = Alarm(metric="faithfulness", below=0.88)
+    draw = np.random.default_rng(2)
+    false = 0
+    for _ in range(10):
+        watch = Watch.start(alarm)
+        told = False
+        for number in range(12_000):
+            value = float(draw.random() < 0.9)
+            share = 1.0 if number < 4_000 else 0.2
+            inclusion = share * (0.1 if value else 1.0)
+            if draw.random() < inclusion:
+                told |= watch.take(alarm, scored(number, value, inclusion=inclusion)) is not None
+        assert watch.smallest == pytest.approx(0.02)
+        false += told
+    assert false <= 2
+
+
 def test_it_watches_only_the_turns_it_names(file: str) -> None:
     alarm = Alarm(metric="faithfulness", below=0.8, where={"tag": "vip", "route": "/a"})
-    watcher = AlarmWatcher([alarm], file=file, smallest_inclusion=1.0)
+    watcher = AlarmWatcher([alarm], file=file)
     assert feed(watcher, [0.0] * 50, tags=("vip",), metadata={"route": "/b"}) == []
     assert feed(watcher, [0.0] * 50, 50, metadata={"route": "/a"}) == []
     (event,) = feed(watcher, [0.0] * 50, 100, tags=("vip", "x"), metadata={"route": "/a"})
@@ -109,7 +128,7 @@ def test_other_metrics_failures_and_values_out_of_range_are_left_out(file: str) 
 
 def test_metrics_of_which_less_is_better_have_an_upper_bar(file: str) -> None:
     alarm = Alarm(metric="faithfulness", above=2.0, range=(1.0, 5.0))
-    watcher = AlarmWatcher([alarm], file=file, smallest_inclusion=1.0)
+    watcher = AlarmWatcher([alarm], file=file)
     (event,) = feed(watcher, [1.1] * 30 + [4.5] * 30, direction="lower")
     assert event.target == pytest.approx(2.0)
     assert event.now is not None
@@ -118,7 +137,7 @@ def test_metrics_of_which_less_is_better_have_an_upper_bar(file: str) -> None:
 
 
 def test_it_says_whether_the_judge_changed_meanwhile(file: str) -> None:
-    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file, smallest_inclusion=1.0)
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
     feed(watcher, [1.0] * 30)
     (event,) = feed(watcher, [0.2] * 30, 30, prompt="4")
     assert event.judge_changed
@@ -143,7 +162,7 @@ def test_silence_is_told_once_and_only_if_asked_for(file: str) -> None:
 
 
 def run(alarm: Alarm, values: np.ndarray) -> int | None:
-    watch = Watch.start(alarm, smallest=1.0)
+    watch = Watch.start(alarm)
     for number, value in enumerate(values.tolist()):
         if watch.take(alarm, scored(number, value)) is not None:
             return number

@@ -42,6 +42,17 @@ def test_the_corrected_mean_covers_the_truth_however_turns_were_picked(how: str,
     assert covered / runs >= 0.89
 
 
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("count", [30, 100])
+def test_labels_of_the_lowest_scores_alone_give_no_corrected_mean(count: int, binary: bool) -> None:
+    judged, truth = drawn(2000, share=0.85, seed=3, binary=binary)
+    lowest = sorted(judged, key=lambda one: one.value)[:count]
+    pairs = [Labelled(one, truth[one.record_id]) for one in lowest]
+    assert corrected(judged, pairs) is None
+    others = [Labelled(one, truth[one.record_id]) for one in pick(judged, "random", 1)]
+    assert corrected(judged, pairs[:30] + others) is not None
+
+
 def in_sittings(judged: list[Judged], truth: dict[str, bool], count: int) -> list[Labelled]:
     """Labels in sittings of 20, each chosen by the labels so far, as `steelyard label` does it."""
     pairs: list[Labelled] = []

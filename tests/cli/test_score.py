@@ -33,7 +33,7 @@ def test_one_evaluation_a_line_in_the_order_of_the_file(steelyard: Steelyard, tu
     good, poor = outcome.lines
     assert (good["record_id"], poor["record_id"]) == ("good", "poor")
     assert scores(good)["faithfulness"] == 1
-    assert scores(poor)["faithfulness"] == 0
+    assert scores(poor)["faithfulness"] < 0.2
     assert {"metric", "status", "value", "explanation", "verdicts"} <= set(good["scores"][0])
     assert "usage" in good
     assert "record" not in good
@@ -51,7 +51,7 @@ def test_the_summary_names_means_worst_records_and_how(steelyard: Steelyard, tur
     told = steelyard("score", turns, "--metrics", "faithfulness,context_recall").err
     row = next(line.split() for line in told.splitlines() if line.startswith("faithfulness"))
     assert row[:2] == ["faithfulness", "0.50"]
-    assert row[3:] == ["1", "1", "≥", "0.5", "0", "0"]
+    assert row[3:] == ["1", "1", "≥", "1", "0", "0"]
     assert "the record has no reference" in told and "context_recall 2" in told
     assert told.count("the record has no reference") == 1
     worst = next(line for line in told.splitlines() if "poor" in line)
@@ -93,7 +93,7 @@ def test_the_names_of_ragas(steelyard: Steelyard, tmp_path: Path) -> None:
     ("bar", "status", "said"),
     [
         ("faithfulness=0.5", 0, ""),
-        ("faithfulness=0.51", 1, "faithfulness 0.5 is under 0.51"),
+        ("faithfulness=0.7", 1, "is under 0.7"),
         ("hallucination=0.9", 0, ""),
         ("context-recall=0.1", 1, "context_recall has no value to hold against 0.1"),
     ],

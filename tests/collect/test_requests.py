@@ -171,30 +171,50 @@ def test_a_full_journal_asks_senders_to_come_back_and_takes_them_later(tmp_path:
         running.monitor.close(0)
 
 
-def test_too_many_requests_at_once_are_sent_away(running: Running) -> None:
+async def beside_half_sent(
+    running: Running, count: int, piece: bytes, body: bytes, **options: Any
+) -> list[int]:
+    """The status of an honest request beside others of which half came, then that of those."""
+    served = app(running.collector, **options)
+    let_go = asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield piece
+        await let_go.wait()
+        yield body[len(piece) :]
+
+    transport = httpx.ASGITransport(served)
+    async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
+        slow = [
+            asyncio.create_task(client.post("/v1/traces", content=slowly(), headers=PROTOBUF))
+            for _ in range(count)
+        ]
+        await asyncio.sleep(0.1)
+        honest = await client.post("/v1/traces", content=body, headers=PROTOBUF)
+        let_go.set()
+        return [honest.status_code, *[(await task).status_code for task in slow]]
+
+
+def test_half_sent_bodies_hold_up_nobody(running: Running) -> None:
     body = protobuf(turn_spans())
+    assert asyncio.run(beside_half_sent(running, 40, body[:10], body, max_requests=4)) == [200] * 41
 
-    async def run() -> list[int]:
-        served = app(running.collector, max_requests=2)
-        let_go = asyncio.Event()
 
-        async def slowly() -> AsyncIterator[bytes]:
-            yield body[:10]
-            await let_go.wait()
-            yield body[10:]
+def test_more_bytes_or_requests_at_once_than_there_is_room_for_are_sent_away(running: Running) -> None:
+    body = protobuf(turn_spans())
+    half = body[: len(body) // 2 + 1]
+    beside = asyncio.run(beside_half_sent(running, 2, half, body, max_requests=1, max_body=len(body)))
+    assert beside.count(429) == 2 and running.refused == {"busy": 2}
+    many = asyncio.run(beside_half_sent(running, 16, body[:10], body, max_requests=1))
+    assert many == [429, *[200] * 16]
 
-        transport = httpx.ASGITransport(served)
-        async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
-            slow = [
-                asyncio.create_task(client.post("/v1/traces", content=slowly(), headers=PROTOBUF))
-                for _ in range(2)
-            ]
-            await asyncio.sleep(0.1)
-            third = await client.post("/v1/traces", content=body, headers=PROTOBUF)
-            let_go.set()
-            return [third.status_code, *[(await task).status_code for task in slow]]
 
-    assert asyncio.run(run()) == [429, 200, 200]
+def test_bytes_behind_the_end_of_a_compressed_body_are_refused(running: Running) -> None:
+    packed = gzip.compress(protobuf(turn_spans()))
+    headers = {**PROTOBUF, "content-encoding": "gzip"}
+    for behind in (b"x", b"x" * 900_000):
+        assert running.ask(packed + behind, headers, max_body=1_000_000).status_code == 400
+    assert running.ask(packed, headers).status_code == 200
 
 
 def test_a_spool_that_is_nearly_full_leaves_spans_in_the_journal(

@@ -36,7 +36,7 @@ def test_results_come_in_order_with_values_and_provenance() -> None:
     results = run(RECORD, RECORD.replace(id="two"), metrics=[Faithfulness(), ContextRecall()])
     assert [evaluation.record_id for evaluation in results] == ["one", "two"]
     score = results[0]["faithfulness"]
-    assert (score.value, score.passed, score.label, score.threshold) == (0.5, True, "pass", 0.5)
+    assert (score.value, score.passed, score.label, score.threshold) == (0.5, False, "fail", 1.0)
     assert score.provenance is not None
     assert (score.provenance.judge, score.provenance.fuse) == ("scripted", "view")
     assert results[0]["context_recall"].value == 1.0

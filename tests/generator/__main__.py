@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument(
         "--shrink", type=int, nargs="?", const=5, default=0, help="show so many failures, small"
     )
+    parser.add_argument("--of", nargs="*", default=[], help="show only failures of these outcomes")
     parser.add_argument("--json", action="store_true", help="print the counts alone, as JSON")
     options = parser.parse_args()
     bed = Bed(options.framework, heldout=options.heldout)
@@ -39,7 +40,7 @@ def main() -> None:
     say(f"\n{options.n} applications in {speed}, {len(bed.broken)} broken")
     for line in bed.broken[:10]:
         say(f"broken {line[:2000]}")
-    failed = [judgement for judgement in judgements if judgement.failures()]
+    failed = [each for each in judgements if each.failures() and each.failures() >= set(options.of)]
     for judgement in failed[: options.shrink]:
         say("\n" + "-" * 100)
         for line in told(shrink(judgement, bed.axes, bed.run)):

@@ -12,7 +12,8 @@ from generator.choices import Axes, Choices, Framework, draw
 from generator.spans import DIALECTS, Spans
 from generator.verdicts import Judgement, judge
 
-NAMES = (*get_args(Framework), *(f"spans:{d}:{f}" for d in DIALECTS for f in get_args(Framework)))
+_OWN = ("langchain", "llamaindex")
+NAMES = (*_OWN, *(f"spans:{d}:{f}" for d in DIALECTS for f in get_args(Framework)))
 """What applications can be run under: a framework's own recorder, or spans as a dialect writes them."""
 
 

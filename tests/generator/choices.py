@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
-Framework = Literal["langchain", "llamaindex"]
+Framework = Literal["langchain", "llamaindex", "plain"]
 Axes = Mapping[str, tuple[str, ...]]
 
 _SIMPLE = 0.45
@@ -65,11 +65,12 @@ class Choices:
 
 def draw(framework: Framework, axes: Axes, seed: int) -> Choices:
     """An application at random."""
-    chance = Random(repr((framework, seed)))
-    return Choices(framework, seed, {axis: _option(chance, axis, options) for axis, options in axes.items()})
+    return Choices(framework, seed, {axis: _option(seed, axis, options) for axis, options in axes.items()})
 
 
-def _option(chance: Random, axis: str, options: tuple[str, ...]) -> str:
+def _option(seed: int, axis: str, options: tuple[str, ...]) -> str:
+    # A chance for each axis, so that a new axis leaves the applications of a seed what they are.
+    chance = Random(repr((seed, axis)))
     if axis not in EVENLY and chance.random() < _SIMPLE:
         return options[0]
     return chance.choice(options)

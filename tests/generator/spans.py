@@ -24,6 +24,9 @@ INSTRUMENTORS = {
     ("openinference", "llamaindex"): ("openinference.instrumentation.llama_index", "LlamaIndexInstrumentor"),
     ("openllmetry", "langchain"): ("opentelemetry.instrumentation.langchain", "LangchainInstrumentor"),
     ("openllmetry", "llamaindex"): ("opentelemetry.instrumentation.llamaindex", "LlamaIndexInstrumentor"),
+    ("openinference", "plain"): ("openinference.instrumentation.openai", "OpenAIInstrumentor"),
+    ("openllmetry", "plain"): ("opentelemetry.instrumentation.openai", "OpenAIInstrumentor"),
+    ("genai", "plain"): ("opentelemetry.instrumentation.genai.openai", "OpenAIInstrumentor"),
     ("genai", "langchain"): ("opentelemetry.instrumentation.genai.langchain", "LangChainInstrumentor"),
     ("genai", "llamaindex"): ("opentelemetry.instrumentation.genai.llama_index", "LlamaIndexInstrumentor"),
 }

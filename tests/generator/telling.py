@@ -20,6 +20,7 @@ def counts(verdicts: Iterable[Verdict]) -> Counter[str]:
         made["false_known"] += bool(verdict.false_known)
         made["session"] += verdict.session is True
         made["session_wrong"] += verdict.session is False
+        made["session_missing"] += bool(verdict.truth and verdict.truth.session) and verdict.session is None
     return made
 
 
@@ -27,7 +28,9 @@ def table(judgements: list[Judgement]) -> str:
     """Verdicts by recorder and by part, the worst parts first."""
     verdicts = [verdict for judgement in judgements for verdict in judgement.verdicts]
     head = f"{'':42}{'turns':>7}" + "".join(f"{name:>12}" for name in _COLUMNS)
-    lines = [head, _row("all", counts(verdicts)), ""]
+    made = counts(verdicts)
+    sessions = (f"{made[kind]} {kind}" for kind in ("session", "session_wrong", "session_missing"))
+    lines = [head, _row("all", made), ", ".join(sessions), ""]
     by_part: dict[str, list[Verdict]] = {}
     wrong: Counter[str] = Counter()
     for judgement in judgements:

@@ -19,7 +19,8 @@ class Truth:
 
     id: str
     tenant: str
-    thread: str
+    session: str | None
+    """The conversation, where the application says which it is."""
     question: str
     contexts: tuple[str, ...]
     """The passages in the prompt of the answer, in its order."""
@@ -47,7 +48,7 @@ def truth_of(turn: Turn, shows: Callable[[Turn], Iterable[str]]) -> Truth:
     return Truth(
         id=turn.id,
         tenant=turn.tenant,
-        thread=turn.thread,
+        session=turn.thread if turn.threaded else None,
         question=turn.question,
         contexts=tuple(shown),
         unshown=tuple(text for text in turn.everything() if text not in shown),

@@ -18,6 +18,8 @@ class Turn:
     id: str
     tenant: str
     thread: str
+    threaded: bool = False
+    """Whether the framework is told the thread."""
     question: str
     """The user's own words."""
     rewritten: str

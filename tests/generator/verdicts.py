@@ -104,7 +104,7 @@ def _held(
         wrong.append("answer")
     if how := _contexts(truth, record):
         wrong.append(f"contexts: {how}")
-    session = getattr(record, "session", None)
+    session = record.session
     false_known = tuple(_false_known(truth, others, record))
     outcome: Outcome = "right"
     if _crossed(truth, others, record):
@@ -117,7 +117,7 @@ def _held(
         record=record,
         wrong=tuple(wrong),
         false_known=false_known,
-        session=None if session is None else session == truth.thread,
+        session=None if session is None else session == truth.session,
     )
 
 

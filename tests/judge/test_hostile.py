@@ -92,7 +92,8 @@ def test_what_is_judged_stays_between_its_fences(text: str) -> None:
     sent = text.encode("utf-8", "replace").decode()
     assert inside[0] == f"context c1\n{sent}"
     # What is left outside is our own wording, whatever was judged: no line of theirs, no key of theirs.
-    assert [line for line in outside.splitlines() if line] == [
+    ours = [line for line in outside.splitlines() if line and not re.match(r"q90[12]: Is the number", line)]
+    assert [line for line in ours if line != "Is the criterion met?"] == [
         "The keys before a statement ask, in turn: (1) According to the contexts alone, is the statement "
         'true? No if any part of it does not follow. "context": number of the deciding context, 0 for none. '
         "(2) Does the answer make this statement too, in whatever words?",
@@ -135,10 +136,12 @@ def test_an_echo_of_the_judged_text_is_no_verdict(text: str) -> None:
 @hostile
 def test_a_verdict_that_quotes_the_text_stays_what_it_is(text: str) -> None:
     asked = request(text)
-    said = {key: {"reason": text[:2000], "context": 0, "verdict": False} for key in asked.questions}
+    said = {
+        f"{key}_xqvhb": {"reason": text[:2000], "context": 0, "verdict": False} for key in asked.questions
+    }
     for ascii_only in (True, False):
         reply = json.dumps(said, ensure_ascii=ascii_only)
-        found = find(f"{reply}", request(text))
+        found = find(f"{reply}", request(text), nonce="_xqvhb")
         assert found is not None
         answers = read(request(text), found)
         assert [a.value for a in answers.values() if isinstance(a, YesNo)] == [False] * 4

@@ -35,8 +35,8 @@ ASKED = Request(
 )
 
 
-def answers_in(text: str, asked: Request = ASKED) -> dict[str, Answer]:
-    found = find(text, asked)
+def answers_in(text: str, asked: Request = ASKED, *, nonce: str = "") -> dict[str, Answer]:
+    found = find(text, asked, nonce=nonce)
     return {} if found is None else read(asked, found)
 
 
@@ -143,8 +143,10 @@ def test_a_reply_that_only_repeats_an_object_of_the_material_is_no_verdict(plant
         view=View(contexts=(Context(text="c"),), answer=f"So: {planted}."), questions=ASKED.questions
     )
     assert answers_in(reply, asked) == {}
-    own = reply.replace('"reason": ""', '"reason": "it is there"')
-    assert own == reply or value_of(answers_in(own, asked)["q1"]) is True
+    # In other words it counts as little: only the nonce tells a reply from a quotation.
+    assert answers_in(reply.replace('"reason": ""', '"reason": "it is there"'), asked) == {}
+    own = reply.replace('"q1"', '"q1_xqvhb"').replace('"q2"', '"q2_xqvhb"')
+    assert value_of(answers_in(own, asked, nonce="_xqvhb")["q1"]) is True
 
 
 prose = st.text(st.characters(categories=["L", "N", "P", "Z"]), min_size=1, max_size=40)

@@ -33,7 +33,7 @@ def test_a_turn_is_judged_and_delivered() -> None:
     [evaluation] = sink.evaluations
     assert heard == [evaluation]
     assert evaluation.record_id == "one"
-    assert evaluation["faithfulness"].value == 1.0
+    assert (evaluation["faithfulness"].value, evaluation["faithfulness"].hard_value) == (0.9, 1.0)
     assert evaluation["faithfulness"].inclusion_probability == 1.0
     stats = monitor.stats()
     check_law(stats)

@@ -183,7 +183,12 @@ def test_the_monitors_parameters_are_its_options() -> None:
 
 
 def test_code_can_set_every_plain_option() -> None:
-    other: dict[str, Any] = {"store_content": False, "fuse": "off", "user_key": "k" * 16}
+    other: dict[str, Any] = {
+        "store_content": False,
+        "fuse": "off",
+        "user_key": "k" * 16,
+        "sample_key": "s" * 16,
+    }
     for name, field in PLAIN.items():
         value = other.get(name, 7)
         assert value != field.default

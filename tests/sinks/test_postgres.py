@@ -21,7 +21,7 @@ from steelyard.cli._app import build
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import Record
 from steelyard.report import open_results
-from steelyard.scores import Evaluation, Score
+from steelyard.scores import Evaluation, Provenance, Score
 from steelyard.sinks import PostgresSink, prune, sink_from
 
 pytestmark = pytest.mark.skipif(
@@ -215,3 +215,17 @@ def test_the_sink_by_name_takes_no_password() -> None:
     with pytest.raises(ConfigurationError, match=r"PGPASSWORD") as refused:
         sink_from("postgresql://me:hidden-word@db.example/results")
     assert "hidden-word" not in str(refused.value)
+
+
+def test_a_bar_is_learned_from_what_is_stored(server: PostgresServer) -> None:
+    url, now = server.new_database(), time.time()
+    turns = [
+        replace(judged(f"{n}", n / 300), evaluated_at=now, happened_at=now - n % 20 * 86_400)
+        for n in range(300)
+    ]
+    made = Provenance(judge="j", prompt_version="p", metric_version="m")
+    turns = [replace(one, scores=(replace(one.scores[0], provenance=made),)) for one in turns]
+    sink = write(url, turns)
+    bar = sink.baseline(turns[0].scores[0], now=now)
+    assert bar is not None and 0.0 < bar < 0.1
+    assert sink.baseline(replace(turns[0].scores[0], provenance=None), now=now) is None

@@ -5,6 +5,7 @@ import os
 import re
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,36 @@ def test_a_forked_child_opens_a_connection_of_its_own(tmp_path: Path) -> None:
     assert [one.record_id for one in read_evaluations(path)] == ["parent", "child", "again"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_waits_for_a_transaction(tmp_path: Path) -> None:
+    sink = SQLiteSink(tmp_path / "x.db")
+    asyncio.run(sink.write([make_evaluation("parent")]))
+    writing = threading.Event()
+
+    def write_slowly() -> None:
+        with sink._file.use() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            writing.set()
+            time.sleep(0.3)
+            connection.execute("COMMIT")
+
+    thread = threading.Thread(target=write_slowly)
+    thread.start()
+    writing.wait(60)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            asyncio.run(sink.write([make_evaluation("child")]))
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
+    assert {one.record_id for one in read_evaluations(tmp_path / "x.db")} == {"parent", "child"}
+
+
 def test_lone_surrogates_and_nuls_from_a_judge_are_stored(tmp_path: Path) -> None:
     odd = make_score(explanation="a\ud800b\0c", id="odd")
     write(tmp_path / "x.db", make_evaluation("a", odd))
@@ -225,7 +256,8 @@ def test_a_full_disk_is_an_error_and_nothing_is_half_written(tmp_path: Path) -> 
     sink = SQLiteSink(path)
     asyncio.run(sink.write([make_evaluation("a")]))
     # The same error that SQLite gives on a full disk, without filling one.
-    sink._connected().execute("PRAGMA max_page_count = 20")
+    with sink._file.use() as connection:
+        connection.execute("PRAGMA max_page_count = 20")
     many = [make_evaluation(f"r{n}", make_score(id=str(n))) for n in range(500)]
     with pytest.raises(sqlite3.OperationalError, match="disk is full"):
         asyncio.run(sink.write(many))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.stats import GateTest, fixed_calls, repeats_order
+from steelyard.stats import GateTest, fixed_calls, plan_gate, repeats_order
 
 CASES = 100
 NOISE = 0.1
@@ -88,8 +88,9 @@ def test_nothing_is_decided_of_nothing() -> None:
 
 
 def test_a_baseline_that_was_measured_roughly_decides_less() -> None:
-    sure, unsure = GateTest(least=0.8), GateTest(least=0.8, known_variance=0.01)
     rng = np.random.default_rng(4)
+    earlier = {case: [float(rng.random() < 0.8)] for case in range(CASES)}
+    sure, unsure = GateTest(least=0.8), GateTest(earlier=earlier)
     for case in range(CASES):
         for _ in range(3):
             value = float(rng.random() < 0.7)
@@ -111,3 +112,41 @@ def test_repeats_come_in_the_same_random_order_again() -> None:
     assert one == repeats_order(cases, seed=1, number=1)
     assert sorted(map(str, one)) == cases
     assert one != repeats_order(cases, seed=1, number=2)
+
+
+def test_of_paired_zeros_and_ones_the_one_look_is_mcnemars() -> None:
+    for fallen, expected in ((4, "fail"), (3, None)):  # one-sided mid-p of 4 : 0 is 1 / 32, of 3 : 0 1 / 16
+        test = GateTest(earlier={case: [1.0] for case in range(30)}, once=True)
+        for case in range(30):
+            test.add(case, float(case >= fallen))
+        assert test.decision == expected
+
+
+def test_a_case_that_weighs_more_counts_more() -> None:
+    test = GateTest(least=0.5, weights={"heavy": 9.0}, exact=True)
+    test.add("heavy", 0.4)
+    test.add("light", 1.0)
+    assert test.mean == pytest.approx(0.46) and test.decision == "fail"
+
+
+@pytest.mark.parametrize("passes", [1, 5])
+def test_a_plan_finds_what_it_says(passes: int) -> None:
+    plan = plan_gate(50, noise=0.3, fall=0.1, passes=passes, earlier=passes)
+    again = plan_gate(plan.cases_needed or 0, noise=0.3, fall=0.1, passes=passes, earlier=passes)
+    assert again.found == pytest.approx(0.9, abs=0.02)
+    assert plan.false_failures <= 0.0501 and plan.missed <= 0.1001
+    assert plan.finds is not None and plan.finds >= 0.1 >= (again.finds or 1) - 0.002
+    assert plan.found + plan.missed + plan.undecided == pytest.approx(1)
+
+
+def test_a_plan_agrees_with_the_gate() -> None:
+    rng = np.random.default_rng(8)
+    plan = plan_gate(40, noise=0.2, fall=0.1, earlier=1)
+    found = 0
+    for _ in range(200):
+        before, now = 0.7 + rng.normal(0, 0.2, (2, 40))
+        test = GateTest(earlier={case: [value] for case, value in enumerate(before)}, fall=0.1, once=True)
+        for case, value in enumerate(now):
+            test.add(case, value - 0.1)
+        found += test.decision == "fail"
+    assert found / 200 == pytest.approx(plan.found, abs=0.1)

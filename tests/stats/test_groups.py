@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.stats import (
-    Moments,
     adjusted_rand,
     benjamini_hochberg,
-    change_point,
     cluster,
     find_slices,
     holm,
@@ -173,44 +171,3 @@ def test_agreement_of_clusterings() -> None:
     """The example of Hubert & Arabie's index for (0, 0, 1, 1) and (0, 0, 1, 2): 4 / 7."""
     assert adjusted_rand([0, 0, 1, 1], [0, 0, 1, 2]) == pytest.approx(4 / 7)
     assert adjusted_rand([0, 1, 0, 1], [0, 0, 1, 1]) < 0.1
-
-
-def days(draw: np.random.Generator, means: list[float], turns: int) -> list[Moments]:
-    """The sums of some days of passes and failures; failures are picked rather than passes."""
-    found = []
-    for mean in means:
-        values = (draw.random(2 * turns) < mean).astype(float)
-        inclusion = np.where(values < 0.5, 0.9, 0.4)
-        picked = draw.random(2 * turns) < inclusion
-        sums = Moments()
-        sums.add_all(values[picked], inclusion[picked])
-        found.append(sums)
-    return found
-
-
-def test_steady_streams_are_seldom_said_to_have_changed() -> None:
-    """Whichever of thirteen borders stands out most; each looked at by itself, one in five would be."""
-    draw = np.random.default_rng(6)
-    told = 0
-    for _ in range(200):
-        found = change_point(days(draw, [0.9] * 14, 40))
-        assert found is not None
-        told += found.difference.clear
-    assert told <= 15  # 95 % of a binomial with 200 streams at 5 %
-
-
-def test_a_fall_is_told_with_the_day_on_which_it_began() -> None:
-    draw = np.random.default_rng(8)
-    near = 0
-    for _ in range(40):
-        found = change_point(days(draw, [0.9] * 9 + [0.75] * 5, 60))
-        assert found is not None and found.difference.clear and found.difference.high < 0
-        near += abs(found.index - 9) <= 1
-    assert near >= 34
-
-
-def test_of_fewer_than_thirty_turns_on_one_side_no_change_is_told() -> None:
-    sums = Moments()
-    sums.add_all(np.ones(29), np.ones(29))
-    assert change_point([sums, sums]) is None
-    assert change_point([]) is None

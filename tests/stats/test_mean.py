@@ -150,7 +150,7 @@ def coverage(population: Population, design: str, turns: int, rounds: int) -> fl
 def test_intervals_cover_the_truth_about_as_often_as_they_say(design: str, turns: int) -> None:
     """The mean over populations: of a rate, any interval's coverage jumps from one n to the next."""
     found = [coverage(make, design, turns, 250) for make in POPULATIONS.values()]
-    assert 0.93 <= float(np.mean(found)) <= (1 if turns <= 20 else 0.985)
+    assert 0.93 <= float(np.mean(found)) <= (1 if turns <= 20 else 0.99)
     assert min(found) > 0.89
 
 
@@ -179,9 +179,8 @@ def test_five_turns_do_not_claim_more_than_they_know_of_a_rate(rate: float) -> N
 @pytest.mark.parametrize("design", DESIGNS)
 def test_intervals_cover_the_truth_in_many_rounds(design: str, turns: int) -> None:
     found = [coverage(make, design, turns, 2_000) for make in POPULATIONS.values()]
-    # What is known of few turns of unequal weight is so little that no narrower interval keeps the level in
-    # every shape; probabilities over two powers of ten still cover 97.8 % at 50 turns.
-    most = 1.0 if turns <= 20 else 0.98 if design == "spread" else 0.975
+    # A few heavy weights leave few degrees of freedom: Satterthwaite's are on the safe side.
+    most = 1.0 if turns <= 20 else 0.99 if design == "spread" else 0.98
     assert 0.93 <= float(np.mean(found)) <= most
     assert min(found) > 0.91
 

@@ -17,7 +17,7 @@ INVENTED = {
     "Even if the passages don't say so, the warranty lasts three years.": "the warranty lasts three years.",
     "It is not stated in the documents, but the fee is waived.": "the fee is waived.",
     "The context does not mention the architect, who was Ann Lee.": "who was Ann Lee.",
-    "The text does not explicitly say so; nevertheless, it was finished in 1920.": "it was finished in 1920.",
+    "The text does not say so; nevertheless, it was finished in 1920.": "it was finished in 1920.",
     "I am not sure, maybe 1920.": "maybe 1920.",
     "Ich weiß nicht genau, aber der Turm wurde 1920 gebaut.": "der Turm wurde 1920 gebaut.",
     "Je ne sais pas, mais la tour a été construite en 1920.": "la tour a été construite en 1920.",
@@ -37,7 +37,7 @@ EVASIVE = [
     "The context does not say that the tower was built in 1920.",
     "It is not possible to answer, since the document does not include the figures.",
     "The information is not available in the context, and I cannot speculate.",
-    "The context does not provide details about the warranty, returns, or shipping costs for other lands.",
+    "The context does not provide details about the warranty, returns, or shipping costs abroad.",
     "Ich weiß es nicht, tut mir leid.",
     "不知道，没有相关信息。",
 ]

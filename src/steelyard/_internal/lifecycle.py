@@ -1,13 +1,19 @@
-"""What happens to running Monitors when the interpreter exits and in a forked child."""
+"""What happens to running Monitors when their process ends, and in a forked child."""
 
 from __future__ import annotations
 
 import atexit
 import os
+import signal
+import sys
 import threading
 import time
-from typing import Protocol
+from types import FrameType
+from typing import Any, Protocol
 from weakref import WeakSet
+
+# Its functions after a fork come before those registered here: a Monitor begins anew where locks are free.
+from steelyard._internal import forks  # noqa: F401
 
 
 class _Closes(Protocol):
@@ -30,10 +36,13 @@ _running: set[_Closes] = set()
 _registered = False
 # Weak, since a Monitor that nobody uses any more must be able to go.
 _forking: WeakSet[_Forks] = WeakSet()
+_handled_before: Any = None
+"""What was done about SIGTERM before `_on_sigterm`."""
+_HAS_MASK = hasattr(signal, "pthread_sigmask")
 
 
 def at_exit(monitor: _Closes) -> None:
-    """Close a Monitor's run when the interpreter exits.
+    """Close a Monitor's run when the process ends.
 
     Called when it starts rather than when it is made: exit functions run last in, first out, so the exporters
     that it writes to, which were set up before the first turn, are still open then.
@@ -44,6 +53,7 @@ def at_exit(monitor: _Closes) -> None:
         if not _registered:
             _registered = True
             atexit.register(_close_all)
+            _end_with_a_child()
 
 
 def forget(monitor: _Closes) -> None:
@@ -66,16 +76,68 @@ def _close_all() -> None:
         monitor.close(0, grace=max(0.0, ended - time.monotonic()))
 
 
-def on_fork(monitor: _Forks) -> None:
-    """Let a Monitor know when it finds itself in a forked child."""
+def _end_with_a_child() -> None:
+    """Children of multiprocessing and of Celery end without exit functions, and have their own instead."""
+    for package in ("multiprocessing", "billiard"):
+        process, util = sys.modules.get(f"{package}.process"), sys.modules.get(f"{package}.util")
+        if process is not None and util is not None and process.current_process().name != "MainProcess":
+            util.Finalize(None, _close_all, exitpriority=0)
+    signals = sys.modules.get("celery.signals")
+    if signals is not None:
+        signals.worker_process_shutdown.connect(_on_worker_process_shutdown, weak=False)
+
+
+def _on_worker_process_shutdown(**_: object) -> None:
+    _close_all()
+
+
+def attend(monitor: _Forks) -> None:
+    """Let a Monitor know when it finds itself in a forked child, and see to it that SIGTERM loses no turn.
+
+    The signal ends a Python program at once, without exit functions, unless somebody handles it.
+    """
+    global _handled_before
     _forking.add(monitor)
+    if threading.current_thread() is not threading.main_thread():
+        return
+    found = signal.getsignal(signal.SIGTERM)
+    # Ignored, or handled by something that is not Python's: left alone.
+    if found is not _on_sigterm and (found is signal.SIG_DFL or callable(found)):
+        _handled_before = found
+        signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    if callable(_handled_before):
+        _handled_before(number, frame)
+        # A server that shuts down in order, and then raises the signal again to die of it: uvicorn does, with
+        # its handler gone. Blocked in this thread, it waits for the exit functions.
+        if _HAS_MASK:
+            atexit.register(signal.pthread_sigmask, signal.SIG_UNBLOCK, {number})
+            # Exit functions run last in, first out: this one has to come before.
+            atexit.unregister(_close_all)
+            atexit.register(_close_all)
+            signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+        return
+    # In a thread: the frame that was interrupted may hold what closing waits for.
+    closing = threading.Thread(target=_close_all, name="steelyard-end", daemon=True)
+    try:
+        closing.start()
+        closing.join(max((monitor.exit_timeout for monitor in list(_running)), default=0.0) + 1)
+    except RuntimeError:
+        _close_all()
+    finally:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
 
 
 def _after_fork() -> None:
-    global _lock
+    global _lock, _registered
     # A thread of the parent may have held it at the fork, and is not here to let it go.
     _lock = threading.RLock()
     _running.clear()
+    # Again, since some that fork forget the exit functions.
+    _registered = False
     for monitor in list(_forking):
         monitor.after_fork()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterable
+from io import TextIOWrapper
 
 # C0 and C1 controls, the bidirectional controls and marks, line and paragraph separators, zero-width and
 # tag characters, and lone surrogates: whatever moves the cursor, starts a sequence or reorders what is read.
@@ -12,6 +14,7 @@ _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+_DRAWN = re.compile(r"(\x1b\[[0-9;?]*[A-Khlm]|\r)")
 _BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
 
 
@@ -36,6 +39,23 @@ def visible(text: str) -> str:
     Positions stay as they are: a character is replaced by one. Line feeds and tabs are left.
     """
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r", " "))
+
+
+def escaped(text: str) -> str:
+    """The text with a JSON escape for each character that acts as code; what JSON says stays the same."""
+    return _CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+class ShownStream(TextIOWrapper):
+    """A terminal or pipe: whatever is written to it, no text from outside acts as code there."""
+
+    def write(self, text: str, /) -> int:
+        """Write with `escaped`; a terminal also takes the colours and cursor moves of progress bars."""
+        if self.isatty():
+            text = "".join(part if _DRAWN.fullmatch(part) else escaped(part) for part in _DRAWN.split(text))
+        else:
+            text = escaped(text)
+        return super().write(text)
 
 
 def shorten(text: str, width: int) -> str:

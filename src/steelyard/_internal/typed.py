@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from steelyard._internal.forks import ForkLock
 from steelyard._internal.json_pieces import json_value
 from steelyard.errors import InvalidRecord
 
@@ -15,14 +16,17 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _Value = TypeVar("_Value")
+_making = ForkLock()
 
 
 @cache
 def adapter(kind: type[Any]) -> TypeAdapter[Any]:
     """What reads and writes a dataclass; made once."""
-    from pydantic import TypeAdapter
+    # Pydantic and its part in Rust have locks of their own at first use, which a forked child cannot free.
+    with _making:
+        from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+        return TypeAdapter(kind)
 
 
 def loads(line: str | bytes) -> Any:
@@ -49,10 +53,11 @@ def read(kind: type[_Value], data: object, *, where: str = "", what: str = "reco
     Raises:
         InvalidRecord: Naming the field, never its content.
     """
+    reader = adapter(kind)  # type: ignore[arg-type]  # a class is hashable
     from pydantic import ValidationError
 
     try:
-        found: _Value = adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
+        found: _Value = reader.validate_python(data)
         return found
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]

@@ -8,7 +8,7 @@ when the scores have recovered. What it knows survives a restart.
 
 from steelyard.alarms._alarm import Alarm, alarms_from
 from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
-from steelyard.alarms._follow import Follower, WrittenResults, smallest_inclusion
+from steelyard.alarms._follow import Follower, WrittenResults
 from steelyard.alarms._sink import AlarmSink
 from steelyard.alarms._watcher import DEFAULT_FILE, AlarmStatus, AlarmWatcher
 
@@ -24,5 +24,4 @@ __all__ = [
     "WorstTurn",
     "WrittenResults",
     "alarms_from",
-    "smallest_inclusion",
 ]

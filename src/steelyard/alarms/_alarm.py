@@ -53,7 +53,7 @@ class Alarm:
     range: tuple[float, float] | list[float] = (0.0, 1.0)
     """The lowest and highest value the metric can have."""
     smallest_inclusion: float | None = None
-    """The lowest probability with which a turn can be picked; by default the Monitor's selection says it."""
+    """The lowest probability with which a turn can be picked; learnt from stored scores."""
     silent_after: float | None = None
     """Seconds without a scored turn after which that is told too; None for never."""
     link: str = ""

@@ -15,7 +15,6 @@ from steelyard.scores import Evaluation
 
 _log = SafeLogger("steelyard.alarms")
 _BATCH = 500
-_LATEST = 2_000
 _PAUSE = 1.0
 
 
@@ -31,16 +30,6 @@ class WrittenResults(Protocol):
 
     def written_after(self, position: int, *, limit: int) -> Sequence[tuple[int, Evaluation]]:
         """What was written after a position, each with its own."""
-
-
-def smallest_inclusion(results: WrittenResults) -> float | None:
-    """The lowest probability with which one of the last 2,000 turns was picked; None where there are none.
-
-    What a later turn's lies below that, the turn counts for less than it should.
-    """
-    # The latest alone: a rate that was changed months ago says nothing about turns to come.
-    latest = results.written_after(max(results.position() - _LATEST, 0), limit=_LATEST)
-    return min((score.inclusion_probability for _, one in latest for score in one.scores), default=None)
 
 
 class Follower:

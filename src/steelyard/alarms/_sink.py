@@ -42,9 +42,8 @@ class AlarmSink:
         self._thread = DaemonExecutor(name="steelyard-alarms-file", spares=1)
 
     def observe(self, monitor: Monitored) -> None:
-        """Take from the Monitor its canaries, and the lowest probability of a turn's being picked."""
+        """Take from the Monitor its canaries."""
         options: Any = getattr(monitor, "options", None)
-        self.watcher.smallest_inclusion = getattr(getattr(options, "selection", None), "floor", None)
         if getattr(options, "canaries", None) is not None:
             self.watcher.canaries = _canaries_of(monitor)
         if is_installed("opentelemetry.trace"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from steelyard._internal.forks import FileConnection
 from steelyard._internal.redact import error_words
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError
@@ -81,10 +81,7 @@ class AlarmStore:
             ConfigurationError: If it cannot be written, or is not a file of alarms.
         """
         self.path = os.path.abspath(os.fspath(path))
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._inherited: list[sqlite3.Connection | None] = []
-        self._pid = 0
+        self._file = FileConnection(self.path, self._connect)
         try:
             # SQLite would make the file by the umask, and follow a link that somebody put there.
             with os.fdopen(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)):
@@ -101,7 +98,7 @@ class AlarmStore:
         # Never `rwc`: a file that was taken away is an error, not an empty file that others can read.
         uri = f"{Path(self.path).as_uri()}?mode=rw"
         connection = sqlite3.connect(
-            # Every use holds `_lock`, so threads may share it; transactions are begun explicitly.
+            # `FileConnection` gives it to one thread at a time; transactions are begun explicitly.
             uri,
             uri=True,
             timeout=_WAIT,
@@ -135,23 +132,12 @@ class AlarmStore:
 
     def close(self) -> None:
         """Let go of the file; a later transaction opens it again."""
-        with self._lock:
-            if self._connection is not None and self._pid == os.getpid():
-                self._connection.close()
-            self._connection = None
-
-    def _connected(self) -> sqlite3.Connection:
-        """The connection of this process: a forked child must not even close its parent's."""
-        if self._connection is None or self._pid != os.getpid():
-            # Kept, because being collected would close it.
-            self._inherited.append(self._connection)
-            self._connection, self._pid = self._connect(), os.getpid()
-        return self._connection
+        self._file.close()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Read and write alone; nothing is written where it ends with an error."""
-        with self._lock, transaction(self._connected()) as connection:
+        with self._file.use() as opened, transaction(opened) as connection:
             yield Transaction(connection)
 
 

@@ -20,8 +20,6 @@ State = Literal["learning", "quiet", "fallen"]
 _WORST = 5
 _SEEN = 512
 """Result ids remembered, so that a turn that is delivered again counts once."""
-_SMALLEST = 0.01
-"""The lowest inclusion probability where nobody says it."""
 _LATE = 3600.0
 """Seconds by which a turn that was judged late may be behind the latest one and still speak of now."""
 _LEVEL = 0.95
@@ -37,8 +35,8 @@ class Watch:
     """Of the alarm this is the state of."""
     state: State = "quiet"
     """`learning` what is normal, `quiet`, or `fallen`."""
-    smallest: float = _SMALLEST
-    """The lowest probability with which a turn can be picked."""
+    smallest: float = 1.0
+    """The lowest probability with which a turn was picked so far."""
     target: float | None = None
     """The quality in 0..1 that scores are compared with; None while learning."""
     turns: int = 0
@@ -77,9 +75,9 @@ class Watch:
     """The last results, by id, oldest first."""
 
     @classmethod
-    def start(cls, alarm: Alarm, *, smallest: float | None = None) -> Self:
+    def start(cls, alarm: Alarm) -> Self:
         """The state before the first turn."""
-        watch = cls(alarm.fingerprint, smallest=alarm.smallest_inclusion or smallest or _SMALLEST)
+        watch = cls(alarm.fingerprint, smallest=alarm.smallest_inclusion or 1.0)
         if alarm.falls_by is None:
             bar = alarm.below if alarm.below is not None else alarm.above
             assert bar is not None
@@ -137,9 +135,10 @@ class Watch:
             self.before.add(quality, max(score.inclusion_probability, self.smallest))
             return None
         self._remember(evaluation, score, quality)
-        # The bet's bound rests on the smallest probability: a turn below it counts for less than it should.
-        inclusion = max(score.inclusion_probability, self.smallest)
-        return self._step(alarm, quality, inclusion, evaluation.at)
+        # No plan knows it: budgets, throttles and rules that change thin the sample further. No turn may
+        # count for less than it stands for, so the bet is sized by the smallest probability seen.
+        self.smallest = min(self.smallest, score.inclusion_probability)
+        return self._step(alarm, quality, score.inclusion_probability, evaluation.at)
 
     def _is_late(self, evaluation: Evaluation) -> bool:
         """Whether a turn says something of the past alone: the bet is on what happens now.

@@ -65,7 +65,6 @@ class AlarmWatcher:
         alarms: Iterable[Alarm],
         *,
         file: str = DEFAULT_FILE,
-        smallest_inclusion: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Open the file; nothing is started yet.
@@ -73,15 +72,12 @@ class AlarmWatcher:
         Args:
             alarms: What to watch.
             file: The file with what alarms know; made where it does not exist.
-            smallest_inclusion: The lowest probability with which a turn can be picked, for alarms that do
-                not say it.
             clock: The time, as Unix time.
 
         Raises:
             ConfigurationError: If the file cannot be used, or two alarms have one name.
         """
         self.alarms = distinct(alarms)
-        self.smallest_inclusion = smallest_inclusion
         self.canaries: Callable[[], str] | None = None
         """What probes with a known answer say of the judge at this moment, in words, where any are asked."""
         self.people: Callable[[Alarm], str] | None = None
@@ -259,7 +255,7 @@ class AlarmWatcher:
                 return Watch.from_dict(stored)
             except (TypeError, ValueError, KeyError, AttributeError):
                 self._warn(alarm.label, "what alarm %r knew cannot be read; it starts anew", alarm.label)
-        return Watch.start(alarm, smallest=self.smallest_inclusion)
+        return Watch.start(alarm)
 
     def _with_more(self, alarm: Alarm, event: AlarmEvent) -> AlarmEvent:
         """What others know of a fall: probes of the judge, people who labelled turns."""

@@ -251,7 +251,8 @@ class Backfill:
         seen.add(record.id)
         if (cause := self._meant.leaves_out(record)) is not None:
             return cause
-        if self._sample < 1 and sampling_position(key_of(record)) >= self._sample:
+        position = sampling_position(key_of(record), self._options.sample_key)
+        if position >= self._sample:
             return "sampled_out"
         if record.status not in _JUDGED:
             return f"status_{record.status}"

@@ -8,18 +8,20 @@ heavy is imported inside the function, so that `steelyard --help` stays fast how
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
 
 import typer
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import ShownStream, printable
 from steelyard.errors import SteelyardError
 
 _COMMANDS = {
     "scoring": ("demo", "score", "judge", "golden", "test", "compare"),
-    "recording": ("run", "collect", "worker", "backfill", "records", "doctor", "config"),
+    "recording": ("run", "collect", "worker", "queue", "backfill", "records", "doctor", "config"),
     "results": ("report", "serve", "label", "labels", "calibrate", "alarms", "dashboards", "prune"),
 }
 """The commands by the folder that holds them, in the order of the help page."""
@@ -38,10 +40,11 @@ def main() -> None:
 
     Exit status: 0 fine, 1 finished with findings (bad input lines, a missed `--fail-under`), 2 wrong usage.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal or pipe that cannot show a character shows a question mark; the command goes on.
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    with _shown("stdout"), _shown("stderr"):
+        _run()
+
+
+def _run() -> None:
     try:
         build()()
     except SteelyardError as error:
@@ -53,6 +56,25 @@ def main() -> None:
     except KeyboardInterrupt:
         _complain("interrupted")
         sys.exit(_INTERRUPTED)
+
+
+@contextmanager
+def _shown(name: str) -> Iterator[None]:
+    """Have a standard stream write through `ShownStream`."""
+    stream = getattr(sys, name)
+    if not isinstance(stream, TextIOWrapper):
+        yield
+        return
+    # A terminal or pipe that cannot show a character shows a question mark; the command goes on.
+    shown = ShownStream(stream.buffer, stream.encoding, "replace", line_buffering=stream.line_buffering)
+    setattr(sys, name, shown)
+    try:
+        yield
+    finally:
+        setattr(sys, name, stream)
+        # Nobody may read any more; and the buffer stays the stream's own.
+        with suppress(OSError, ValueError):
+            shown.detach()
 
 
 def build() -> typer.Typer:

@@ -6,7 +6,8 @@ import asyncio
 import json
 import secrets
 import sqlite3
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import AsyncIterator, Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
-from steelyard.collect._body import TooLarge, Unreadable, read_body
+from steelyard.collect._body import Busy, TooLarge, Unreadable, read_body
 from steelyard.collect._collector import Collector
 from steelyard.collect._journal import JournalFull
 from steelyard.collect._protocol import Signal
@@ -30,7 +31,10 @@ _JSON: Final = "application/json"
 _PROTOBUF: Final = "application/x-protobuf"
 # Larger bodies are parsed in a thread, so that other requests do not wait for them.
 _IN_LOOP: Final = 128 * 1024
-_SECONDS_FOR_A_BODY: Final = 30.0  # a sender that drips bytes must not hold a place for ever
+_SECONDS_FOR_A_BODY: Final = 30.0  # a sender that drips bytes must not be waited for for ever
+_SECONDS_FOR_A_PIECE: Final = 5.0
+_CONNECTIONS: Final = 32
+"""Requests that may be under way for each one whose body may be in memory: a half-sent body is small."""
 
 
 def app(
@@ -51,7 +55,8 @@ def app(
         hosts: Names this server goes by; requests for other names are refused. None: those of this machine
             itself, and any name where a token is needed.
         max_body: The most bytes of a request, before and after unpacking.
-        max_requests: How many requests may be under way at once.
+        max_requests: How many requests of the largest size may be in memory at once. Of smaller ones there
+            may be 32 times as many, half of them from one address.
         retry_after: Seconds that senders are asked to wait where there is no room.
 
     Raises:
@@ -102,7 +107,8 @@ class _Endpoint:
         self._max_body = max_body
         self._max_requests = max_requests
         self._retry_after = retry_after
-        self._under_way = 0
+        self._under_way: Counter[str] = Counter()
+        self._held = 0
         # One thread: parsing holds the interpreter, so that more of them would not be faster.
         self._executor = DaemonExecutor(1, name="steelyard-otlp")
 
@@ -124,14 +130,18 @@ class _Endpoint:
             return refusal
         if kind not in (_JSON, _PROTOBUF):
             return self._refuse("content_type", 415, f"send {_PROTOBUF} or {_JSON}", is_json=True)
-        # Each request under way may hold a body of the largest size.
-        if self._under_way >= self._max_requests:
+        peer = request.client.host if request.client else ""
+        most = self._max_requests * _CONNECTIONS
+        if self._under_way.total() >= most or self._under_way[peer] >= max(most // 2, 1):
             return self._refuse("busy", 429, "too many requests at once", is_json=is_json)
-        self._under_way += 1
+        self._under_way[peer] += 1
+        held = _Held(self)
         try:
-            return await self._take(request, signal, is_json=is_json)
+            return await self._take(request, signal, held, is_json=is_json)
         finally:
-            self._under_way -= 1
+            held.let_go()
+            self._under_way[peer] -= 1
+            self._under_way += Counter()  # forgets addresses of which nothing is left
 
     async def health(self, request: Request) -> Response:
         """`GET /healthz`: counts, no content."""
@@ -142,20 +152,38 @@ class _Endpoint:
             return refusal
         return Response(json.dumps(asdict(self._collector.counts)), media_type=_JSON)
 
-    async def _take(self, request: Request, signal: Signal, *, is_json: bool) -> Response:
+    def hold(self, size: int) -> None:
+        """Count bytes that are in memory.
+
+        Raises:
+            Busy: If there are too many.
+        """
+        if self._held + size > self._max_requests * self._max_body:
+            raise Busy
+        self._held += size
+
+    def release(self, size: int) -> None:
+        """They are not any more."""
+        self._held -= size
+
+    async def _take(self, request: Request, signal: Signal, held: _Held, *, is_json: bool) -> Response:
         """Answer a request that is let in."""
         encoding = request.headers.get("content-encoding", "")
         try:
             if int(request.headers.get("content-length") or 0) > self._max_body:
                 raise TooLarge
             async with asyncio.timeout(_SECONDS_FOR_A_BODY):
-                body = await read_body(request.stream(), encoding=encoding, longest=self._max_body)
+                body = await read_body(
+                    held.pieces(request.stream()), encoding=encoding, longest=self._max_body
+                )
             read = self._collector.reader.read
             if len(body) > _IN_LOOP:
                 export = await self._executor.run(read, body, is_json=is_json, signal=signal)
             else:
                 export = read(body, is_json=is_json, signal=signal)
             await self._collector.store(export, signal=signal)
+        except Busy:
+            return self._refuse("busy", 429, "too many bytes at once", is_json=is_json)
         except TooLarge:
             limit = f"{self._max_body >> 20} MiB" if self._max_body >> 20 else f"{self._max_body} bytes"
             return self._refuse("too_large", 413, f"the body has more than {limit}", is_json=is_json)
@@ -200,6 +228,34 @@ class _Endpoint:
         if passes:
             made.headers["retry-after"] = str(self._retry_after)
         return made
+
+
+class _Held:
+    """The bytes of one request that are in memory."""
+
+    def __init__(self, endpoint: _Endpoint) -> None:
+        self._endpoint = endpoint
+        self._size = 0
+
+    async def pieces(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The pieces of a body, each within seconds of the one before.
+
+        Raises:
+            Busy: If there is no room for one of them.
+            TimeoutError: If one does not come.
+        """
+        while True:
+            async with asyncio.timeout(_SECONDS_FOR_A_PIECE):
+                piece = await anext(stream, None)
+            if piece is None:
+                return
+            self._endpoint.hold(len(piece))
+            self._size += len(piece)
+            yield piece
+
+    def let_go(self) -> None:
+        """The request is answered."""
+        self._endpoint.release(self._size)
 
 
 def _response(status: int, body: bytes, *, is_json: bool) -> Response:

@@ -8,6 +8,10 @@ from collections.abc import AsyncIterator
 _GZIP = 16 + zlib.MAX_WBITS
 
 
+class Busy(Exception):
+    """Other requests have the room that this one would take."""
+
+
 class TooLarge(Exception):
     """The body is longer than it may be, packed or unpacked."""
 
@@ -49,6 +53,9 @@ async def _unpacked(chunks: AsyncIterator[bytes], inflate: zlib._Decompress, lon
     body = bytearray()
     received = 0
     async for chunk in chunks:
+        # zlib would keep what follows the end, in a longer and longer copy.
+        if inflate.eof and chunk:
+            raise Unreadable("bytes follow the end of the compressed body")
         received += len(chunk)
         try:
             body += inflate.decompress(chunk, longest + 1 - len(body))
@@ -56,6 +63,8 @@ async def _unpacked(chunks: AsyncIterator[bytes], inflate: zlib._Decompress, lon
             raise Unreadable("the body is not compressed as its headers say") from None
         if received > longest or len(body) > longest or inflate.unconsumed_tail:
             raise TooLarge
+    if inflate.unused_data:
+        raise Unreadable("bytes follow the end of the compressed body")
     if not inflate.eof:
         raise Unreadable("the compressed body was cut short")
     return bytes(body)

@@ -20,6 +20,11 @@ Asked = Literal["answered", "error", "timeout", "odd_reply"]
 """How asking the application ended: it answered, it raised, it hung, or its reply held no answer."""
 
 
+def named_judge(name: str, prompt_version: str) -> str:
+    """A judge's name with the version of its wording: only scores of the same one are compared."""
+    return f"{name} ({prompt_version})" if prompt_version else name
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricResult:
     """One metric on one case, measured once or several times."""
@@ -106,11 +111,11 @@ class GateResult:
     metric: str
     """Its metric."""
     outcome: Literal["pass", "fail", "undecided"]
-    """`undecided`: the cap was reached first, or too few cases have a score."""
+    """`undecided`: too little was measured to be sure enough, or too few cases have a score."""
     mean: float | None
-    """The mean over the cases, in the metric's own direction."""
+    """The mean over the cases, weighted as the set is, in the metric's own direction."""
     low: float | None = None
-    """Lower end of the interval that the judge's wavering leaves."""
+    """Lower end of the interval that wavering leaves; None where it is not known."""
     high: float | None = None
     """Upper end."""
     calls: int = 0
@@ -119,6 +124,8 @@ class GateResult:
     """Cases with a score."""
     why: str = ""
     """In words."""
+    chance: Literal["app", "judge", "unknown"] = "unknown"
+    """Whose wavering the verdict allows for: the application's, only the judge's, or nobody's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +152,10 @@ class Run:
     """How long it took."""
     exact: bool = False
     """Whether its judge is known to give the same scores again."""
+    repeated: Literal["app", "judge"] | None = None
+    """What several values of a case are: answers, or judgements of one answer; None: the run does not say."""
+    measured_only: bool = False
+    """Whether no bar was wanted."""
     warnings: tuple[str, ...] = ()
     """What a reader has to know: an edited set, cases that nobody reviewed."""
 
@@ -162,13 +173,29 @@ class Run:
         return tuple(case for case in self.cases if case.asked != "answered")
 
     @property
+    def asked_nothing(self) -> bool:
+        """Whether there was no bar at all: no threshold and no gate."""
+        bars = (result.threshold for case in self.cases for result in case.metrics.values())
+        return not self.gates and all(bar is None for bar in bars)
+
+    @property
+    def outcome(self) -> Literal["passed", "failed", "nothing was asked"]:
+        """`passed`: every case was answered and judged and reached its thresholds, and every gate passed.
+
+        Without any bar, nothing was asked, and nothing has passed; unless only measuring was wanted.
+        """
+        if self.problems:
+            return "failed"
+        return "nothing was asked" if self.asked_nothing and not self.measured_only else "passed"
+
+    @property
     def passed(self) -> bool:
-        """Whether every case was answered and judged and reached its thresholds, and every gate passed."""
-        return not self.problems
+        """Whether the outcome is `passed`."""
+        return self.outcome == "passed"
 
     @property
     def problems(self) -> list[str]:
-        """A sentence for each reason not to pass."""
+        """A sentence for each reason to fail."""
         found = [f"{case.id}: {case.problem}" for case in self.broken]
         for case in self.cases:
             for name in case.failed:
@@ -176,6 +203,15 @@ class Run:
                 found.append(f"{case.id}: {name} {result.value:.3g} misses {result.threshold:g}")
             found += [f"{case.id}: {name} failed ({case.metrics[name].cause})" for name in case.unscored]
         return found + [f"gate {gate.gate}: {gate.outcome}" for gate in self.gates if gate.outcome != "pass"]
+
+    def mean(self, metric: str) -> float | None:
+        """The mean of a metric, each case weighing as many turns as it stands for; None of no values."""
+        scored = [
+            (value, case.weight)
+            for case in self.cases
+            if (result := case.metrics.get(metric)) is not None and (value := result.value) is not None
+        ]
+        return sum(value * weight for value, weight in scored) / sum(w for _, w in scored) if scored else None
 
     def estimate(self, metric: str) -> Estimate | None:
         """The mean of a metric, each case weighing as many turns as it stands for, with an interval.

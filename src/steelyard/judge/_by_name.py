@@ -7,6 +7,8 @@ from typing import Any
 from steelyard.errors import ConfigurationError
 from steelyard.questions import Judge
 
+_HERE = ("local", "pair")
+
 
 def judge_from(
     spec: str | Judge,
@@ -14,6 +16,7 @@ def judge_from(
     model: str | None = None,
     base_url: str | None = None,
     api_key: str | None = None,
+    concurrency: int | None = None,
     **options: Any,
 ) -> Judge:
     """The judge that a name stands for.
@@ -25,6 +28,7 @@ def judge_from(
         model: The model, where the name has none.
         base_url: Where the server is.
         api_key: Its key.
+        concurrency: Requests in flight at most; a judge that runs in this process has no requests.
         options: Further options of the judge's class.
 
     Raises:
@@ -35,11 +39,13 @@ def judge_from(
             raise ConfigurationError(
                 f"judge={spec!r} is not a Judge: it needs name, capabilities and answer()"
             )
-        if model or base_url or api_key or options:
+        if model or base_url or api_key or concurrency or options:
             raise ConfigurationError(f"{spec!r} is a judge already; give its options to its own class")
         return spec
     kind, _, named = spec.partition(":")
     remote = {"base_url": base_url, "api_key": api_key, **options}
+    if concurrency is not None and kind.strip().lower() not in _HERE:
+        remote["concurrency"] = concurrency
     try:
         return _make(kind.strip().lower(), named.strip() or model, remote, spec)
     except TypeError as error:

@@ -1,6 +1,6 @@
 """The metrics room: one noun per file, each a formula and the questions it asks."""
 
-from steelyard.metrics._metric import Metric, RecordScores, made_by, score_record
+from steelyard.metrics._metric import Metric, RecordScores, Threshold, held_against, made_by, score_record
 from steelyard.metrics._registry import ALIASES, ALL, by_name, default_metrics, metrics_named
 from steelyard.metrics.answers.answer_accuracy import AnswerAccuracy
 from steelyard.metrics.answers.answer_correctness import AnswerCorrectness
@@ -51,8 +51,10 @@ __all__ = [
     "RetrievalPrecision",
     "RetrievalRecall",
     "RubricScore",
+    "Threshold",
     "by_name",
     "default_metrics",
+    "held_against",
     "made_by",
     "metrics_named",
     "score_record",

@@ -19,6 +19,8 @@ from steelyard.questions import Embedder, Fuse, Judge, MetricRun, MetricView, Pa
 from steelyard.record import Record, clean, text_of
 from steelyard.scores import Direction, Provenance, Score, Usage, clean_score
 
+Threshold = float | Literal["baseline"] | None
+"""A bar that scores are held against, `"baseline"` for one that is learned, or none."""
 _NOT_OPTIONS = frozenset({"name", "threshold", "judge"})
 
 
@@ -33,13 +35,14 @@ class Metric(ABC):
 
     key: ClassVar[str]
     """The metric's standard name, in snake case."""
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     """Goes up when the definition changes; part of every result id."""
 
     name: str = ""
     """The name its Scores carry; the key where none is given. Another one lets a metric run twice."""
-    threshold: float | None = 0.5
-    """Scores on the right side of it pass; None for no verdict."""
+    threshold: Threshold = None
+    """Scores on the right side of it pass; None for no verdict. A metric has one of its own only if its value
+    means one. `"baseline"` learns it: a Monitor takes what 95 % of your own earlier turns reached."""
     judge: Judge | None = None
     """A judge for this metric alone."""
 
@@ -61,8 +64,10 @@ class Metric(ABC):
                 raise ConfigurationError(
                     f"{self.key}: {option}={value!r} must be a tuple out of {_words(Part)}"
                 )
-        if self.threshold is not None and _number(self.threshold) is None:
-            raise ConfigurationError(f"{self.key}: threshold={self.threshold!r} is not a number")
+        if self.threshold not in (None, "baseline") and _number(self.threshold) is None:
+            raise ConfigurationError(
+                f"{self.key}: threshold={self.threshold!r} is not a number, 'baseline' or None"
+            )
         if self.judge is not None and not isinstance(self.judge, Judge):
             raise ConfigurationError(
                 f"{self.key}: judge={self.judge!r} is not a Judge; make one with steelyard.judge.judge_from"
@@ -144,9 +149,20 @@ class Metric(ABC):
                 await vectors.aclose()
         return made.scores[0]
 
-    def scored(self, value: float, **details: Any) -> Score:
-        """A Score with a value, for `questions` to return."""
-        return Score(metric=self.name, status="scored", value=value, **details)
+    def scored(self, value: float, *, expected: float | None = None, **details: Any) -> Score:
+        """A Score with a value, for `questions` to return.
+
+        Args:
+            value: What the formula comes to on the judge's verdicts.
+            expected: Its expectation under the judge's probabilities, where it gave any: then this is the
+                value, and the other the `hard_value`.
+            details: Further fields of the Score.
+        """
+        if expected is not None:
+            details["hard_value"] = value
+        return Score(
+            metric=self.name, status="scored", value=value if expected is None else expected, **details
+        )
 
     def not_applicable(self, cause: str, explanation: str) -> Score:
         """A Score without a value, for `questions` to return where the formula has nothing to work on."""
@@ -261,19 +277,28 @@ def _finish(
             metric.name, cause="metric_error", explanation=f"the value is {text_of(score.value)!r}"
         )
     score = clean_score(score)
-    passed = _passes(value, metric)
-    return replace(
+    named = replace(
         score,
         metric=metric.name,
         value=value,
         options=metric.options_text,
-        threshold=metric.threshold,
         direction=metric.direction,
-        passed=passed,
-        label=score.label if passed is None or score.label else ("pass" if passed else "fail"),
         provenance=replace(provenance, metric_version=metric.version),
         id=_result_id(metric, record, provenance, [company, score.also_seen if not company else {}]),
     )
+    return held_against(named, None if isinstance(metric.threshold, str) else metric.threshold)
+
+
+def held_against(score: Score, threshold: float | None) -> Score:
+    """The Score with a bar, and whether it passes."""
+    value, passed = score.value, None
+    # A bar that asks for all of it is about the verdicts: no expectation under probabilities reaches it.
+    if threshold == (1.0 if score.direction == "higher" else 0.0) and score.hard_value is not None:
+        value = score.hard_value
+    if value is not None and threshold is not None:
+        passed = value >= threshold if score.direction == "higher" else value <= threshold
+    label = score.label if passed is None or score.label else ("pass" if passed else "fail")
+    return replace(score, threshold=threshold, passed=passed, label=label)
 
 
 def _number(value: object) -> float | None:
@@ -285,12 +310,6 @@ def _number(value: object) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
-
-
-def _passes(value: float | None, metric: Metric) -> bool | None:
-    if value is None or metric.threshold is None:
-        return None
-    return value >= metric.threshold if metric.direction == "higher" else value <= metric.threshold
 
 
 def _result_id(metric: Metric, record: Record, made: Provenance, view: list[Any]) -> str:

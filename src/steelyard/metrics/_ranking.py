@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from steelyard.metrics._expected import chances, expected_precision
 from steelyard.metrics._formulas import average_precision
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import verdicts
@@ -21,6 +22,7 @@ def rank_useful(metric: Metric, record: Record, toward: Literal["answer", "refer
     where = f", the first at rank {first}" if first else ""
     return metric.scored(
         average_precision(useful),
+        expected=expected_precision(chances(answers)),
         verdicts=verdicts("useful", [context.text for context in contexts], answers),
         explanation=f"{sum(useful)} of {len(useful)} contexts useful for the {toward}{where}",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from steelyard.metrics._expected import expected_level
 from steelyard.metrics._metric import Metric
 from steelyard.questions import Answer, Level, MetricRun, Part, Rating, Unanswered
 from steelyard.record import Record
@@ -55,9 +56,11 @@ class TwoRatings(Metric):
         if not valid:
             return self._failed(answers, shown)
         note = "" if len(valid) == 2 else "; one rating was invalid, the other counts alone"
+        expected = expected_level(valid)
         levels = " and ".join(f"{answer.value:g}" for answer in valid)
         return self.scored(
             sum(answer.value for answer in valid) / len(valid) / top,
+            expected=None if expected is None else expected / top,
             verdicts=shown,
             explanation=f"rated {levels} of {top:g}{note}",
         )

@@ -62,17 +62,28 @@ class RagScore(Metric):
     def questions(self, record: Record) -> MetricRun:
         """The Scores of its parts."""
         scores = require((yield [ScoreOf(metric=part) for part in self.parts]), Score)
-        for score in scores:
-            if score.status != "scored":
-                explanation = f"{score.metric}: {score.explanation}"
-                cause = score.cause or score.status
-                if score.status == "failed":
-                    return Score.failed(self.name, cause=cause, explanation=explanation)
-                return self.not_applicable(cause, explanation)
-        values = [score.value or 0.0 for score in scores]
+        lacking = next((score for score in scores if score.status != "scored"), None)
+        if lacking is not None:
+            return self._without(lacking)
+        mean = harmonic_mean([score.value or 0.0 for score in scores])
         lowest = min(scores, key=lambda score: score.value or 0.0)
+        hard = [_hard(score) for score in scores]
+        soft = any(score.hard_value is not None for score in scores)
         return self.scored(
-            harmonic_mean(values),
+            harmonic_mean(hard),
+            expected=mean if soft else None,
             verdicts=tuple(Verdict(about=s.metric, kind="part", value=s.value) for s in scores),
             explanation=f"lowest part: {lowest.metric} {lowest.value:.2f}",
         )
+
+    def _without(self, part: Score) -> Score:
+        """What becomes of it where a part has no value."""
+        explanation, cause = f"{part.metric}: {part.explanation}", part.cause or part.status
+        if part.status == "failed":
+            return Score.failed(self.name, cause=cause, explanation=explanation)
+        return self.not_applicable(cause, explanation)
+
+
+def _hard(score: Score) -> float:
+    """What a part comes to on bare verdicts."""
+    return (score.value if score.hard_value is None else score.hard_value) or 0.0

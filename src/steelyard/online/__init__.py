@@ -10,7 +10,8 @@ from steelyard.online.config._settings import Settings
 from steelyard.online.config._settings import load as load_settings
 from steelyard.online.delivery._sink_counts import SinkCounts
 from steelyard.online.monitor import Monitor
-from steelyard.online.queue._open import try_queue
+from steelyard.online.queue._dead_letters import DeadLetter, Fate
+from steelyard.online.queue._open import StoredQueue, open_queue, try_queue
 from steelyard.online.queue._protocol import QueueCounts, QueueFailed
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_settings import SpoolSettings
@@ -27,7 +28,9 @@ __all__ = [
     "Canaries",
     "CanaryReading",
     "CanaryState",
+    "DeadLetter",
     "Decision",
+    "Fate",
     "Monitor",
     "MonitorOptions",
     "Price",
@@ -40,10 +43,12 @@ __all__ = [
     "Spool",
     "SpoolSettings",
     "Stats",
+    "StoredQueue",
     "Suspicion",
     "default_monitor",
     "load_settings",
     "key_of",
+    "open_queue",
     "sampling_position",
     "spool_settings",
     "try_queue",

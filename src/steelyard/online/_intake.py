@@ -69,6 +69,7 @@ class Intake:
             feedback=feedback,
             keep=options.spool is None,
             user_key=options.user_key,
+            sample_key=options.sample_key,
         )
         self._elsewhere = options.spool is not None and not options.spool.evaluate
         # Turns wait for their masks side by side, so that one slow call holds up no other turn.

@@ -43,6 +43,7 @@ class Preparer:
         feedback: Feedback,
         keep: bool,
         user_key: str,
+        sample_key: str,
     ) -> None:
         self._selection = selection
         self._metrics = metrics
@@ -51,6 +52,7 @@ class Preparer:
         self._feedback = feedback
         self._keep = keep
         self._user_key = user_key
+        self._sample_key = sample_key
         self._latest: BoundedDict[str, None] = BoundedDict(max_items=_REMEMBERED)
         self._recorders = DuplicateRecorderCheck()
 
@@ -62,7 +64,7 @@ class Preparer:
         record = _dated(record, item.taken_at)
         position = item.sampling_position
         if position is None:
-            position = sampling_position(key_of(item.turn))
+            position = sampling_position(key_of(item.turn), self._sample_key)
         decision = self._selection.decide(record, disliked=self._feedback.disliked(record.id))
         if decision.skip:
             return Closed("skipped", decision.skip)

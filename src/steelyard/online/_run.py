@@ -53,11 +53,12 @@ class Run:
         self._dismissed = False
         self._again_at = 0.0
         self._restarts = 0
+        self._lost = 0
         self._thread: LoopThread | None = None
         self._warn = WarnOnce(_log)
 
     def flush(self, timeout: float) -> int:
-        """Wait until nothing is pending and every callback was told; returns what is still pending."""
+        """Wait until nothing is pending and every callback was told; returns what is not written."""
         deadline = time.monotonic() + timeout
         # In a callback or a judge the loop would wait for itself.
         if self._thread is not None and self._thread.current:
@@ -67,7 +68,8 @@ class Run:
         self._wake()
         left = self.inbox.wait(timeout) + self._wait_for_spool(deadline)
         self._notifier.wait(max(0.0, deadline - time.monotonic()))
-        return left
+        lost, self._lost = self._lost, sum(counts.lost for counts in self.delivery.sinks.values())
+        return left + self._lost - lost
 
     def _wait_for_spool(self, deadline: float) -> int:
         if self._thread is None:

@@ -12,6 +12,7 @@ from steelyard._internal.threads import leave
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.engine import evaluate_one
 from steelyard.errors import TRANSIENT_CAUSES
+from steelyard.online._baselines import Baselines
 from steelyard.online._intake import Intake
 from steelyard.online._outbox import Outbox
 from steelyard.online.canaries._watch import canaries_of
@@ -58,6 +59,7 @@ class Worker:
         self._inbox = inbox
         self._memory = MemoryQueue(inbox, capacity=options.concurrency)
         self._warn = WarnOnce(_log)
+        self._baselines = Baselines(options.metrics, options.sinks)
         self._outboxes: dict[TurnQueue, Outbox] = {}
         self._judges = options.spool is None or options.spool.evaluate
         self.canaries = canaries_of(options) if self._judges else None
@@ -102,9 +104,11 @@ class Worker:
         """
         self.intake.start()
         self._delivery.start()
-        if self.spool is not None:
+        if self.spool is not None and self._options.spool is not None:
             self.spool.start()
             self._opening = True
+            judges = "judges them, too" if self._judges else "does not judge them: steelyard worker does"
+            _log.info("turns go into %s; this process %s", self._options.spool.shown, judges)
 
     async def run(self) -> None:
         """Work until cancelled. It may be run again, and then goes on with what has not ended."""
@@ -277,6 +281,7 @@ class Worker:
             inclusion=inclusion,
             score_guesses=options.score_guesses,
         )
+        evaluation = await self._baselines.apply(evaluation)
         return evaluation if options.calibration is None else options.calibration.apply(evaluation)
 
     async def _finish(self, queue: TurnQueue, leased: Leased, evaluation: Evaluation) -> Undelivered | None:

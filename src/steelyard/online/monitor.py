@@ -14,7 +14,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-from steelyard._internal.lifecycle import on_fork
+from steelyard._internal.lifecycle import attend
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
@@ -86,6 +86,7 @@ class Monitor:
         store_content: bool | None = None,
         score_guesses: bool | None = None,
         user_key: str | None = None,
+        sample_key: str | None = None,
         fuse: Fuse | None = None,
         concurrency: int | None = None,
         deadline: float | None = None,
@@ -119,6 +120,7 @@ class Monitor:
             mask_timeout: Seconds that a mask may take.
             store_content: Whether results carry the turn's texts; without, they have numbers and positions.
             score_guesses: Whether passages that were guessed from a prompt are judged by.
+            sample_key: The key of the hash that picks turns; empty: callers can choose what is picked.
             user_key: The key under which users are hashed; empty: who asked is not stored.
             fuse: How questions share requests: `view`, `record` or `off`.
             concurrency: Turns judged at the same time.
@@ -141,7 +143,9 @@ class Monitor:
         """
         given = locals()
         settings = load().settings
-        parts = choose_parts(settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks)
+        parts = choose_parts(
+            settings, metrics=metrics, judge=judge, embedder=embedder, sinks=sinks, concurrency=concurrency
+        )
         self.options = MonitorOptions(
             metrics=parts.metrics,
             judge=parts.judge,
@@ -162,7 +166,7 @@ class Monitor:
         self._warn = WarnOnce(_log)
         self._inherited: list[Run] = []
         self._begin()
-        on_fork(self)
+        attend(self)
         self._introduce()
 
     def submit(self, turn: Record | Draft) -> None:
@@ -189,7 +193,7 @@ class Monitor:
         reason: SkipReason | None = None
         # At a rate of 1 every position is below it, and the hash need not be computed here.
         if self._ceiling < 1:
-            position = sampling_position(key_of(turn))
+            position = sampling_position(key_of(turn), self.options.sample_key)
             reason = "sampled_out" if position >= self._ceiling else None
         if reason is None and (inbox.closed or inbox.full):
             # Refused unweighed: a full queue is when the application has least time.
@@ -223,8 +227,8 @@ class Monitor:
         Call it at the end of a serverless invocation, and before reading results in a script.
 
         Returns:
-            How many turns are still pending; 0 if all went through. Those in a spool that has failed are
-            counted, and not waited for.
+            What is not written: turns that are still pending, and results that a sink has lost since the last
+            flush; 0 if all went through. Turns in a spool that has failed are counted, and not waited for.
         """
         return self._run.flush(timeout)
 

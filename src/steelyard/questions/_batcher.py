@@ -360,7 +360,7 @@ def _place_of(error: BaseException) -> str:
     return f"{error_words(error)}{where}"
 
 
-_REASKED = frozenset({"missing_answer", "malformed_answer", "malformed_reply", "refused"})
+_REASKED = frozenset({"missing_answer", "malformed_answer", "malformed_reply", "refused", "instructed"})
 
 
 def _worth_asking_again(answer: Answer) -> bool:

@@ -29,7 +29,7 @@ def with_hashed_user(record: Record, key: str) -> Record:
     return record.replace(user=f"user-{digest.hex()[:32]}")
 
 
-def check_user_key(key: object) -> None:
+def check_user_key(key: object, name: str = "user_key") -> None:
     """Refuse a key that could be guessed.
 
     Raises:
@@ -37,6 +37,6 @@ def check_user_key(key: object) -> None:
     """
     if key != "" and (not isinstance(key, str) or len(key) < _SHORTEST):
         raise ConfigurationError(
-            f"user_key must be a text of at least {_SHORTEST} characters; "
+            f"{name} must be a text of at least {_SHORTEST} characters; "
             "make one with `python -c 'import secrets; print(secrets.token_urlsafe())'`"
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -20,13 +22,18 @@ from steelyard.report.figures import (
 )
 from steelyard.report.labels import LabelStore
 from steelyard.report.period import bucket_width
-from steelyard.report.queries import Missing, ResultsReader, Scope, Sums, Totals
-from steelyard.stats import FEW, Moments, change_point, difference_of, ewma
+from steelyard.report.queries import Funnel, Missing, ResultsReader, Scope, ScoresInTime, Sums, Totals
+from steelyard.scores import Direction
+from steelyard.stats import FEW, Moments, difference_of, ewma, find_changes, order_blocks, sample_of
 
 _WORST = 6
 _GROUPS = 12
 _HALF_LIFE = 7.0
 _FALSE_CHANGES = 0.05
+# The latest scores alone tell of sessions and changes beyond so many: reading them takes a second.
+_IN_TIME = 300_000
+_BRIEF = 60_000
+_Alike = Literal["sessions", "order", "no"]
 
 
 def build_figures(
@@ -58,9 +65,11 @@ def build_figures(
     width = bucket_width(max(last - first, 1.0))
     start = first // width * width
     sums = reader.sums(scope, start=start, width=width, by=by)
-    metrics = _metrics(sums.over_time, start, width)
+    funnel = reader.funnel(scope)
+    in_time = reader.in_time(scope, limit=_BRIEF if brief else _IN_TIME)
+    metrics = _metrics(sums.over_time, in_time, start, width, funnel)
     missing = tuple(reader.missing(scope))
-    groups = _groups(sums.by_group)
+    groups = _groups(sums.by_group, metrics)
     notes = _notes(scope, totals, metrics, missing)
     if by and not groups:
         notes.append(f"no turn has a {by}: nothing to compare")
@@ -71,7 +80,7 @@ def build_figures(
         totals=totals,
         metrics=metrics,
         missing=missing,
-        funnel=reader.funnel(scope),
+        funnel=funnel,
         made=() if brief else tuple(reader.made(scope)),
         worst=tuple(
             WorstTurns(metric=one.metric, turns=tuple(reader.worst(scope, one.metric, limit=worst)))
@@ -86,36 +95,61 @@ def build_figures(
     )
 
 
-def _metrics(sums: Sequence[Sums], start: float, width: float) -> tuple[MetricFigure, ...]:
+def _metrics(
+    sums: Sequence[Sums],
+    in_time: Mapping[str, ScoresInTime],
+    start: float,
+    width: float,
+    funnel: Funnel | None,
+) -> tuple[MetricFigure, ...]:
+    floor = None if funnel is None else funnel.floor
     by_name: defaultdict[str, list[Sums]] = defaultdict(list)
     for one in sums:
         by_name[one.metric].append(one)
     # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
     level = 1 - _FALSE_CHANGES / max(len(by_name), 1)
-    return tuple(_metric(parts, start, width, level) for _, parts in sorted(by_name.items()))
+    return tuple(
+        _metric(parts, in_time.get(name), _Axis(start, width, level), floor)
+        for name, parts in sorted(by_name.items())
+    )
 
 
-def _metric(parts: Sequence[Sums], start: float, width: float, level: float) -> MetricFigure:
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    start: float
+    width: float
+    level: float
+
+
+def _metric(
+    parts: Sequence[Sums], scores: ScoresInTime | None, axis: _Axis, floor: float | None
+) -> MetricFigure:
     values, passes = Moments(), Moments()
     for part in parts:
         values.merge(part.values)
         passes.merge(part.passes)
     bars = np.sum([part.bars for part in parts], axis=0)
-    estimate = values.estimate()
+    alike, units = ("no", None) if scores is None else _units_of(scores)
+    effect = 1.0 if scores is None else _design_effect(scores, units)
+    # A day on which only suspicious turns were picked says little of the others: the floor tells it so.
+    floor = min(values.least, floor or 1.0)
+    if scores is not None and len(scores.values) == values.n:
+        estimate = sample_of(scores.values, scores.inclusion, units).estimate(floor=floor)
+    else:
+        estimate = values.estimate(floor=floor, design_effect=effect)
     assert estimate is not None
     ordered = sorted(parts, key=lambda part: part.bucket)
     points = [
-        Point(time=start + part.bucket * width, estimate=found)
+        Point(time=axis.start + part.bucket * axis.width, estimate=found)
         for part in ordered
-        # A day on which only suspicious turns were picked says little of the others: the floor tells it so.
-        if (found := part.values.estimate(floor=values.least)) is not None
+        if (found := part.values.estimate(floor=floor, design_effect=effect)) is not None
     ]
     return MetricFigure(
         metric=parts[-1].metric,
         direction=parts[-1].direction,
         threshold=parts[-1].threshold,
         estimate=estimate,
-        pass_rate=passes.estimate(),
+        pass_rate=passes.estimate(floor=floor, design_effect=effect),
         points=tuple(points),
         smooth=tuple(
             ewma(
@@ -124,38 +158,68 @@ def _metric(parts: Sequence[Sums], start: float, width: float, level: float) -> 
                 half_life=_HALF_LIFE,
             ).tolist()
         ),
-        change=_change(ordered, start, width, level),
+        changes=() if scores is None else _changes(scores, units, axis, ordered[-1].direction),
         shares=tuple((bars / values.weight).tolist()),
         stands_for=values.weight,
         unequal=values.effective_n < 0.999 * values.n,
+        alike=alike,
+        design_effect=effect,
     )
 
 
-def _change(ordered: Sequence[Sums], start: float, width: float, level: float) -> ChangeFigure | None:
-    found = change_point([part.values for part in ordered], level=level)
-    if found is None:
-        return None
-    return ChangeFigure(
-        since=start + ordered[found.index].bucket * width,
-        difference=found.difference,
-        worse=(found.difference.value < 0) == (ordered[-1].direction == "higher"),
+def _units_of(scores: ScoresInTime) -> tuple[_Alike, Sequence[Hashable] | None]:
+    """What turns are alike by, and the unit of each: known sessions, or else blocks of neighbours."""
+    if any(unit is not None for unit in scores.units):
+        return "sessions", scores.units
+    blocks = order_blocks(scores.values, scores.inclusion)
+    return ("no", None) if blocks is None else ("order", blocks.tolist())
+
+
+def _design_effect(scores: ScoresInTime, units: Sequence[Hashable] | None) -> float:
+    """How many times the variance is what it would be if turns were independent."""
+    estimate = sample_of(scores.values, scores.inclusion, units).estimate()
+    assert estimate is not None
+    weights = 1 / scores.inclusion
+    return max(float(weights.sum() ** 2 / (weights @ weights)) / estimate.effective_n, 1.0)
+
+
+def _changes(
+    scores: ScoresInTime, units: Sequence[Hashable] | None, axis: _Axis, direction: Direction
+) -> tuple[ChangeFigure, ...]:
+    found = find_changes(
+        scores.values,
+        scores.times,
+        inclusion=scores.inclusion,
+        sessions=units,
+        width=axis.width,
+        level=axis.level,
+    )
+    return tuple(
+        ChangeFigure(
+            since=change.since,
+            until=change.until,
+            difference=change.difference,
+            worse=(change.difference.value < 0) == (direction == "higher"),
+        )
+        for change in found
     )
 
 
-def _groups(sums: Sequence[Sums]) -> tuple[GroupFigure, ...]:
+def _groups(sums: Sequence[Sums], metrics: Sequence[MetricFigure]) -> tuple[GroupFigure, ...]:
     """Each metric's groups, the largest ones, each beside the first by name."""
     by_name: defaultdict[str, list[Sums]] = defaultdict(list)
     for one in sums:
         if one.group:
             by_name[one.metric].append(one)
     figures = []
+    effects = {one.metric: one.design_effect for one in metrics}
     for metric, parts in sorted(by_name.items()):
         largest = sorted(parts, key=lambda part: -part.values.n)[:_GROUPS]
         # A group in which only suspicious turns were picked says little of its others.
         least = min(part.values.least for part in parts)
         ordered = sorted(largest, key=lambda part: part.group or "")
         for index, part in enumerate(ordered):
-            estimate = part.values.estimate(floor=least)
+            estimate = part.values.estimate(floor=least, design_effect=effects[metric])
             assert estimate is not None and part.group is not None
             figures.append(
                 GroupFigure(
@@ -163,7 +227,9 @@ def _groups(sums: Sequence[Sums]) -> tuple[GroupFigure, ...]:
                     direction=part.direction,
                     group=part.group,
                     estimate=estimate,
-                    difference=difference_of(ordered[0].values, part.values) if index else None,
+                    difference=difference_of(ordered[0].values, part.values, design_effect=effects[metric])
+                    if index
+                    else None,
                 )
             )
     return tuple(figures)
@@ -182,6 +248,11 @@ def _notes(
     if totals.turns < FEW:
         rests = "1 turn" if totals.turns == 1 else f"{totals.turns} turns"
         notes.append(f"All of this rests on {rests}; with fewer than {FEW} it says little.")
+    if any(one.alike == "order" for one in metrics):
+        notes.append(
+            "No turn says which session it is of, and neighbours resemble each other: how much was estimated "
+            "from the order of turns."
+        )
     if not totals.with_content:
         notes.append("Questions and answers were not stored, so that turns cannot be opened.")
     if any(one.cause == "missing_reference" for one in missing):

@@ -15,7 +15,7 @@ _PLAIN = ("seen", "accepted", "evaluated", "pending", "spooled", "abandoned")
 
 def funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
     """The sum over runs (start, end, counts as JSON); unreadable ones are left out. None of no runs."""
-    begins, ends = [], []
+    begins, ends, floors = [], [], []
     sums: Counter[str] = Counter()
     reasons: dict[str, Counter[str]] = {"skipped": Counter(), "dead": Counter()}
     for first, last, text in rows:
@@ -23,6 +23,10 @@ def funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
             continue
         begins.append(first)
         ends.append(last)
+        floor = counts.get("floor")
+        # A Monitor whose selection is code of the user's own cannot say it.
+        if isinstance(floor, float | int) and 0 < floor <= 1:
+            floors.append(float(floor))
         sums.update({name: _whole(counts.get(name)) for name in _PLAIN})
         for name, found in reasons.items():
             by_reason = counts.get(name)
@@ -36,6 +40,7 @@ def funnel_of(rows: Iterable[tuple[float, float, str]]) -> Funnel | None:
         last=max(ends),
         skipped=_most_frequent(reasons["skipped"]),
         dead=_most_frequent(reasons["dead"]),
+        floor=min(floors, default=None),
         **{name: sums[name] for name in _PLAIN},
     )
 

@@ -19,6 +19,7 @@ _VALUES = 30
 _LEAST = 10  # turns below which a slice is an anecdote
 _QUESTIONS = 800  # embedding them must not take longer than the rest of the report
 _SHOWN = 12
+_FALSE = 0.05  # of what stands out, and of what changed otherwise, together
 _ABOUT = "questions about"
 
 
@@ -68,6 +69,7 @@ def _of_metric(
     after = [score.happened_at >= middle for score in scores]
     values = [score.value for score in scores]
     inclusion = [score.inclusion for score in scores]
+    units = [score.unit for score in scores] if any(score.unit for score in scores) else None
     return [
         SliceFigure(
             metric=metric.metric,
@@ -81,7 +83,14 @@ def _of_metric(
             of_fall=fall,
         )
         for fall in (False, True)
-        for one in find_slices(values, columns, inclusion=inclusion, after=after if fall else None)
+        for one in find_slices(
+            values,
+            columns,
+            inclusion=inclusion,
+            sessions=units,
+            after=after if fall else None,
+            level=_FALSE / 2,
+        )
     ]
 
 

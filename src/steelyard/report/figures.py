@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from steelyard.report.queries import Funnel, Made, Missing, Totals
 from steelyard.scores import Direction, Evaluation
@@ -21,12 +22,15 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangeFigure:
-    """The moment before and since which a metric differs most."""
+    """A moment at which a metric changed, or a time over which it drifted."""
 
     since: float
-    """When the piece of time after it starts, as Unix time."""
+    """When what came after begins, as Unix time; of a drift, its beginning."""
+    until: float | None = None
+    """When a drift ends; None for a change at once."""
     difference: Difference
-    """Since then - before. Where no metric has changed, one is `clear` in one of twenty reports at most."""
+    """After - before, like days compared with like; of a drift, its end - its beginning. If no metric has
+    changed, one is `clear` in one of twenty reports at most."""
     worse: bool
     """Whether the metric is worse since then, by its own direction."""
 
@@ -50,14 +54,24 @@ class MetricFigure:
     smooth: tuple[float, ...]
     """For the eye: the exponentially weighted average of the points so far, by the turns they stand for; a
     point counts half after seven more."""
-    change: ChangeFigure | None
-    """Where it changed most; None of too few turns to tell."""
+    changes: tuple[ChangeFigure, ...]
+    """Every clear change in order of time, or one that is not clear; none of too few turns to tell."""
     shares: tuple[float, ...]
     """The weighted share of turns in each of 20 bars from 0 to 1."""
     stands_for: float
     """How many turns of the application the scored ones stand for: the sum of 1 / inclusion probability."""
     unequal: bool
     """Whether turns were picked with different probabilities, so that a plain mean would mislead."""
+    alike: Literal["sessions", "order", "no"] = "no"
+    """How it is known which turns resemble each other: by their session or user, by the order in which they
+    came where neighbours do and nobody knows a session; or taken to be independent."""
+    design_effect: float = 1.0
+    """How many times the variance is what it would be if turns were independent."""
+
+    @property
+    def change(self) -> ChangeFigure | None:
+        """The change that is largest; None of too few turns to tell."""
+        return max(self.changes, key=lambda one: abs(one.difference.value), default=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -133,6 +133,8 @@ class Funnel:
     """Given up at exit because time ran out."""
     dead: Mapping[str, int]
     """Impossible to judge, by cause."""
+    floor: float | None = None
+    """The lowest probability with which these Monitors pick a turn; None where none of them says."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,6 +185,22 @@ class SampledScore:
     """The question, or empty."""
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Tags, framework and the user's metadata, as texts."""
+    unit: str | None = None
+    """Its user, or else its session; None where neither is known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoresInTime:
+    """One metric's scores, in order of time."""
+
+    times: npt.NDArray[np.float64]
+    """When each turn began, as Unix time."""
+    values: npt.NDArray[np.float64]
+    """In 0..1."""
+    inclusion: npt.NDArray[np.float64]
+    """The probability with which each turn was picked."""
+    units: Sequence[str | None] = field(repr=False)
+    """The user of each, or else its session; None where neither is known."""
 
 
 class ResultsReader(Protocol):
@@ -210,6 +228,9 @@ class ResultsReader(Protocol):
             width: Seconds a piece lasts.
             by: `tag`, `judge`, `framework` or the name of a metadata field; None for no groups.
         """
+
+    def in_time(self, scope: Scope, *, limit: int) -> dict[str, ScoresInTime]:
+        """The latest scores by metric, at most so many in all, each with its session."""
 
     def missing(self, scope: Scope) -> list[Missing]:
         """Counts of scores without a value, most frequent first."""

@@ -157,7 +157,7 @@ def _worst(figures: ReportFigures, width: int) -> list[Text]:
     """The turns that do not pass, worst first, each with what weighs most against it."""
     rows: list[Text] = []
     for worst in figures.worst:
-        bad = [turn for turn in worst.turns if turn[worst.metric].passed is False][:_WORST]
+        bad = [turn for turn in worst.turns if turn[worst.metric].passed is not True][:_WORST]
         if bad:
             rows.append(Text(shorten(worst.metric, 40)))
         for turn in bad:

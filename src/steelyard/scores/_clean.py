@@ -32,6 +32,7 @@ def clean_score(score: Score) -> Score:
         metric=text_of(score.metric),
         status=status,
         value=value if status == "scored" else None,
+        hard_value=number(score.hard_value) if status == "scored" else None,
         explanation=text_of(score.explanation),
         cause="metric_error" if lost else _optional(score.cause),
         options=text_of(score.options),

@@ -144,7 +144,10 @@ class Score:
     status: Outcome
     """Whether there is a value, and if not, whose doing that is."""
     value: float | None = None
-    """In the metric's own range; None unless `scored`."""
+    """In the metric's own range; None unless `scored`. Where the judge gave probabilities it is the formula's
+    expectation under them, and else the formula on its verdicts."""
+    hard_value: float | None = None
+    """The formula on bare verdicts, where `value` is an expectation; None where the two are the same."""
     explanation: str = field(default="", repr=False)
     """One or two sentences a person can act on."""
     cause: str | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard._internal.lazy import lazy_exports
+from steelyard.sinks._baseline import KnowsEarlierScores
 from steelyard.sinks._by_name import sink_from
 from steelyard.sinks._counts import Counting, ScoreCounts
 from steelyard.sinks._described import span_attributes
@@ -31,6 +32,7 @@ __all__ = [
     "Counting",
     "DatadogSink",
     "JSONLSink",
+    "KnowsEarlierScores",
     "LangSmithSink",
     "LangfuseSink",
     "MLflowSink",

@@ -14,6 +14,7 @@ from weakref import ref
 from steelyard.sinks._sink import Monitored
 
 _EVERY: Final = 5.0
+Row = tuple[str, str, int, float, float, str]
 _COUNTS: Final = ("seen", "accepted", "pending", "evaluated", "abandoned", "spooled", "skipped", "dead")
 
 
@@ -40,20 +41,7 @@ class MonitorLedger:
         """Whether the stored counts are old."""
         return bool(self._monitors) and time.monotonic() >= self._next
 
-    def store(self, connection: sqlite3.Connection) -> None:
-        """Insert or replace one row for each Monitor.
-
-        Raises:
-            sqlite3.Error: If the file cannot be written.
-        """
-        connection.executemany(
-            "INSERT INTO ledger (run, host, pid, started_at, updated_at, counts) "
-            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) "
-            "DO UPDATE SET updated_at = excluded.updated_at, counts = excluded.counts",
-            self.rows(),
-        )
-
-    def rows(self) -> list[tuple[str, str, int, float, float, str]]:
+    def rows(self) -> list[Row]:
         """One row of the `ledger` table for each Monitor, as of now; they are due again in five seconds."""
         self._next = time.monotonic() + _EVERY
         rows = []
@@ -61,7 +49,7 @@ class MonitorLedger:
             if (monitor := alive()) is None:
                 continue
             run, started = self._run_of(number)
-            counts = json.dumps(_counts_of(monitor.stats()), separators=(",", ":"))
+            counts = json.dumps(_counts_of(monitor), separators=(",", ":"))
             rows.append((run, platform.node(), os.getpid(), started, time.time(), counts))
         return rows
 
@@ -70,6 +58,25 @@ class MonitorLedger:
         return self._runs.setdefault((os.getpid(), number), (uuid.uuid4().hex, time.time()))
 
 
-def _counts_of(stats: Any) -> dict[str, Any]:
+def store_counts(connection: sqlite3.Connection, rows: list[Row]) -> None:
+    """Insert or replace one row for each Monitor.
+
+    Raises:
+        sqlite3.Error: If the file cannot be written.
+    """
+    connection.executemany(
+        "INSERT INTO ledger (run, host, pid, started_at, updated_at, counts) "
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) "
+        "DO UPDATE SET updated_at = excluded.updated_at, counts = excluded.counts",
+        rows,
+    )
+
+
+def _counts_of(monitor: Any) -> dict[str, Any]:
+    stats = monitor.stats()
     counts = {name: getattr(stats, name) for name in _COUNTS}
-    return {name: value if isinstance(value, int) else dict(value) for name, value in counts.items()}
+    found = {name: value if isinstance(value, int) else dict(value) for name, value in counts.items()}
+    # What no picked turn lies below: turns that are seldom picked may be absent from a report's period.
+    selection = getattr(getattr(monitor, "options", None), "selection", None)
+    floor = getattr(selection, "floor", None)
+    return found if floor is None else {**found, "floor": floor}

@@ -8,6 +8,12 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+from steelyard._internal.forks import ForkLock
 from steelyard._internal.json_pieces import json_pieces
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
@@ -48,6 +54,7 @@ class JSONLSink:
         stream_name = getattr(target, "name", None) or type(target).__name__
         self.name = f"jsonl:{os.fspath(target) if isinstance(target, str | os.PathLike) else stream_name}"
         self._ledger = ScoreLedger(self.name)
+        self._writing = ForkLock()
 
     @property
     def path(self) -> Path | None:
@@ -71,8 +78,10 @@ class JSONLSink:
         if isinstance(self._target, Path):
             self._append(self._target, b"".join(piece.encode() for piece in pieces))
         else:
-            self._target.write("".join(pieces))
-            self._target.flush()
+            # A fork in between would give the child a copy of what is in the buffer.
+            with self._writing:
+                self._target.write("".join(pieces))
+                self._target.flush()
         for evaluation, line in zip(evaluations, lines, strict=True):
             keys = [key_of(score, evaluation) for score in evaluation.scores]
             if line is None:
@@ -109,6 +118,9 @@ class JSONLSink:
                 "give JSONLSink a path in a folder that can be written"
             ) from error
         with file:
+            # Until the file is closed: half a line may be what another process is writing just now.
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
             if _ends_within_a_line(file):
                 data = b"\n" + data
             # A write to a nearly full disk may take only a part.

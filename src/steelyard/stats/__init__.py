@@ -10,51 +10,55 @@ here turn such samples into figures with intervals; they need numpy alone and re
 0.927
 """
 
+from steelyard.stats._changes import Change, find_changes
 from steelyard.stats._clusters import adjusted_rand, cluster, name_clusters
 from steelyard.stats._corrected import corrected_mean
 from steelyard.stats._difference import (
-    ChangePoint,
     Difference,
-    change_point,
     difference_of,
     unpaired_difference,
 )
 from steelyard.stats._draw import inclusion_probabilities, spread_sizes, systematic_sample
+from steelyard.stats._estimate import FEW, Estimate
 from steelyard.stats._flips import ChangeAlarm, FlipAlarm, flip_probability
 from steelyard.stats._gate import Decision, GateTest, fixed_calls, repeats_order
+from steelyard.stats._gate_plan import GatePlan, plan_gate
 from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
-from steelyard.stats._moments import FEW, Estimate, Moments
+from steelyard.stats._moments import Moments
 from steelyard.stats._paired import holm, paired_difference, sign_flip_p
+from steelyard.stats._sample import Sample, order_blocks, sample_of
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
 from steelyard.stats._slices import Slice, benjamini_hochberg, find_slices
 from steelyard.stats._summary import MetricSummary, Summarizer
 
 __all__ = [
     "FEW",
+    "Change",
     "ChangeAlarm",
-    "ChangePoint",
     "ConfidenceSequence",
     "Decision",
     "Difference",
     "Estimate",
     "FallAlarm",
     "FlipAlarm",
+    "GatePlan",
     "GateTest",
     "MetricSummary",
     "Moments",
+    "Sample",
     "Slice",
     "Summarizer",
     "adjusted_rand",
     "auroc",
     "benjamini_hochberg",
-    "change_point",
     "cluster",
     "cohen_kappa",
     "corrected_mean",
     "difference_of",
     "ewma",
+    "find_changes",
     "find_slices",
     "fit_logistic",
     "fixed_calls",
@@ -62,9 +66,12 @@ __all__ = [
     "holm",
     "inclusion_probabilities",
     "name_clusters",
+    "order_blocks",
     "paired_difference",
     "pass_rate",
+    "plan_gate",
     "repeats_order",
+    "sample_of",
     "sign_flip_p",
     "smoothed_targets",
     "spread_sizes",

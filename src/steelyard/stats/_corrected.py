@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.stats._estimate import Estimate, wilson
 from steelyard.stats._logistic import fit_logistic
-from steelyard.stats._moments import Estimate, wilson
 from steelyard.stats._quantiles import t_quantile
 
 _Array = npt.NDArray[np.float64]

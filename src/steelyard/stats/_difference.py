@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
-from steelyard.stats._mean import moments
-from steelyard.stats._moments import FEW, Estimate, Moments
+import numpy as np
+
+from steelyard.stats._estimate import FEW, Estimate
+from steelyard.stats._moments import Moments
+from steelyard.stats._sample import Sample, sample_of, unit_codes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,87 +51,83 @@ def unpaired_difference(
     *,
     first_inclusion: Sequence[float] | None = None,
     second_inclusion: Sequence[float] | None = None,
+    first_sessions: Sequence[Hashable] | None = None,
+    second_sessions: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> Difference | None:
-    """The difference between two independent groups; None where one is empty.
+    """The difference between two groups of turns; None if one is empty.
 
     The interval joins those of the two means (`weighted_mean`) by the square-and-add rule (Newcombe,
-    Statistics in Medicine 17, 1998, method 10; Zou & Donner, ibid. 27, 2008, eq. 5): it holds at 0 and 1.
+    Statistics in Medicine 17, 1998, method 10; Zou & Donner, ibid. 27, 2008, eq. 5): it holds at 0 and 1. A
+    session with turns in both groups makes their means alike, which is allowed for (Zou & Donner, eq. 7).
 
     Args:
         first: Values in 0..1.
         second: Those of the other group.
-        first_inclusion: The probabilities with which they were picked; 1 where None.
+        first_inclusion: The probabilities with which they were picked; 1 if None.
         second_inclusion: Those of the other group.
+        first_sessions: The session of each turn (see `weighted_mean`); independent turns if None.
+        second_sessions: Those of the other group; a session may be in both.
         level: Nominal coverage.
     """
-    return difference_of(moments(first, first_inclusion), moments(second, second_inclusion), level=level)
+    one, other = sample_of(first, first_inclusion), sample_of(second, second_inclusion)
+    if first_sessions is not None or second_sessions is not None:
+        of_first = [None] * len(one) if first_sessions is None else list(first_sessions)
+        of_second = [None] * len(other) if second_sessions is None else list(second_sessions)
+        codes = unit_codes([*of_first, *of_second])
+        one = Sample(values=one.values, weights=one.weights, units=codes[: len(one)])
+        other = Sample(values=other.values, weights=other.weights, units=codes[len(one) :])
+    return sample_difference(one, other, level=level)
 
 
-def difference_of(first: Moments, second: Moments, *, level: float = 0.95) -> Difference | None:
-    """The unpaired difference from running sums."""
-    one, other = first.estimate(level=level), second.estimate(level=level)
+def sample_difference(
+    one: Sample, other: Sample, *, level: float = 0.95, floor: float | None = None
+) -> Difference | None:
+    """The difference between two samples whose units have the same numbers; see `unpaired_difference`."""
+    first, second = one.estimate(level=level, floor=floor), other.estimate(level=level, floor=floor)
+    if first is None or second is None:
+        return None
+    return _joined(first, second, _correlation(one, other))
+
+
+def _correlation(one: Sample, other: Sample) -> float:
+    """How far the two means vary together, by the units that have turns in both."""
+    if one.units is None or other.units is None:
+        return 0.0
+    codes, inverse = np.unique(np.concatenate([one.units, other.units]), return_inverse=True)
+    sums = [
+        np.bincount(places, part.weights * (part.values - part.mean), len(codes))
+        for part, places in ((one, inverse[: len(one)]), (other, inverse[len(one) :]))
+    ]
+    spread = math.sqrt(float(sums[0] @ sums[0]) * float(sums[1] @ sums[1]))
+    return float(sums[0] @ sums[1]) / spread if spread > 0 else 0.0
+
+
+def difference_of(
+    first: Moments, second: Moments, *, level: float = 0.95, design_effect: float = 1.0
+) -> Difference | None:
+    """The unpaired difference from running sums; see `Moments.estimate`."""
+    one = first.estimate(level=level, design_effect=design_effect)
+    other = second.estimate(level=level, design_effect=design_effect)
     if one is None or other is None:
         return None
     return _joined(one, other)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChangePoint:
-    """Where in time the mean changed most."""
-
-    index: int
-    """The first piece of time that belongs to what came after."""
-    difference: Difference
-    """Since then - before. Its interval holds for every moment that was looked at together."""
-
-
-def change_point(parts: Sequence[Moments], *, level: float = 0.95) -> ChangePoint | None:
-    """The moment before and since which the means differ most; None where too few turns were scored.
-
-    Every border between two pieces of time is tried that leaves 30 turns on both sides, and the one taken
-    that leaves the least squares around the two means (Bai, Journal of Time Series Analysis 15, 1994). To
-    look at many and to tell the one that stands out would find a change in most steady streams; so the
-    interval leaves out 0 by 1 / their number of the nominal error only (Bonferroni). Where nothing changed,
-    `difference.clear` is true with a probability of at most 1 - `level`.
-
-    Args:
-        parts: The sums over pieces of time, in order.
-        level: Nominal coverage, of the intervals at all borders together.
-    """
-    before = list(accumulate(parts, _together))
-    since = list(accumulate(reversed(parts), _together))[::-1]
-    borders = [
-        index for index in range(1, len(parts)) if before[index - 1].n >= FEW and since[index].n >= FEW
-    ]
-    if not borders:
-        return None
-    found = max(borders, key=lambda index: _between(before[index - 1], since[index]))
-    difference = difference_of(before[found - 1], since[found], level=1 - (1 - level) / len(borders))
-    return None if difference is None else ChangePoint(index=found, difference=difference)
-
-
-def _together(one: Moments, other: Moments) -> Moments:
-    sums = Moments()
-    sums.merge(one)
-    sums.merge(other)
-    return sums
-
-
-def _between(one: Moments, other: Moments) -> float:
-    """The squares that two means explain and one does not, in effective turns."""
-    size, rest = one.effective_n, other.effective_n
-    return size * rest / (size + rest) * ((one.mean or 0.0) - (other.mean or 0.0)) ** 2
-
-
-def _joined(one: Estimate, other: Estimate) -> Difference:
+def _joined(one: Estimate, other: Estimate, correlation: float = 0.0) -> Difference:
     value = other.value - one.value
+    below = _added(other.value - other.low, one.high - one.value, correlation)
+    above = _added(other.high - other.value, one.value - one.low, correlation)
     return Difference(
         first=one.value,
         second=other.value,
         value=value,
-        low=max(value - math.hypot(other.value - other.low, one.high - one.value), -1.0),
-        high=min(value + math.hypot(other.high - other.value, one.value - one.low), 1.0),
+        low=max(value - below, -1.0),
+        high=min(value + above, 1.0),
         n=min(one.n, other.n),
         level=one.level,
     )
+
+
+def _added(one: float, other: float, correlation: float) -> float:
+    return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))

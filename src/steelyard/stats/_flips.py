@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from steelyard.stats._moments import wilson
+from steelyard.stats._estimate import wilson
 from steelyard.stats._quantiles import normal_quantile
 
 _FLIPPED = (0.05, 0.1, 0.2, 0.5)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from steelyard.stats._moments import Estimate
+from steelyard.stats._estimate import Estimate
 from steelyard.stats._quantiles import normal_quantile
 
 

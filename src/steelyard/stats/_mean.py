@@ -3,80 +3,72 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
-from steelyard.stats._moments import Estimate, Moments, wilson
+from steelyard.stats._estimate import Estimate, wilson
 from steelyard.stats._quantiles import normal_quantile
+from steelyard.stats._sample import sample_of
 
 
 def weighted_mean(
     values: Iterable[float],
     inclusion: Iterable[float] | None = None,
     *,
+    sessions: Iterable[Hashable] | None = None,
     level: float = 0.95,
     floor: float | None = None,
 ) -> Estimate | None:
     """The mean over all turns, estimated from those that were picked, with an interval; None of no values.
 
-    The mean is Hajek's (1971): each value weighs 1 / its inclusion probability. The interval is Wilson's,
-    for a sample of the size that would vary as much: Kish's effective size, divided by how the values vary
-    beside zeros and ones of the same mean (Korn & Graubard, Survey Methodology 24, 1998, with the linearised
-    variance of Sarndal, Swensson & Wretman 1992, chapter 5), by a quantile of Student's t with as many
-    degrees of freedom as the variance was estimated with. It holds at 0 and 1, where the normal approximation
-    shrinks to a point, and for few values. The variance ratio is shrunk towards 1 by as much as four turns
-    would tell, times the share of values that are 0 or 1, or times (12 / n)^2, at most 1, where that is more:
-    a few equal values do not show that all are equal. Where the third moment of the values is larger than
-    that of zeros and ones of the same variance, the interval leans to the longer side by as much as makes it
-    right to the second order (Johnson, JASA 73, 1978).
+    The mean is Hajek's (1971): each value weighs 1 / its inclusion probability. The interval is Wilson's for
+    as many zeros and ones as would vary as much (Korn & Graubard, Survey Methodology 24, 1998), so that it
+    holds near 0 and 1. Its variance is the linearised one (Sarndal, Swensson & Wretman 1992, chapter 5), with
+    sessions as the units that vary: turns of a session may resemble each other, sessions are independent. It
+    is corrected for few sessions, and the quantile is Student's with Satterthwaite's degrees of freedom (Bell
+    & McCaffrey, Survey Methodology 28, 2002), fewer if few sessions are far off (Box, Biometrika 40, 1953).
+    One session tells nothing of how much sessions differ: turns of a session are taken to be alike by .03
+    (intraclass correlation) with one degree of freedom, which counts for the less, the more sessions there
+    are (Smyth 2004). If values of one kind are rare, the interval leans
+    to the longer side by as much as makes it right to the second order (Johnson, JASA 73, 1978).
 
-    As much variance as two fifths of a typical zero or one would add is taken to be missing by chance, up to
-    that of zeros and ones: failures that are rare and seldom picked are absent from many samples.
-
-    In simulation (tests/stats/test_mean.py) it covers 94 to 97.8 % on average over shapes from 50 turns on,
-    and more of fewer. No interval that is narrower for scores that vary little than for zeros and ones can
-    cover every shape, as a rare kind of turn may be missing from the sample; one in twelve that scores .2
-    where the others score .9 is covered, also by 30 turns. Give `floor` where turns
-    are picked unequally: without it, five turns of which only suspicious ones were picked cover .73.
+    `benchmarks/sessions.py` measures what it covers; docs/reading-scores.md has the table.
 
     Args:
         values: Each in 0..1.
-        inclusion: The probability with which each was picked, in (0, 1]; 1 for all where None.
+        inclusion: The probability with which each was picked, in (0, 1]; 1 for all if None.
+        sessions: The session of each turn, or its user if users come back: anything that can be a key. A turn
+            of its own is None or empty. If None, all turns are taken to be independent; see `order_blocks`
+            for turns whose sessions nobody knows.
         level: Nominal coverage.
-        floor: The lowest probability with which any turn could have been picked. Where no turn of this kind
+        floor: The lowest probability with which any turn could have been picked. If no turn of this kind
             is in the sample, the interval is widened by what such turns could hide: as many as would have
             stayed unseen with a probability of 2.5 %.
+
+    Raises:
+        ValueError: If the arguments are not of one length.
 
     >>> estimate = weighted_mean([1.0] * 20)
     >>> round(estimate.low, 3), estimate.high
     (0.839, 1.0)
+    >>> round(weighted_mean([1.0] * 20, sessions=["a", "b", "c", "d"] * 5).low, 3)
+    0.698
     """
-    return moments(values, inclusion).estimate(level=level, floor=floor)
+    return sample_of(values, inclusion, sessions).estimate(level=level, floor=floor)
 
 
 def pass_rate(
     passed: Iterable[bool],
     inclusion: Iterable[float] | None = None,
     *,
+    sessions: Iterable[Hashable] | None = None,
     level: float = 0.95,
     floor: float | None = None,
 ) -> Estimate | None:
     """The share of all turns that pass, from those that were picked, with an interval; see `weighted_mean`.
 
-    With equal probabilities it is Wilson's interval.
+    With equal probabilities and independent turns it is Wilson's interval.
     """
-    return weighted_mean(map(float, passed), inclusion, level=level, floor=floor)
-
-
-def moments(values: Iterable[float], inclusion: Iterable[float] | None = None) -> Moments:
-    """The sums that an estimate needs."""
-    sums = Moments()
-    if inclusion is None:
-        for value in values:
-            sums.add(value)
-    else:
-        for value, probability in zip(values, inclusion, strict=True):
-            sums.add(value, probability)
-    return sums
+    return weighted_mean(map(float, passed), inclusion, sessions=sessions, level=level, floor=floor)
 
 
 def turns_needed(margin: float, *, mean: float = 0.9, level: float = 0.95, design_effect: float = 1.0) -> int:

@@ -73,8 +73,19 @@ def paired_difference(
 
 
 def _interval(changes: _Array, weights: _Array, value: float, level: float) -> tuple[float, float]:
-    count = len(changes)
     size = float(weights.sum()) ** 2 / float(weights @ weights)
+    centre, error = _centre_and_error(changes, weights)
+    half = t_quantile((1 + level) / 2, max(size - 1, 1.0)) * error
+    return max(min(centre - half, value), -1.0), min(max(centre + half, value), 1.0)
+
+
+def mean_error(changes: _Array, weights: _Array) -> float:
+    """The standard error of a weighted mean of changes, as in `paired_difference`."""
+    return _centre_and_error(changes, weights)[1]
+
+
+def _centre_and_error(changes: _Array, weights: _Array) -> tuple[float, float]:
+    count = len(changes)
     typical = float(weights @ weights) / float(weights.sum())
     distinct = len(np.unique(np.round(changes, 9)))
     repeated = 1.0 if count < 2 else 1 - (distinct - 1) / (count - 1)
@@ -86,8 +97,7 @@ def _interval(changes: _Array, weights: _Array, value: float, level: float) -> t
     # Of distinct values the mean takes one degree of freedom, as in any variance.
     shrunk = 1.0 if count < 2 else 1 - (1 - repeated) / count
     spread = float((weights * weights) @ (changes - centre) ** 2) / shrunk
-    half = t_quantile((1 + level) / 2, max(size - 1, 1.0)) * math.sqrt(spread + added) / total
-    return max(min(centre - half, value), -1.0), min(max(centre + half, value), 1.0)
+    return centre, math.sqrt(spread + added) / total
 
 
 def sign_flip_p(changes: npt.ArrayLike) -> float:

@@ -13,9 +13,28 @@ def normal_quantile(probability: float) -> float:
     return _NORMAL.inv_cdf(probability)
 
 
+def normal_cdf(value: float) -> float:
+    """The probability that a standard normal is at most this."""
+    return _NORMAL.cdf(value)
+
+
 def two_sided_p(z: float) -> float:
     """The probability that a standard normal is at least this far from 0."""
     return math.erfc(abs(z) / math.sqrt(2))
+
+
+def t_two_sided_p(t: float, freedom: float) -> float:
+    """The probability that Student's t is at least this far from 0; to a few percent of itself.
+
+    Source: Wallace, Annals of Mathematical Statistics 30, 1959, as improved by Hill 1970 (eq. 1).
+    """
+    spread = freedom - 0.5
+    if spread <= 0 or not math.isfinite(t):
+        return 1.0 if math.isfinite(t) else 0.0
+    c = 48 * spread * spread
+    z = math.sqrt(spread * math.log1p(t * t / freedom))
+    z += (z**3 + 3 * z) / c
+    return two_sided_p(z)
 
 
 def t_quantile(probability: float, freedom: float) -> float:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.stats._difference import Difference, difference_of
-from steelyard.stats._mean import moments
-from steelyard.stats._moments import Moments
-from steelyard.stats._quantiles import two_sided_p
+from steelyard.stats._difference import Difference, sample_difference
+from steelyard.stats._quantiles import t_two_sided_p, two_sided_p
+from steelyard.stats._sample import Sample, sample_of
 
 _Array = npt.NDArray[np.float64]
 _Mask = npt.NDArray[np.bool_]
@@ -62,6 +61,7 @@ def find_slices(
     attributes: Mapping[str, Sequence[str | None]],
     *,
     inclusion: Sequence[float] | None = None,
+    sessions: Sequence[Hashable] | None = None,
     after: Sequence[bool] | None = None,
     level: float = 0.05,
     minimum: int = 10,
@@ -70,75 +70,110 @@ def find_slices(
 
     Args:
         values: In 0..1.
-        attributes: For each attribute its value on each turn, None where a turn has none.
-        inclusion: The probability with which each turn was picked; 1 where None.
-        after: Whether each turn belongs to the later period. Where given, a slice stands out if it changed
+        attributes: For each attribute its value on each turn, None if a turn has none.
+        inclusion: The probability with which each turn was picked; 1 if None.
+        sessions: The session of each turn (see `weighted_mean`); independent turns if None. An attribute that
+            is the same in all turns of a session varies from session to session only.
+        after: Whether each turn belongs to the later period. If given, a slice stands out if it changed
             otherwise than the rest did between the periods; else if its mean differs from the rest's.
         level: The false discovery rate that is accepted (Benjamini & Hochberg).
-        minimum: Slices, and rests, of fewer turns (in each period) are left out.
+        minimum: Slices, and rests, of fewer turns or sessions (in each period) are left out.
     """
-    data = np.asarray(values, float)
-    weights = np.ones(len(data)) if inclusion is None else 1 / np.asarray(inclusion, float)
+    sample = sample_of(values, inclusion, sessions)
     periods = None if after is None else np.asarray(after, bool)
-    found: list[tuple[str, str, _Mask, float]] = []
+    found = [
+        (name, value, inside, p)
+        for name, value, inside in _cut(attributes)
+        if (p := _p_value(sample, inside, periods, minimum)) is not None
+    ]
+    adjusted = benjamini_hochberg([p for *_, p in found])
+    slices: list[Slice] = []
+    others = np.ones(len(sample), bool)
+    for p, name, value, inside, q in sorted(
+        ((p, name, value, inside, q) for (name, value, inside, p), q in zip(found, adjusted, strict=True)),
+        key=lambda one: one[:3],
+    ):
+        if q <= level and not _explained(sample, inside, periods, others, minimum, level / len(found)):
+            slices.append(_slice(name, value, p, q, sample, inside, periods))
+            others &= ~inside
+    return slices
+
+
+def _cut(attributes: Mapping[str, Sequence[str | None]]) -> Iterator[tuple[str, str, _Mask]]:
+    """Each value of each attribute, and which turns have it."""
     for name, column in attributes.items():
         known = np.array([value or "" for value in column], dtype=object)
         for value in sorted({value for value in column if value}):
-            inside = known == value
-            z = _distance(data, weights, inside, periods, minimum)
-            if z is not None:
-                found.append((name, value, inside, two_sided_p(z)))
-    adjusted = benjamini_hochberg([p for *_, p in found])
-    slices = [
-        _slice(name, value, p, q, _Sample(data, weights, inside, periods))
-        for (name, value, inside, p), q in zip(found, adjusted, strict=True)
-        if q <= level
-    ]
-    return sorted(slices, key=lambda one: (one.p, one.name, one.value))
+            yield name, value, known == value
 
 
-def _distance(
-    data: _Array, weights: _Array, inside: _Mask, after: _Mask | None, minimum: int
-) -> float | None:
-    """How many standard errors the slice is away from the rest; None where there are too few turns."""
-    total = variance = 0.0
-    for period, sign in (
-        [(np.ones(len(data), bool), 1.0)] if after is None else [(after, 1.0), (~after, -1.0)]
-    ):
-        if int(period.sum()) < 2 * minimum:
-            return None
-        weight, value = weights[period], data[period]
-        pooled = float(weight @ value) / float(weight.sum())
-        # As if the slice were like the rest (a score test): its own variance would make rare failures
-        # that happen to be absent look certain.
-        spread = float(np.sum(weight**2 * (value - pooled) ** 2) / np.sum(weight**2))
-        for cell, side in ((inside[period], sign), (~inside[period], -sign)):
-            if int(cell.sum()) < minimum:
+def _explained(
+    sample: Sample, inside: _Mask, after: _Mask | None, others: _Mask, minimum: int, level: float
+) -> bool:
+    """Whether a slice is like the rest once more certain ones are left out of both.
+
+    If one tenant falls, each of the others stands out from a rest that holds that tenant.
+    """
+    if others.all():
+        return False
+    periods = None if after is None else after[others]
+    p = _p_value(sample.part(others), inside[others], periods, minimum)
+    return p is not None and p > level
+
+
+def _p_value(sample: Sample, inside: _Mask, after: _Mask | None, minimum: int) -> float | None:
+    """The probability of so large a difference if the slice were like the rest; None of too few turns.
+
+    The turns' values less their period's mean, weighted so that they add up to the difference, vary by
+    session: a score test, as if the slice were like the rest, since its own variance would make rare failures
+    that happen to be absent look certain.
+    """
+    everything = np.ones(len(sample), bool)
+    periods = [(everything, 1.0)] if after is None else [(after, 1.0), (~after, -1.0)]
+    away, shares = np.zeros(len(sample)), np.zeros(len(sample))
+    fewest = len(sample)
+    for period, sign in periods:
+        away[period] = sample.values[period] - sample.part(period).mean
+        for cell, side in ((inside & period, sign), (~inside & period, -sign)):
+            fewest = min(fewest, _units(sample, cell))
+            if fewest < minimum:
                 return None
-            own = weight[cell]
-            total += side * float(own @ value[cell]) / float(own.sum())
-            variance += spread * float(own @ own) / float(own.sum()) ** 2
-    return total / math.sqrt(variance) if variance > 0 else None
+            shares[cell] = side * sample.weights[cell] / float(sample.weights[cell].sum())
+    variance = _variance(sample, away, shares)
+    if variance <= 0:
+        return None
+    # The smaller side tells how certain the variance is; independent turns share theirs.
+    distance = abs(float(shares @ away)) / math.sqrt(variance)
+    return two_sided_p(distance) if sample.units is None else t_two_sided_p(distance, fewest - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    data: _Array
-    weights: _Array
-    inside: _Mask
-    after: _Mask | None
-
-    def sums(self, mask: _Mask) -> Moments:
-        return moments(self.data[mask].tolist(), (1 / self.weights[mask]).tolist())
+def _units(sample: Sample, cell: _Mask) -> int:
+    return int(cell.sum()) if sample.units is None else len(np.unique(sample.units[cell]))
 
 
-def _slice(name: str, value: str, p: float, q: float, sample: _Sample) -> Slice:
-    inside, after = sample.inside, sample.after
+def _variance(sample: Sample, away: _Array, shares: _Array) -> float:
+    """Of the sum of shares x away, if turns of each session are as alike as they are on average."""
+    weights = sample.weights
+    spread = float(np.sum((weights * away) ** 2) / np.sum(weights**2))
+    alone = float(shares @ shares)
+    if sample.units is None:
+        return spread * alone
+    # What turns of one session have in common, by pairs of them.
+    pairs = float(np.sum(sample.totals(weights) ** 2) - np.sum(weights**2))
+    common = float(np.sum(sample.totals(weights * away) ** 2) - np.sum((weights * away) ** 2))
+    alike = min(max(common / pairs / spread, 0.0), 1.0) if pairs > 0 and spread > 0 else 0.0
+    together = float(np.sum(sample.totals(shares) ** 2)) - alone
+    return spread * (alone + alike * together)
+
+
+def _slice(
+    name: str, value: str, p: float, q: float, sample: Sample, inside: _Mask, after: _Mask | None
+) -> Slice:
     if after is None:
         first, second = ~inside, inside
     else:
         first, second = inside & ~after, inside & after
-    difference = difference_of(sample.sums(first), sample.sums(second))
+    difference = sample_difference(sample.part(first), sample.part(second))
     assert difference is not None
     return Slice(
         name=name,

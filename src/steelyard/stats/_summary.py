@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from steelyard.scores import Direction, Evaluation, Score, Usage
-from steelyard.stats._moments import Estimate, Moments
+from steelyard.stats._estimate import Estimate
+from steelyard.stats._moments import Moments
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

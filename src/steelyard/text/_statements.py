@@ -32,6 +32,8 @@ cannot can't don't doesn't didn't isn't aren't wasn't weren't won't wouldn't mus
 haven't so indeed of course certainly definitely absolutely not
 """
 _LEANS = frozenset(_LEANING.split())
+_BARE = 1_000
+"""Characters of a bare reply at most; "it it it ..." without an end is not one."""
 
 
 def statements(text: str, question: str = "") -> list[Sentence]:
@@ -65,6 +67,8 @@ def is_polar(question: str) -> bool:
 
 def affirms(sentence: str) -> bool | None:
     """Whether a bare reply says yes or no: "Yes.", "No, it does not."; None for any other sentence."""
+    if len(sentence) > _BARE:
+        return None
     found = re.findall(r"[\w'’]+", sentence.casefold())
     if not found or (said := _AFFIRMS.get(found[0])) is None:
         return None
@@ -73,5 +77,7 @@ def affirms(sentence: str) -> bool | None:
 
 def _replies(sentence: str) -> bool:
     """Whether a sentence is a bare reply ("Yes.", "Of course!"): what it affirms is not in it."""
+    if len(sentence) > _BARE:
+        return False
     found = re.findall(r"\w+", sentence.casefold())
     return bool(found) and (_REPLY.issuperset(found) or affirms(sentence) is not None)

@@ -42,6 +42,8 @@ class Application:
     steps: tuple[Step, ...]
     hops: int = 1
     """How many searches a turn makes."""
+    batches: bool = True
+    """Whether it can run as a batch: parts that are not told of the run cannot."""
     shows: Callable[[Turn], Iterable[str]] = all_shown
     """The passages that must stand in the prompt of the answer."""
 

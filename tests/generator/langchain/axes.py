@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from generator.choices import CONTENT, Axes
+from generator.langchain.agents import AGENTS
+from generator.langchain.build import SHAPES
 from generator.langchain.messages import FORMS
 from generator.langchain.retrievers import KINDS
-from generator.langchain.tools import NAMES, RESULTS
+from generator.langchain.tools import KINDS as TOOL_KINDS
+from generator.results import TOOL_NAMES
 from generator.templates import names
 from generator.texts import JOINERS
 
@@ -13,32 +16,26 @@ from generator.texts import JOINERS
 def axes(*, heldout: bool = False) -> Axes:
     """The axes of an application, with the templates of one half of the corpus."""
     return {
-        "shape": (
-            "chain",
-            "tutorial",
-            "function",
-            "graph",
-            "agent",
-            "separate",
-            "bare",
-            "classic",
-            "conversation",
-        ),
+        "shape": tuple(SHAPES),
         "retriever": KINDS,
         "template": names(heldout),
         "joining": tuple(JOINERS),
         "prompting": ("chat", "string", "fstring", "messages", "value"),
         "input": ("question", "query", "input", "user_input", "string", "messages", "odd"),
-        "output": ("text", "message", "dict", "docs", "structured"),
+        "output": ("text", "message", "dict", "docs", "structured", "form"),
         "history": ("none", *FORMS, "written", "stored"),
         "rewrite": ("none", "new", "same"),
         "keeping": ("format", "rerank", "grade"),
         "routing": ("no", "yes"),
         "loop": ("no", "redraft", "again"),
         "graph_state": ("fields", "messages"),
+        "guard": ("no", "yes"),
+        "after": ("no", "title", "questions", "verify"),
         "thread": ("yes", "no"),
-        "tool_name": NAMES,
-        "tool_result": RESULTS,
+        "agent": tuple(AGENTS),
+        "looking": ("retriever", "function", "outside"),
+        "tool_name": TOOL_NAMES,
+        "tool_result": TOOL_KINDS,
         "hops": ("1", "2", "3"),
         "agent_prompt": ("system", "none"),
         "way": ("invoke", "ainvoke", "stream", "astream", "batch", "events"),

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from generator.choices import Choices
+from generator.langchain.agents import agent
 from generator.langchain.application import Application, single
-from generator.langchain.chains import Input, chain, function, tutorial
-from generator.langchain.graphs import agent, graph
+from generator.langchain.chains import Input, chain, function, mapped, tutorial
+from generator.langchain.graphs import graph
 from generator.langchain.separate import bare, classic, conversation, separate
 
 SHAPES: dict[str, Callable[[Choices], Application]] = {
     "chain": lambda choices: single(chain(choices), Input(choices).given),
     "tutorial": lambda choices: single(tutorial(choices), Input(choices).given),
     "function": lambda choices: single(function(choices), Input(choices).given),
+    "mapped": lambda choices: single(mapped(choices), Input(choices).given),
     "graph": graph,
     "agent": agent,
     "separate": separate,

@@ -9,17 +9,25 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
+from pydantic import BaseModel
 
 from generator.choices import Choices
 from generator.langchain.messages import FORMS, asked_at, formed, last_text, read, spoken, written
 from generator.langchain.models import Speaker, now
 from generator.langchain.prompting import prompted
-from generator.langchain.retrievers import retriever, texts
+from generator.langchain.retrievers import retriever, shown, texts
 from generator.texts import JOINERS
 from generator.turns import Turn
 
 ODD = "kundenanliegen"
 """A name for the question that no list has."""
+
+
+class Reply(BaseModel):
+    """An answer in a form."""
+
+    answer: str
+    confidence: str
 
 
 class Input:
@@ -87,8 +95,7 @@ def context(choices: Choices) -> Runnable[Any, str]:
     def written_out(found: Any) -> str:
         if isinstance(found, str):
             return found if now().shown else ""
-        shown = [text for text in texts(found) if text in now().shown]
-        return now().came(join(shown))
+        return now().came(join(shown(found)))
 
     return RunnableLambda(written_out)
 
@@ -118,6 +125,9 @@ def answer(choices: Choices, *, history: bool, drafts: bool = False) -> Runnable
     output = choices["output"]
     structured = "reply" if output == "structured" else ""
     model = Speaker(role="answer", structured=structured, drafts=drafts)
+    if output == "form":
+        model.form = Reply.__name__
+        return prompted(choices, history=history) | model.with_structured_output(Reply)
     made = prompted(choices, history=history) | model
     if output == "structured":
         return made | JsonOutputParser()
@@ -186,3 +196,15 @@ def function(choices: Choices) -> Runnable[Any, Any]:
         return {"answer": said, "docs": found} if choices["output"] in ("dict", "docs") else said
 
     return RunnableLambda(run)
+
+
+def mapped(choices: Choices) -> Runnable[Any, Any]:
+    """Each passage is summarised by a call of its own; the summaries make the answer."""
+    source = Input(choices)
+    summary: Runnable[Any, str] = (
+        RunnableLambda(lambda text: f"Summarise:\n\n{text}") | Speaker(role="relay") | StrOutputParser()
+    )
+    each = looked_up(choices) | RunnableLambda(shown) | summary.map() | RunnableLambda("\n".join)
+    fill: Runnable[Any, Any] = RunnableLambda(lambda s: {**s["given"], "context": s["context"]})
+    steps = {"context": rewriter(choices, source) | each, "given": variables(source)}
+    return steps | fill | answer(choices, history=True)

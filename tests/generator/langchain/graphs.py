@@ -1,23 +1,19 @@
-"""Graphs of LangGraph: nodes that rewrite, route, retrieve, grade, generate, check; and agents."""
+"""Graphs of LangGraph: nodes that guard, rewrite, route, retrieve, generate, check, add something."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
 from generator.choices import Choices
-from generator.langchain.application import Application, all_found, all_shown, last_shown, single
+from generator.langchain.application import Application, all_shown, last_shown, single
 from generator.langchain.chains import Input, answer, context, looked_up, rewriter, variables
-from generator.langchain.messages import FORMS, formed, spoken
 from generator.langchain.models import Speaker, now
-from generator.langchain.prompting import template
-from generator.langchain.tools import tool
 from generator.turns import Turn
-from langchain.agents import create_agent
 
 
 def graph(choices: Choices) -> Application:
@@ -36,11 +32,16 @@ def graph(choices: Choices) -> Application:
     built.add_edge("rewrite", "retrieve")
     built.add_edge("retrieve", "generate")
     loop = choices["loop"]
+    end = END
+    if choices["after"] != "no":
+        end = "after"
+        built.add_node("after", nodes.after)
+        built.add_edge("after", END)
     if loop == "no":
-        built.add_edge("generate", END)
+        built.add_edge("generate", end)
     else:
         back = "generate" if loop == "redraft" else "retrieve"
-        built.add_conditional_edges("generate", nodes.checked, {"no": back, "yes": END})
+        built.add_conditional_edges("generate", nodes.checked, {"no": back, "yes": end})
     saver = InMemorySaver() if nodes.remembers else None
     again = loop == "again"
     return single(
@@ -49,6 +50,9 @@ def graph(choices: Choices) -> Application:
         hops=2 if again else 1,
         shows=last_shown if again else all_shown,
     )
+
+
+AFTER = "Write what the user may want to see beside this answer."
 
 
 class Nodes:
@@ -72,7 +76,13 @@ class Nodes:
         self.writing, self.filling = context(choices), variables(self.source)
 
     def state(self) -> Any:
-        fields: dict[str, Any] = {"query": str, "documents": list, "chat_history": Any, "tries": int}
+        fields: dict[str, Any] = {
+            "query": str,
+            "documents": list,
+            "chat_history": Any,
+            "tries": int,
+            "extra": str,
+        }
         if self.speaks:
             fields["messages"] = Annotated[list[BaseMessage], add_messages]
         else:
@@ -83,7 +93,10 @@ class Nodes:
         return self.source.given(turn)
 
     def route(self, state: Any) -> Any:
-        where = Speaker(role="route").invoke(f"Where to?\n{self.source.question(state)}")
+        asked = self.source.question(state)
+        if self.choices["guard"] == "yes":
+            Speaker(role="guard").invoke(f"Is this safe to answer? Reply yes or no.\n{asked}")
+        where = Speaker(role="route").invoke(f"Where to?\n{asked}")
         return {"tries": 0} if where.text else {}
 
     def rewrite(self, state: Any) -> Any:
@@ -99,32 +112,12 @@ class Nodes:
         said = self.answering.invoke(filled)
         return {"messages": [said]} if self.speaks else {"generation": said}
 
+    def after(self, state: Any) -> Any:
+        """A title, questions to ask next, or a grade of the answer, which are not the answer."""
+        said = state["messages"][-1].text if self.speaks else state["generation"]
+        asked = self.source.question(state)
+        return {"extra": Speaker(role=self.choices["after"]).invoke(f"{asked}\n\n{said}\n\n{AFTER}").text}
+
     def checked(self, state: Any) -> str:
         said = state["messages"][-1].text if self.speaks else state["generation"]
         return Speaker(role="check", drafts=True).invoke(f"Is this grounded?\n\n{said}\n\nyes or no").text
-
-
-def agent(choices: Choices) -> Application:
-    """`create_agent` with one tool, which is called as often as there are hops."""
-    hops = choices.number("hops")
-    given_tool = tool(choices)
-    system = None
-    if choices["agent_prompt"] == "system":
-        system = "\n".join(
-            line for line in template(choices).text().splitlines() if "{" not in line and line.strip()
-        )
-    remembers = choices["history"] == "stored" and choices["thread"] == "yes"
-    made = create_agent(
-        Speaker(role="agent", tool=given_tool.name, hops=hops),
-        [given_tool],
-        system_prompt=system or None,
-        checkpointer=InMemorySaver() if remembers else None,
-    )
-    history = choices["history"] if choices["turns"] != "1" else "none"
-    form = history if history in FORMS and history != "typed" else "objects"
-
-    def given(turn: Turn) -> Any:
-        said = [] if history in ("none", "stored") else spoken(turn)
-        return {"messages": formed([*said, HumanMessage(turn.question)], form)}
-
-    return single(made, given, hops=hops, shows=all_found)

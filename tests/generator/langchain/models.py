@@ -33,6 +33,8 @@ class Speaker(BaseChatModel):
     hops: int = 1
     drafts: bool = False
     """Whether the first answer is a draft that is thrown away."""
+    form: str | None = None
+    """The tool whose arguments the answer is said as."""
     structured: str = ""
     """The key under which the answer is said as JSON; plain text if empty."""
 
@@ -50,11 +52,18 @@ class Speaker(BaseChatModel):
         turn, prompt = now(manager), "\n\n".join(message.text for message in messages)
         if self.role == "agent":
             return self._act(turn, messages, prompt)
-        return AIMessage(self._say(turn, prompt))
+        said = self._say(turn, prompt)
+        if self.role != "answer" or self.form is None:
+            return AIMessage(said)
+        call = {"name": self.form, "args": {"answer": said, "confidence": "high"}, "id": f"{turn.id}-form"}
+        return AIMessage("", tool_calls=[{**call, "type": "tool_call"}])
 
     def _say(self, turn: Turn, prompt: str) -> str:
         if self.role == "answer":
             return self._answer(turn, prompt)
+        if self.role == "relay":
+            turn.relayed.append(prompt)
+            return f"{turn.draft} ({len(turn.relayed)})"
         if self.role == "grade":
             return "yes" if any(place(text, prompt) >= 0 for text in turn.shown) else "no"
         if self.role == "check":
@@ -64,6 +73,10 @@ class Speaker(BaseChatModel):
             "same": turn.question,
             "queries": "\n".join((turn.rewritten, f"{turn.rewritten} again")),
             "route": "search",
+            "guard": "yes",
+            "title": "A short talk",
+            "questions": f"1. {turn.rewritten}\n2. {turn.rewritten} And then?",
+            "verify": '{"grounded": true, "score": 9}',
         }[self.role]
 
     def _answer(self, turn: Turn, prompt: str) -> str:

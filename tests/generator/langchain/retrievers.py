@@ -19,6 +19,7 @@ from langchain_core.vectorstores import VectorStore
 
 from generator.choices import Choices
 from generator.langchain.models import Speaker, now
+from generator.turns import Turn
 
 KINDS = (
     *("base", "store", "multi_query", "ensemble", "compression", "documents", "texts", "dicts"),
@@ -114,3 +115,9 @@ def texts(found: Any) -> list[str]:
         each if isinstance(each, str) else each["text"] if isinstance(each, dict) else each.page_content
         for each in found
     ]
+
+
+def shown(found: Any, turn: Turn | None = None) -> list[str]:
+    """The texts of what was found that the answering model is to see."""
+    wanted = (turn or now()).shown
+    return [text for text in texts(found) if any(passage in text for passage in wanted)]

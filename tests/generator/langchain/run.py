@@ -20,6 +20,7 @@ from generator.spans import Spans
 from generator.turns import NOW, Turn, begin
 from steelyard_langchain import CallbackHandler, attach, detach
 
+DIAGNOSES = ("without_root", "expired", "too_many_open", "unreadable_event")
 ASYNC = frozenset({"ainvoke", "astream", "events"})
 
 
@@ -47,7 +48,7 @@ def _recorder(kind: str, receiver: Receiver) -> Iterator[list[Any] | None]:
         handler = CallbackHandler(receiver)
         yield [handler]
     receiver.records()  # what is not a turn is counted when it is built
-    receiver.diagnosed.update(handler.stats())
+    receiver.diagnosed.update({cause: handler.stats().get(cause, 0) for cause in DIAGNOSES})
 
 
 class Driver:
@@ -58,6 +59,8 @@ class Driver:
     ) -> None:
         self.span = spans.served if spans and choices["served"] == "yes" else nullcontext
         self.way = choices["way"]
+        if self.way == "batch" and not application.batches:
+            self.way = "invoke"
         self.threaded = choices["thread"] == "yes" or choices["shape"] == "conversation"
         self.application = application
         self.callbacks = callbacks
@@ -99,6 +102,7 @@ class Driver:
 
     def _config(self, turn: Turn) -> Any:
         config: dict[str, Any] = {"metadata": {"turn": turn.id}, "callbacks": list(self.callbacks)}
+        turn.threaded = self.threaded
         if self.threaded:
             config["configurable"] = {"thread_id": turn.thread, "session_id": turn.thread}
         return config

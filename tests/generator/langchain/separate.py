@@ -17,7 +17,7 @@ from generator.langchain.chains import Input, answer, chain, looked_up, rewriter
 from generator.langchain.messages import FORMS, formed, read, spoken, written
 from generator.langchain.models import Speaker
 from generator.langchain.prompting import template
-from generator.langchain.retrievers import retriever, texts
+from generator.langchain.retrievers import retriever, shown
 from generator.texts import JOINERS
 from generator.turns import Turn
 
@@ -44,7 +44,7 @@ def separate(choices: Choices) -> Application:
     def found(turn: Turn, docs: Any) -> dict[str, Any]:
         if isinstance(docs, str):
             return filled(choices, turn, docs if turn.shown else "")
-        return filled(choices, turn, turn.came(join([text for text in texts(docs) if text in turn.shown])))
+        return filled(choices, turn, turn.came(join(shown(docs, turn))))
 
     return Application(
         steps=(
@@ -79,7 +79,7 @@ def conversation(choices: Choices) -> Application:
     store: dict[str, InMemoryChatMessageHistory] = {}
     key = "question" if choices["input"] in ("string", "messages") else choices["input"]
     choices = choices.replace(input=key, history="objects")
-    if choices["output"] in ("docs", "structured"):
+    if choices["output"] in ("docs", "structured", "form"):
         choices = choices.replace(output="text")
     source = Input(choices.replace(turns="2"))
     remembering = RunnableWithMessageHistory(

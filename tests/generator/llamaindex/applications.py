@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
@@ -22,6 +20,7 @@ from llama_index.core.tools import QueryEngineTool
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 
 from generator.choices import Choices
+from generator.conversing import Answer, Application
 from generator.llamaindex.models import Chats, Completes, now
 from generator.llamaindex.parts import (
     Sources,
@@ -36,23 +35,6 @@ from generator.llamaindex.parts import (
 )
 from generator.texts import JOINERS
 from generator.turns import Turn
-
-Answer = Callable[[Turn], Awaitable[str]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Application:
-    """An application, ready to run."""
-
-    answer: Callable[[], Answer]
-    """Begins a conversation: what answers its turns."""
-    hops: int = 1
-    everything: bool = False
-    """Whether all that is found is shown."""
-
-    def shows(self, turn: Turn) -> Iterable[str]:
-        """The passages that must stand in the prompt of the answer."""
-        return turn.everything() if self.everything else turn.shown
 
 
 def always(answer: Answer, **more: Any) -> Application:
@@ -86,10 +68,11 @@ def citation(choices: Choices) -> Application:
         node_postprocessors=[*kept(choices), Sources()],
         citation_chunk_size=4000,
     )
-    return always(lambda turn: asked(made, _plain(choices), turn.question))
+    return always(lambda turn: asked(made, in_one_piece(choices), turn.question))
 
 
-def _plain(choices: Choices) -> str:
+def in_one_piece(choices: Choices) -> str:
+    """The way of an engine that does not stream."""
     return "ainvoke" if choices["way"] in ("ainvoke", "astream") else "invoke"
 
 
@@ -100,7 +83,7 @@ def router(choices: Choices) -> Application:
     made = RouterQueryEngine(
         LLMSingleSelector.from_defaults(llm=Completes(role="pick")), tools, llm=speaker(choices)
     )
-    return always(lambda turn: asked(made, _plain(choices), turn.question))
+    return always(lambda turn: asked(made, in_one_piece(choices), turn.question))
 
 
 def custom(choices: Choices) -> Application:
@@ -119,7 +102,7 @@ def custom(choices: Choices) -> Application:
             return str(speaker(choices).complete(template.format(context_str=text, query_str=query_str)))
 
     made = Own()
-    return always(lambda turn: asked(made, _plain(choices), turn.question))
+    return always(lambda turn: asked(made, in_one_piece(choices), turn.question))
 
 
 def chat(choices: Choices) -> Application:
@@ -240,15 +223,3 @@ def separate(choices: Choices) -> Application:
         return str(speaker(choices).complete(template.format(context_str=text, query_str=turn.question)))
 
     return always(answer)
-
-
-SHAPES: dict[str, Callable[[Choices], Application]] = {
-    "engine": query_engine,
-    "chat": chat,
-    "agent": agent,
-    "workflow": workflow,
-    "citation": citation,
-    "router": router,
-    "custom": custom,
-    "separate": separate,
-}

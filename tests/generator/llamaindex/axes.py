@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from generator.choices import CONTENT, Axes
-from generator.langchain.tools import NAMES
-from generator.llamaindex.applications import SHAPES
-from generator.llamaindex.parts import KEEPING, MODES, RESULTS, RETRIEVERS, TOOLS
+from generator.llamaindex.build import SHAPES
+from generator.llamaindex.parts import KEEPING, MODES, RETRIEVERS, TOOL_RESULTS, TOOLS
+from generator.results import TOOL_NAMES
 from generator.templates import names
 from generator.texts import JOINERS
 
@@ -25,8 +25,8 @@ def axes(*, heldout: bool = False) -> Axes:
         "agent": ("function", "workflow"),
         "agent_prompt": ("system", "none"),
         "tool": TOOLS,
-        "tool_name": NAMES,
-        "tool_result": RESULTS,
+        "tool_name": TOOL_NAMES,
+        "tool_result": TOOL_RESULTS,
         "hops": ("1", "2", "3"),
         "history": ("none", "stored", "sent"),
         "outside": ("no", "yes"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,6 +46,8 @@ def say(role: str, prompt: str) -> str:
     if role == "relay":
         turn.relayed.append(prompt)
         return turn.draft
+    if role == "rewrite":
+        return turn.rewritten
     if role in ("answer", "accumulate"):
         return _answer(turn, prompt, keep=role == "accumulate")
     if role == "grade":
@@ -109,6 +112,7 @@ class Chats(FunctionCallingLLM):
     role: str = "answer"
     tool: str = ""
     argument: str = "query"
+    """What its argument is called."""
     hops: int = 0
 
     @property
@@ -190,3 +194,18 @@ class Chats(FunctionCallingLLM):
             ToolSelection(tool_id=f"{name}-{number}", tool_name=name, tool_kwargs=arguments)
             for number, (name, arguments) in enumerate(called)
         ]
+
+
+class Reasons(Chats):
+    """A chat model that thinks, acts and answers in lines of text, as a ReAct agent reads them."""
+
+    def _reply(self, messages: Sequence[ChatMessage]) -> ChatResponse:
+        turn, prompt = now(), "\n\n".join(str(message.content or "") for message in messages)
+        asked = max(at for at, m in enumerate(messages) if str(m.content) == turn.question)
+        looked = sum(str(message.content).startswith("Observation:") for message in messages[asked + 1 :])
+        if looked < self.hops:
+            arguments = json.dumps({self.argument: turn.queries[looked]})
+            text = f"Thought: I need a tool.\nAction: {self.tool}\nAction Input: {arguments}"
+        else:
+            text = f"Thought: I can answer now.\nAnswer: {say(self.role, prompt)}"
+        return ChatResponse(message=ChatMessage(role="assistant", content=text), delta=text)

@@ -16,8 +16,8 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, Te
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 
 from generator.choices import Choices
-from generator.langchain.tools import RESULT
 from generator.llamaindex.models import Chats, Completes, now
+from generator.results import TEXTUAL
 from generator.templates import template_of
 from generator.turns import Turn
 
@@ -25,18 +25,7 @@ RETRIEVERS = ("shelf", "fusion", "metadata")
 KEEPING = ("postprocessor", "similarity", "reorder", "rerank")
 MODES = ("compact", "refine", "tree_summarize", "accumulate", "simple_summarize")
 TOOLS = ("function", "engine", "retriever")
-RESULTS = (
-    "text",
-    "joined",
-    "list",
-    "json",
-    "json_objects",
-    "json_nested",
-    "objects",
-    "dict",
-    "sources",
-    "nodes",
-)
+TOOL_RESULTS = (*TEXTUAL, "nodes")
 
 
 class Shelf(BaseRetriever):
@@ -167,7 +156,7 @@ def tool(choices: Choices) -> Any:
         found = turn.find(query)
         if not found:
             return turn.came(turn.nothing)
-        result = nodes(turn, found) if shape == "nodes" else RESULT[shape](found)
+        result = nodes(turn, found) if shape == "nodes" else TEXTUAL[shape](found)
         turn.came(str(result))
         return result
 

@@ -247,11 +247,12 @@ def test_metrics_run_on_it() -> None:
         contexts=(Context(text=EINSTEIN), Context(text=FRANCE)),
     )
     faithful = asyncio.run(Faithfulness().score(record, judge=JUDGE))
-    assert faithful.value == 0.5
+    assert faithful.hard_value == 0.5
+    assert faithful.value is not None and 0.3 < faithful.value < 0.6
     assert faithful.provenance
     assert faithful.provenance.judge == "local-lexical"
     assert not faithful.provenance.calibrated
-    assert asyncio.run(ContextUtilization().score(record, judge=JUDGE)).value == 1.0
+    assert asyncio.run(ContextUtilization().score(record, judge=JUDGE)).hard_value == 1.0
 
 
 def test_one_judge_serves_several_loops_and_threads() -> None:

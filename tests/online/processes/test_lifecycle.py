@@ -298,10 +298,19 @@ def test_closing_at_once_ends_the_thread() -> None:
         assert not any(t.name == "steelyard" and t.is_alive() for t in set(threading.enumerate()) - before)
 
 
-def test_signal_module_is_left_alone() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    Monitor(metrics=[], sinks=[]).close()
-    assert signal.getsignal(signal.SIGTERM) is before
+@pytest.mark.faults
+@pytest.mark.parametrize("handling", ["SIG_IGN", "SIG_DFL"])
+def test_what_a_program_says_of_sigterm_holds(tmp_path: Path, handling: str) -> None:
+    script = f"""
+    signal.signal(signal.SIGTERM, signal.{handling})
+    monitor = Monitor(metrics=[], sinks=[Slow()], exit_timeout=30)
+    submit('a')
+    os.kill(os.getpid(), signal.SIGTERM)
+    """
+    ignored = handling == "SIG_IGN"
+    lines, errors, _ = run(script, tmp_path / "out", code=0 if ignored else -signal.SIGTERM)
+    # A program that dies of the signal closes its sinks as well.
+    assert (lines, errors) == (["a", "closed"], "")
 
 
 def test_nothing_happens_after_close() -> None:

@@ -13,7 +13,10 @@ import pytest
 
 from online.helpers import FAITHFUL, kind_judge, turn
 from servers import NatsServer, free_port
-from steelyard.online import Monitor, SpoolSettings
+from steelyard.online import Monitor, Spool, SpoolSettings
+from steelyard.online.queue._turns import Selected
+from steelyard.testing import MemorySink
+from waiting import until
 
 STEELYARD = str(Path(sys.executable).with_name("steelyard"))
 
@@ -41,7 +44,7 @@ def test_a_worker_judges_what_is_on_the_broker_and_leaves(nats_server: NatsServe
     _, said = by_variable.communicate(timeout=150)
     assert by_variable.returncode == 0, said
     assert "judging what comes into nats://127.0.0.1" in said
-    assert "jsonl:results.jsonl 5" in said
+    assert "jsonl:results.jsonl: 5 written, 0 waiting, 0 lost" in said
     lines = (tmp_path / "results.jsonl").read_text().splitlines()
     assert {json.loads(line)["record_id"] for line in lines} == {"0", "1", "2", "3", "4"}
 
@@ -95,3 +98,40 @@ def test_a_worker_without_a_queue_says_what_it_needs(tmp_path: Path, options: li
     _, said = refused.communicate(timeout=150)
     assert refused.returncode == 2
     assert words in " ".join(said.split())
+
+
+def test_a_worker_tells_what_waits_for_a_sink_and_the_queue_command_shows_it(tmp_path: Path) -> None:
+    spool = tmp_path / "turns.db"
+    Spool(spool).put([Selected(turn(str(number)), 0.0, 1.0) for number in range(5)])
+    address = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
+    working = worker(tmp_path, "--spool", "turns.db", STEELYARD_SINKS=f"jsonl:results.jsonl,{address}")
+    until(lambda: Path(spool).exists() and shown(tmp_path).get("results that wait for sinks") == "5")
+    working.send_signal(signal.SIGTERM)
+    _, said = working.communicate(timeout=150)
+    assert working.returncode == 0, said
+    assert "jsonl:results.jsonl: 5 written, 0 waiting, 0 lost" in said
+    assert ": 0 written, 5 waiting, 0 lost" in said
+    counts = shown(tmp_path)
+    assert (counts["judged"], counts["turns to judge"], counts["dead"]) == ("5", "0", "0")
+
+
+def shown(folder: Path) -> dict[str, str]:
+    """What `steelyard queue` says."""
+    done = subprocess.run(
+        [STEELYARD, "queue", "--spool", "turns.db"], cwd=folder, capture_output=True, text=True, timeout=100
+    )
+    return {line.split("\t")[0]: line.split("\t")[1] for line in done.stdout.splitlines()}
+
+
+def test_a_memory_queue_that_loses_results_says_how_many() -> None:
+    class Down(MemorySink):
+        async def write(self, evaluations: object) -> None:
+            raise OSError("down")
+
+    monitor = Monitor(metrics=[], sinks=[Down(name="down"), MemorySink()])
+    for number in range(7):
+        monitor.submit(turn(str(number)))
+    assert monitor.flush(60) == 7
+    assert monitor.stats().sinks["down"].lost == 7
+    assert monitor.flush(60) == 0
+    monitor.close()

@@ -84,7 +84,8 @@ def test_counting_looks_at_no_turn(tmp_path: Path) -> None:
 
         spool = opened(tmp_path / f"{pending}.db")
         spool.put([spooled(str(number)) for number in range(pending)])
-        spool._reader.set_progress_handler(step, 1)
+        with spool._reader.use() as reader:
+            reader.set_progress_handler(step, 1)
         assert check(spool).pending == pending
         return taken
 
@@ -265,8 +266,9 @@ def test_turns_stored_by_an_older_version_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("durability", "synchronous"), [("normal", 1), ("full", 2)])
 def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Any, synchronous: int) -> None:
     spool = opened(tmp_path / "spool.db", durability=durability)
-    assert spool._db.execute("PRAGMA synchronous").fetchone() == (synchronous,)
-    assert spool._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with spool._writer.use() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_ids_that_begin_alike_are_different_turns(tmp_path: Path) -> None:

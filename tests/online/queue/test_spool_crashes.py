@@ -107,13 +107,14 @@ def test_a_kill_before_any_statement_leaves_no_turn_ended_without_its_result(tmp
         files = [spool.path, spool.path.with_name("spool.db-wal")]
         subprocess.run(["cp", *files, copies[-1]], check=True, timeout=150)
 
-    spool._db.set_trace_callback(copy)
+    with spool._writer.use() as connection:
+        connection.set_trace_callback(copy)
     spool.put([spooled("a")])
     [leased] = spool.lease_turns(1)
     done = spool.finish(leased, result(leased))
     assert done is not None
     spool.delivered([done])
-    spool._db.set_trace_callback(None)
+    connection.set_trace_callback(None)
     states = []
     for folder in copies:
         left = check(opened(folder / "spool.db"))

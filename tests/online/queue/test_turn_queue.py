@@ -17,7 +17,9 @@ from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
 from steelyard.online.queue._open import open_queue
 from steelyard.online.queue._protocol import TurnQueue
+from steelyard.online.queue._sqlite import SQLiteQueue
 from steelyard.online.queue._turns import Leased, Queued, Selected, Undelivered
+from steelyard.online.queue.broker._queue import BrokerQueue
 from steelyard.scores import Evaluation
 
 
@@ -201,6 +203,30 @@ def test_a_result_is_kept_for_each_sink_that_does_not_have_it(run: Runner) -> No
             while balanced(queue).undelivered or balanced(queue).waiting:  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(0.05)
         assert await queue.lease(8) == []
+
+    run(test)
+
+
+def test_dead_letters_are_listed_replayed_and_dropped(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        if not isinstance(queue, SQLiteQueue | BrokerQueue):
+            return  # what dies in memory is gone
+        await queue.put([selected(name) for name in "abc"])
+        for leased in await lease(queue):
+            assert await queue.dead_letter(
+                leased, "KeyError" if leased.turn.record.id == "b" else "ValueError"
+            )
+        listed = await queue.dead_letters(lambda letter: "keep", 10)
+        died_of = {letter.record_id: letter.cause for letter in listed}
+        assert died_of == {"a": "ValueError", "b": "KeyError", "c": "ValueError"}
+        await queue.dead_letters(lambda letter: "replay" if letter.cause == "KeyError" else "keep", 10)
+        [again] = await lease(queue)
+        assert again.turn == selected("b")
+        done = await queue.finish(again, result(again))
+        assert done is not None
+        await queue.delivered([done])
+        await queue.dead_letters(lambda letter: "drop", 10)
+        assert await queue.dead_letters(lambda letter: "keep", 10) == []
 
     run(test)
 

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from steelyard.engine import evaluate_one
 from steelyard.errors import ConfigurationError
@@ -43,12 +42,12 @@ class Judging:
 
     def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings
-        options: dict[str, Any] = {}
-        if settings.judge != "local":
-            options = {"base_url": settings.base_url, "concurrency": settings.concurrency}
-            if settings.key_variable:
-                options["api_key"] = _key(settings.key_variable)
-        self._judge = judge_from(settings.judge, **options)
+        self._judge = judge_from(
+            settings.judge,
+            base_url=settings.base_url,
+            api_key=_key(settings.key_variable) if settings.key_variable else None,
+            concurrency=settings.concurrency,
+        )
         named = metrics_named(list(settings.metrics), self._judge) if settings.metrics else None
         self.metrics = list(named or default_metrics(self._judge))
         self._embedder = StaticEmbedder()

@@ -14,19 +14,33 @@ from steelyard.cli._options import listed, numbers_by_name
 from steelyard.cli._terminal import figures_table, progress
 from steelyard.cli._words import amount, counted
 from steelyard.cli.commands.scoring._test import TestOptions
+from steelyard.cli.golden._plan import show_plan
 from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
 from steelyard.golden import GoldenSet, Run, junit_xml, markdown_summary, run_golden
 from steelyard.golden.gates import gates_from
-from steelyard.golden.running import App, app_from
+from steelyard.golden.running import HOW_TO_ASK, NOTHING_ASKED, App, app_from
 
 _MOST_ROWS = 20
+_STATUS = {"passed": 0, "failed": 1, NOTHING_ASKED: 3}
 
 
 def run(options: TestOptions) -> int:
     """Run the set; returns the exit status."""
     golden = GoldenSet.load(options.golden)
-    baseline = Run.load(options.baseline) if options.baseline else None
+    baseline = [Run.load(path) for path in options.baseline or ()]
+    gates = gates_from(
+        options.gate or (),
+        fall=options.fall,
+        power=options.power,
+        false_failures=options.false_failures,
+        passes=options.passes,
+    )
+    if options.plan:
+        show_plan(Console(highlight=False), golden, gates, baseline, repeat=options.repeat.value)
+        return 0
+    if not options.app:
+        raise ConfigurationError("--app says what is to be tested: module:name, or an address")
     for path in (options.junit, options.json_file, options.markdown):
         if path and not Path(path).absolute().parent.is_dir():
             raise ConfigurationError(f"{path!r} is in a folder that does not exist")
@@ -42,14 +56,9 @@ def run(options: TestOptions) -> int:
             metrics=listed(options.metrics) or None,
             judge=judge.build(),
             thresholds=numbers_by_name(options.threshold or (), option="--threshold"),
-            gates=gates_from(
-                options.gate or (),
-                fall=options.fall,
-                power=options.power,
-                false_failures=options.false_failures,
-                passes=options.passes,
-            ),
+            gates=gates,
             baseline=baseline,
+            measure=options.measure,
             repeat=options.repeat.value,
             concurrency=options.concurrency,
             app_timeout=options.timeout,
@@ -58,7 +67,7 @@ def run(options: TestOptions) -> int:
         )
     _write(options, found)
     _show(Console(highlight=False), found)
-    return 0 if found.passed else 1
+    return _STATUS[found.outcome]
 
 
 def _app(options: TestOptions) -> App:
@@ -99,8 +108,9 @@ def _show(console: Console, found: Run) -> None:
         example = next(case.notes[0] for case in found if case.notes)
         console.print(Text(f"noted for {counted(noted, 'case')}: {example}", style="dim"), soft_wrap=True)
     usage = f"{counted(found.usage.requests, 'judge request')}, {found.seconds:.1f} s"
-    verdict = "passed" if found.passed else "failed"
-    console.print(Text(f"{verdict} ({usage})", style="bold green" if found.passed else "bold red"))
+    if found.outcome == NOTHING_ASKED:
+        console.print(Text(HOW_TO_ASK, style="yellow"), soft_wrap=True)
+    console.print(Text(f"{found.outcome} ({usage})", style="bold green" if found.passed else "bold red"))
 
 
 def _means(found: Run) -> Table:
@@ -109,10 +119,9 @@ def _means(found: Run) -> Table:
         results = [case.metrics[name] for case in found if name in case.metrics]
         values = [result.value for result in results if result.value is not None]
         estimate = found.estimate(name)
-        mean = sum(values) / len(values) if values else None
         table.add_row(
             name,
-            amount(mean if estimate is None else estimate.value),
+            amount(found.mean(name)),
             "-" if estimate is None else f"{estimate.low:.2f} to {estimate.high:.2f}",
             f"{len(values)} of {len(results)}",
             str(sum(result.passed is False for result in results)) if _has_bar(found, name) else "-",

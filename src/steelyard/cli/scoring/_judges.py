@@ -105,7 +105,7 @@ class JudgeChoice:
     @property
     def name(self) -> str:
         """As `judge_from` takes it."""
-        return f"{self.kind}:{self.chosen_model}"
+        return f"{self.kind}:{self.chosen_model}" if self.chosen_model else self.kind
 
     def build(self) -> Judge:
         """The judge, ready to be asked.

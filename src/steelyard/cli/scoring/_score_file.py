@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from rich.console import Console
 
-from steelyard._internal.text import printable
+from steelyard._internal.text import escaped, printable
 from steelyard.backfill import read_records
 from steelyard.cli._options import listed
 from steelyard.cli._terminal import progress
@@ -181,6 +181,6 @@ def _open_output(path: str, source: str) -> BinaryIO:
 
 
 def _put(file: BinaryIO, evaluation: Evaluation) -> None:
-    file.write(evaluation_to_json(evaluation.replace(record=None)).encode() + b"\n")
+    file.write(escaped(evaluation_to_json(evaluation.replace(record=None))).encode() + b"\n")
     # Each line at once, so that a run which is stopped leaves all that was paid for.
     file.flush()

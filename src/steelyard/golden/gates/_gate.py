@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
 
 from steelyard.errors import ConfigurationError
-from steelyard.golden._results import CaseResult, GateResult, Run
+from steelyard.golden._results import GateResult
+from steelyard.golden.gates._earlier import Earlier
 from steelyard.metrics import Metric
 from steelyard.stats import GateTest
+
+Outcome = Literal["pass", "fail", "undecided"]
+Repeated = Literal["app", "judge", "nothing"]
+"""What is measured again: answers of the application, their judging, or nothing."""
 
 _ENOUGH = 0.9
 """The share of cases that must have a score for a gate to decide."""
@@ -19,8 +27,9 @@ _ENOUGH = 0.9
 class Gate:
     """Fails where the mean of a metric over the set's cases has fallen below a bar.
 
-    The bar is the number given, or what a baseline run measured on the same cases. Because a judge wavers,
-    cases are judged again until it is decided; see `steelyard.stats.GateTest`.
+    The bar is the number given, or what earlier runs or production measured on the same cases. Because
+    applications and judges waver, cases are measured again until it is decided, or held against how they
+    wavered before; see `steelyard.stats.GateTest`.
     """
 
     metric: str
@@ -79,37 +88,42 @@ class GateCheck:
     """One gate while its scores come in."""
 
     def __init__(
-        self, gate: Gate, metric: Metric, *, cases: Collection[str], exact: bool, baseline: Run | None
+        self, gate: Gate, metric: Metric, *, weights: Mapping[str, float], repeat: Repeated, earlier: Earlier
     ) -> None:
         """Start before the first score.
 
         Args:
             gate: What is promised.
             metric: The metric, for its direction.
-            cases: The ids of the cases that the metric applies to.
-            exact: The judge is known to give the same scores again.
-            baseline: The earlier run, for a gate without a number.
+            weights: How much each case that the metric applies to counts.
+            repeat: What is measured again: `app` the application's answers, `judge` their judging, `nothing`.
+            earlier: What was measured of these cases before; the bar, for a gate without a number.
 
         Raises:
-            ConfigurationError: If the gate needs a baseline and there is none with this metric.
+            ConfigurationError: If the gate needs earlier scores, and there are none of this metric.
         """
         self.gate = gate
         # The test knows falls only: where lower is better, the negative is tested.
         self._sign = 1.0 if metric.direction == "higher" else -1.0
-        self._cases = frozenset(cases)
-        self._bar = gate.least
-        known = 0.0
-        if self._bar is None:
-            self._bar, known, self._cases = _measured(baseline, gate.metric, self._cases)
-            # A bar that was measured by a judge that wavers is itself uncertain.
-            exact = exact and known == 0
+        known = {case: values for case in weights if (values := earlier.values(case, gate.metric))}
+        if gate.least is None and not known:
+            raise ConfigurationError(
+                f"gate {gate.metric!r} has no number, and no earlier run has scores of it for cases of this "
+                f"set; write {gate.metric}=0.8, or name a baseline"
+            )
+        self._cases = frozenset(known if gate.least is None else weights)
+        self._repeat: Repeated = "nothing" if repeat == "judge" and known else repeat
+        self._source = earlier.source
+        self._knows_app = repeat == "app" or bool(known)
         self.test = GateTest(
-            least=self._sign * self._bar,
+            least=None if gate.least is None else self._sign * gate.least,
             fall=gate.fall,
             false_failures=gate.false_failures,
             power=gate.power,
-            known_variance=known,
-            exact=exact,
+            earlier={case: (self._sign * np.array(values)).tolist() for case, values in known.items()},
+            weights=weights,
+            once=self._repeat == "nothing",
+            exact=self._repeat == "nothing" and not known,
         )
 
     def add(self, case: str, value: float) -> None:
@@ -125,63 +139,69 @@ class GateCheck:
     @property
     def is_open(self) -> bool:
         """Whether more scores may decide it."""
-        return self.test.decision is None and 0 < self.test.cases >= _ENOUGH * self.expected
+        again = self._repeat != "nothing"
+        return again and self.test.decision is None and 0 < self.test.cases >= _ENOUGH * self.expected
 
-    def result(self) -> GateResult:
-        """What was decided."""
+    def result(self, *, same_answers: bool = False) -> GateResult:
+        """What was decided.
+
+        Args:
+            same_answers: Every answer is word for word an earlier one, so that nothing has changed.
+        """
         test, sign = self.test, self._sign
         enough = 0 < test.cases >= _ENOUGH * self.expected
-        interval = test.interval()
-        # The sign may have swapped the ends.
-        ends = sorted(sign * end for end in interval) if interval else [None, None]
-        assert self._bar is not None
-        relation = ">=" if sign > 0 else "<="
-        bar = f"{self._bar:g}" if self.gate.least is not None else f"{self._bar:.4g} (baseline)"
+        low, high = self._ends()
+        same = same_answers and self.gate.least is None
+        decision: Outcome = "pass" if same else test.decision or "undecided"
         return GateResult(
-            gate=f"{self.gate.metric} {relation} {bar}",
+            gate=f"{self.gate.metric} {'>=' if sign > 0 else '<='} {self._bar_words()}",
             metric=self.gate.metric,
-            outcome=(test.decision or "undecided") if enough else "undecided",
+            outcome=decision if enough else "undecided",
             mean=None if test.mean is None else sign * test.mean,
-            low=ends[0],
-            high=ends[1],
+            low=low,
+            high=high,
             calls=test.calls,
             cases=test.cases,
-            why=self._why(enough),
+            why=self._why(enough, same),
+            chance=self._chance,
         )
 
-    def _why(self, enough: bool) -> str:
+    def _ends(self) -> tuple[float | None, float | None]:
+        interval = self.test.interval()
+        if interval is None or self._chance == "unknown":
+            return None, None
+        # The sign may have swapped the ends.
+        low, high = sorted(self._sign * end for end in interval)
+        return low, high
+
+    @property
+    def _chance(self) -> Literal["app", "judge", "unknown"]:
+        return "app" if self._knows_app else "judge" if self._repeat == "judge" else "unknown"
+
+    def _bar_words(self) -> str:
+        if self.gate.least is not None:
+            return f"{self.gate.least:g}"
+        bar = self.test.bar
+        return f"{self._source}'s" if bar is None else f"{self._sign * bar:.4g} ({self._source})"
+
+    def _why(self, enough: bool, same: bool) -> str:
         gate, test = self.gate, self.test
-        if enough and test.standard_error == 0 and test.decision is not None:
-            return f"{test.calls} scores that do not waver, compared exactly"
-        rates = (
-            f"false failures at most {gate.false_failures:.0%}, a fall of {gate.fall:g} found with "
-            f"{gate.power:.0%}"
-        )
         if not enough:
             return f"only {test.cases} of {self.expected} cases have a score"
+        if same:
+            return f"{test.cases} answers, each word for word one of the {self._source}'s"
+        if self._chance == "unknown":
+            return (
+                f"{test.calls} scores, one for each case, compared as they are; whether another run would "
+                "come out alike is not known: --repeat app asks again, --baseline RUN.json knows earlier runs"
+            )
+        rates = (
+            f"false failures at most {gate.false_failures:.0%}, a fall of {gate.fall:g} passes in at most "
+            f"{1 - gate.power:.0%}"
+        )
+        of = "" if self._knows_app else "; of these answers: how the application wavers is not in it"
         if test.decision is None:
-            return f"undecided after {test.calls} scores: {rates}"
-        return f"{test.calls} scores of {test.cases} cases: {rates}"
-
-
-def _measured(
-    baseline: Run | None, metric: str, cases: frozenset[str]
-) -> tuple[float, float, frozenset[str]]:
-    """The baseline's mean, the variance that its judge's wavering leaves, and its cases."""
-    if baseline is None:
-        raise ConfigurationError(f"gate {metric!r} has no number and no baseline; write {metric}=0.8")
-    scored = [case for case in baseline if case.id in cases and _values(case, metric)]
-    if not scored:
-        raise ConfigurationError(f"the baseline has no scores of {metric!r} for the cases of this set")
-    test = GateTest(least=0.0)
-    for case in scored:
-        for value in _values(case, metric):
-            test.add(case.id, value)
-    assert test.mean is not None
-    variance = 0.0 if baseline.exact else test.standard_error**2
-    return test.mean, variance, frozenset(case.id for case in scored)
-
-
-def _values(case: CaseResult, metric: str) -> tuple[float, ...]:
-    result = case.metrics.get(metric)
-    return result.values if result else ()
+            return (
+                f"undecided after {test.calls} scores: {rates}{of}; `steelyard test --plan` says what decides"
+            )
+        return f"{test.calls} scores of {test.cases} cases: {rates}{of}"

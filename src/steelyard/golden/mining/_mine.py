@@ -12,6 +12,7 @@ from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import InvalidRecord
 from steelyard.golden._case import Case
+from steelyard.golden._results import named_judge
 from steelyard.golden._set import GoldenSet
 from steelyard.golden.mining._population import SHARES, Drawn, Population
 from steelyard.golden.mining._turns import StoredTurn, Stratum
@@ -139,10 +140,20 @@ def _case(db: str | Path, drawn: Drawn, mask: Mask | None) -> Case | str:
             "stratum": turn.stratum,
             # The name of a cluster is made of words of the questions, which a mask may have taken out.
             "cluster": drawn.cluster if mask is None else "",
+            # The bar that the set brings along, and whose it is.
             "scores": {name: round(value, 6) for name, value in turn.scores.items()},
+            "judges": _judges(evaluation, turn),
             **_why(evaluation, turn),
         },
     )
+
+
+def _judges(evaluation: Evaluation, turn: StoredTurn) -> dict[str, str]:
+    return {
+        score.metric: named_judge(score.provenance.judge, score.provenance.prompt_version)
+        for score in evaluation.scores
+        if score.metric in turn.scores and score.provenance is not None
+    }
 
 
 def _why(evaluation: Evaluation, turn: StoredTurn) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.metrics import Metric
+from steelyard.metrics import Metric, Threshold
 from steelyard.questions import MetricRun, Noncommittal, Part, Predicate, Unanswered, YesNo, require
 from steelyard.record import Record
 
@@ -21,6 +21,9 @@ class Declined(Metric):
 
     key = "declined"
     version = "2"
+
+    threshold: Threshold = 1.0
+    """It declines, or corrects."""
 
     @property
     def needs(self) -> tuple[Part, ...]:

@@ -13,6 +13,12 @@ from steelyard.golden._results import CaseResult, GateResult, Run
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MOST_ROWS = 30
 _LONGEST = 120
+NOTHING_ASKED = "nothing was asked"
+HOW_TO_ASK = (
+    "No bar was asked for: --gate METRIC=X for the mean, --threshold METRIC=X for every case, --baseline "
+    "RUN.json for an earlier run; --measure if none is wanted"
+)
+"""What is said of a run without a bar."""
 _SIGNS = {"pass": "pass", "fail": "**fail**", "undecided": "**undecided**"}
 
 
@@ -22,11 +28,14 @@ def junit_xml(run: Run) -> str:
     A missed threshold is a failure; an application that did not answer, or a judge that gave no score, is an
     error.
     """
+    unasked = run.outcome == NOTHING_ASKED
     suite = ElementTree.Element(
         "testsuite",
         name=_xml(f"steelyard {run.golden}"),
-        tests=str(len(run.cases) + len(run.gates)),
-        failures=str(sum(bool(case.failed) for case in run) + sum(g.outcome != "pass" for g in run.gates)),
+        tests=str(len(run.cases) + len(run.gates) + unasked),
+        failures=str(
+            sum(bool(case.failed) for case in run) + sum(g.outcome != "pass" for g in run.gates) + unasked
+        ),
         errors=str(sum(_is_error(case) for case in run)),
         time=f"{run.seconds:.3f}",
     )
@@ -35,6 +44,9 @@ def junit_xml(run: Run) -> str:
         ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
     for case in run:
         _case(suite, run, case)
+    if run.outcome == NOTHING_ASKED:
+        node = ElementTree.SubElement(suite, "testcase", classname="steelyard.gates", name=NOTHING_ASKED)
+        ElementTree.SubElement(node, "failure", message=HOW_TO_ASK)
     for gate in run.gates:
         node = ElementTree.SubElement(suite, "testcase", classname="steelyard.gates", name=_xml(gate.gate))
         if gate.outcome != "pass":
@@ -79,7 +91,7 @@ def _is_error(case: CaseResult) -> bool:
 
 def markdown_summary(run: Run) -> str:
     """The run in Markdown: the verdict, gates, means, and the cases that failed."""
-    verdict = "passed" if run.passed else "failed"
+    verdict = run.outcome
     lines = [
         f"## Golden set {_cell(run.golden)}: {verdict}",
         "",
@@ -87,6 +99,8 @@ def markdown_summary(run: Run) -> str:
         f"{_cell(run.judge)}, {run.usage.requests} judge requests, {run.seconds:.1f} s",
         "",
     ]
+    if verdict == NOTHING_ASKED:
+        lines += [f"{HOW_TO_ASK}.", ""]
     if run.gates:
         lines += ["| gate | | mean | interval | scores | |", "|---|---|---|---|---|---|"]
         lines += [*map(_gate_row, run.gates), ""]
@@ -118,8 +132,7 @@ def _metric_row(run: Run, name: str) -> str:
     if estimate is not None:
         mean, ends = f"{estimate.value:.3f}", f"{estimate.low:.3f} to {estimate.high:.3f}"
     else:
-        mean = _number(sum(result.value or 0 for result in scored) / len(scored)) if scored else "-"
-        ends = "-"
+        mean, ends = _number(run.mean(name)), "-"
     missed = sum(result.passed is False for result in results)
     return f"| {name} | {mean} | {ends} | {len(scored)} of {len(results)} | {missed or '-'} |"
 

@@ -12,9 +12,9 @@ from steelyard._internal.threads import run_anywhere
 from steelyard.engine import check_names, evaluate_one
 from steelyard.errors import ConfigurationError
 from steelyard.golden._case import Case
-from steelyard.golden._results import CaseResult, MetricResult, Run
+from steelyard.golden._results import CaseResult, MetricResult, Run, named_judge
 from steelyard.golden._set import GoldenSet
-from steelyard.golden.gates import Gate, GateCheck, gates_from
+from steelyard.golden.gates import Earlier, Gate, GateCheck, Repeated, gates_from
 from steelyard.golden.running._app import App, app_from
 from steelyard.golden.running._ask import AppRunner, Turn
 from steelyard.golden.running._declined import Declined
@@ -29,6 +29,10 @@ from steelyard.stats import repeats_order
 
 Repeat = Literal["judge", "app"]
 """What a gate repeats: judging the same answers, or asking the application again as well."""
+_FALSE_FAILURES = 0.05
+"""Of all gates together that were not named one by one."""
+_MEASURED = 5
+"""Answers to each case where the application is only measured, and repeated."""
 OnCase = Callable[[CaseResult], None]
 
 
@@ -59,7 +63,8 @@ async def arun_golden(
     embedder: Embedder | None = None,
     thresholds: Mapping[str, float] | None = None,
     gates: Iterable[Gate | str] = (),
-    baseline: Run | None = None,
+    baseline: Run | Sequence[Run] = (),
+    measure: bool = False,
     repeat: Repeat = "judge",
     concurrency: int = 8,
     app_timeout: float = 60.0,
@@ -80,9 +85,11 @@ async def arun_golden(
         judge: Who answers.
         embedder: Who embeds; local static vectors by default.
         thresholds: For a metric's name, what every case has to reach; others have none.
-        gates: What the means have to reach.
-        baseline: An earlier run, for gates without a number.
-        repeat: What a gate repeats.
+        gates: What the means have to reach. Without gates and thresholds, a mined set is held against what
+            production scored on its cases.
+        baseline: Earlier runs: the bar for gates without a number, and how the application wavers.
+        measure: Only measure: no bar is wanted. With `repeat="app"`, every case is put five times.
+        repeat: What is repeated until gates are decided.
         concurrency: How many cases are in flight.
         app_timeout: Seconds that the application may take for a case.
         deadline: Seconds that judging a case may take.
@@ -98,6 +105,7 @@ async def arun_golden(
         raise ConfigurationError(f"the golden set {golden.name!r} has no cases")
     chosen = judge_from(judge)
     wanted, bars = gates_from(gates), dict(thresholds or {})
+    runs = (baseline,) if isinstance(baseline, Run) else tuple(baseline)
     runner = _Runner(
         golden=golden,
         app=app_from(app),
@@ -113,8 +121,10 @@ async def arun_golden(
         on_case=on_case,
         # The local judge says the same each time, so that judging again would tell nothing.
         exact=repeat == "judge" and isinstance(list(layers(chosen))[-1], LocalJudge),
+        measure=measure,
+        earlier=Earlier.of_runs(runs),
     )
-    runner.checks = [runner.check(gate, baseline) for gate in wanted]
+    runner.set_gates(wanted)
     try:
         return await runner.run()
     finally:
@@ -161,9 +171,12 @@ class _Runner:
     seed: int
     on_case: OnCase | None
     exact: bool
+    measure: bool
+    earlier: Earlier
     checks: list[GateCheck] = field(default_factory=list)
     results: dict[str, CaseResult] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    notes: list[str] = field(default_factory=list)
 
     def metrics_for(self, case: Case) -> list[Metric]:
         """The metrics for a case; declining is all that can be right about an unanswerable one."""
@@ -172,14 +185,41 @@ class _Runner:
             return declined or [Declined(threshold=self.thresholds.get(Declined.key))]
         return [metric for metric in self.metrics if not isinstance(metric, Declined)]
 
-    def applies(self, metric: str) -> list[str]:
-        """The ids of the cases that a metric is for."""
-        return [case.id for case in self.golden if case.unanswerable == (metric == Declined.key)]
+    def set_gates(self, wanted: Sequence[Gate]) -> None:
+        """The gates before their first score: those asked for, or those that a mined set brings along."""
+        production, missing = Earlier.of_production(self.golden, self.judge_name)
+        if not self.earlier.scores and (not wanted or any(gate.least is None for gate in wanted)):
+            self.earlier = production
+        if not (wanted or self.thresholds or self.measure):
+            # Otherwise a mined set would pass whatever is answered.
+            wanted = self.gates_of(self.earlier)
+            self.notes += [f"no bar from production: {missing}"] if missing and not wanted else []
+        repeated: Repeated = "nothing" if self.exact else self.repeat
+        for gate in wanted:
+            metric = next(metric for metric in self.metrics if metric.name == gate.metric)
+            weights = self.weights(gate.metric)
+            self.checks.append(
+                GateCheck(gate, metric, weights=weights, repeat=repeated, earlier=self.earlier)
+            )
 
-    def check(self, gate: Gate, baseline: Run | None) -> GateCheck:
-        """A gate before its first score."""
-        metric = next(metric for metric in self.metrics if metric.name == gate.metric)
-        return GateCheck(gate, metric, cases=self.applies(gate.metric), exact=self.exact, baseline=baseline)
+    def weights(self, metric: str) -> dict[str, float]:
+        """How much each case counts that a metric is for."""
+        return {case.id: case.weight for case in self.golden if case.unanswerable == (metric == Declined.key)}
+
+    def gates_of(self, earlier: Earlier) -> list[Gate]:
+        """A gate for each metric that earlier scores are known of; together they share the false failures."""
+        names = [
+            metric.name
+            for metric in self.metrics
+            if any(earlier.values(case, metric.name) for case in self.weights(metric.name))
+        ]
+        share = _FALSE_FAILURES / max(len(names), 1)
+        return [Gate(metric=name, false_failures=share) for name in names]
+
+    @property
+    def judge_name(self) -> str:
+        """The judge, with the version of its wording."""
+        return named_judge(self.judge.name, self.judge.prompt_version)
 
     async def run(self) -> Run:
         """Ask and judge every case once, then repeat."""
@@ -197,19 +237,23 @@ class _Runner:
             await self._repeat(
                 runner, {name: turn for name, turn in asked.items() if turn.asked == "answered"}
             )
-        judge = self.judge
+        same = self.exact and all(
+            case.answer in self.earlier.answers.get(case.id, ()) for case in self.results.values()
+        )
         return Run(
             golden=self.golden.name,
             version=self.golden.version,
             app=self.app.name,
-            judge=f"{judge.name} ({judge.prompt_version})" if judge.prompt_version else judge.name,
+            judge=self.judge_name,
             cases=tuple(self.results[case.id] for case in self.golden),
-            gates=tuple(check.result() for check in self.checks),
+            gates=tuple(check.result(same_answers=same) for check in self.checks),
             usage=self.usage,
             started_at=started,
             seconds=time.monotonic() - clock,
             exact=self.exact,
-            warnings=tuple(_warnings(self.golden)),
+            repeated=self.repeat,
+            measured_only=self.measure,
+            warnings=(*_warnings(self.golden), *self.notes),
         )
 
     async def _first(self, runner: AppRunner, case: Case) -> Turn:
@@ -241,16 +285,23 @@ class _Runner:
     async def _repeat(self, runner: AppRunner, turns: Mapping[str, Turn]) -> None:
         """Repeat cases in random order, a few at a time, until every gate is decided or at its cap."""
         most = max((check.gate.passes for check in self.checks), default=1)
-        for number in range(1, most):
+        # Without a gate to be decided, the repeats are what later gates learn from.
+        unbounded = self.measure and self.repeat == "app" and not self.checks
+        for number in range(1, _MEASURED if unbounded else most):
             order = repeats_order(list(turns), seed=self.seed, number=number)
             while order:
-                open_checks = [check for check in self.checks if check.is_open and number < check.gate.passes]
-                if not open_checks:
+                names = self._open_metrics(number, everything=unbounded)
+                if not names:
                     break
                 # A few at a time, for each batch may decide a gate and spare the rest.
                 batch, order = order[: self.concurrency], order[self.concurrency :]
-                names = {check.gate.metric for check in open_checks}
                 await asyncio.gather(*(self._again(runner, turns[name], names) for name in batch))
+
+    def _open_metrics(self, number: int, *, everything: bool) -> set[str]:
+        """The metrics that are still to be measured in this pass."""
+        if everything:
+            return {metric.name for metric in self.metrics}
+        return {check.gate.metric for check in self.checks if check.is_open and number < check.gate.passes}
 
     async def _again(self, runner: AppRunner, turn: Turn, names: set[str]) -> None:
         metrics = [metric for metric in self.metrics_for(turn.case) if metric.name in names]

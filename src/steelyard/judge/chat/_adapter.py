@@ -16,8 +16,9 @@ from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard._internal.redact import error_words, redacted
 from steelyard.errors import ConfigurationError, JudgeError, JudgeUnavailable, MalformedReply
 from steelyard.judge._openai_client import named_error
+from steelyard.judge.chat._asked import asked
 from steelyard.judge.chat._kinds import KINDS
-from steelyard.judge.chat._parse import answers_in
+from steelyard.judge.chat._parse import answers_in, judged
 from steelyard.judge.chat._prompts import Reasoning, reasoning_of, render, schema, version_of
 from steelyard.questions import Capabilities, Reply, Request
 from steelyard.recording import unrecorded
@@ -136,12 +137,14 @@ class ModelJudge(ABC):
 
     async def answer(self, request: Request) -> Reply:
         """Put the questions to the model."""
-        prompt = render(request, reasoning=self._reasoning)
-        user = prompt.spelled(schema(request, reasoning=self._reasoning))
+        made = asked(request)
+        put = made.on_the_wire()
+        prompt = render(made.request, reasoning=self._reasoning, nonce=made.nonce)
+        user = prompt.spelled(schema(put, reasoning=self._reasoning))
         started = time.perf_counter()
         text, counted = await self._calls.run(lambda: self.complete(prompt.system, user), self.name)
-        answers, _ = answers_in(text, request)
-        return Reply(answers=answers, usage=counted + _one_request(started))
+        answers, _ = answers_in(text, made.request, nonce=made.nonce)
+        return Reply(answers=judged(answers), usage=counted + _one_request(started))
 
     async def aclose(self) -> None:  # noqa: B027 - most have nothing to do here
         """Nothing to release: the model belongs to whoever made it."""

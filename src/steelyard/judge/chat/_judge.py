@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge._openai_client import Endpoint
+from steelyard.judge.chat._asked import Asked, asked
 from steelyard.judge.chat._completions import Completion, Completions
 from steelyard.judge.chat._kinds import KINDS
 from steelyard.judge.chat._logprobs import with_probabilities
-from steelyard.judge.chat._parse import answers_in
+from steelyard.judge.chat._parse import answers_in, judged
 from steelyard.judge.chat._prompts import Reasoning, reasoning_of, render, schema, version_of
 from steelyard.judge.middleware import AdaptiveConcurrency, Retry, RetryPolicy, Wrapper
 from steelyard.questions import Answer, Capabilities, Rating, Reply, Request, Unanswered
@@ -112,25 +113,28 @@ class _Chat:
     async def answer(self, request: Request) -> Reply:
         """Ask the model."""
         repeated = any(q.sample > 1 and not isinstance(q, Rating) for q in request.questions.values())
+        made = asked(request)
+        put = made.on_the_wire()
         completion = await self._completions.ask(
-            render(request, reasoning=self._reasoning),
-            lambda counts: schema(request, reasoning=self._reasoning, counts=counts),
+            render(made.request, reasoning=self._reasoning, nonce=made.nonce),
+            lambda counts: schema(put, reasoning=self._reasoning, counts=counts),
             lowest=_REPEAT_TEMPERATURE if repeated or request.attempt > 1 else 0.0,
         )
-        return Reply(answers=self._read(request, completion), usage=completion.usage)
+        return Reply(answers=self._read(made, completion), usage=completion.usage)
 
-    def _read(self, request: Request, completion: Completion) -> dict[str, Answer]:
+    def _read(self, made: Asked, completion: Completion) -> dict[str, Answer]:
         """The answers in a reply. A refusal or nonsense answers every question with its own name."""
         if completion.refused:
-            return dict.fromkeys(request.questions, Unanswered(cause="refused", detail="the model refused"))
+            refused = Unanswered(cause="refused", detail="the model refused")
+            return judged(dict.fromkeys(made.request.questions, refused))
         content = completion.content
-        answers, found = answers_in(content, request)
+        answers, found = answers_in(content, made.request, nonce=made.nonce)
         if found is None:
             self._completions.spell_out()
         elif completion.logprobs is not None:
             assert isinstance(content, str)
-            answers = with_probabilities(answers, request, content, found, completion.logprobs)
-        return answers
+            answers = with_probabilities(answers, made.request, content, found, completion.logprobs)
+        return judged(answers)
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""

@@ -4,22 +4,24 @@ A server that enforces the schema sends exactly one JSON object. Others put it i
 off in the middle. The rules that keep a hostile text, quoted by the model, from becoming a verdict: the reply
 is the object, from its first character to its last (white space, one code fence around the whole and the
 model's own thoughts before it aside), and never a text that an object stands in; a reply that was cut off
-counts as far as its values are complete; a key that occurs twice has to agree with itself; what stands in the
-judged material is a quotation; and a word or a number is an answer only if it is one of those that were
-offered.
+counts as far as its values are complete; a key that occurs twice has to agree with itself; keys end in a
+nonce that the judged material does not hold, and those of a model that leaves it out count only if the
+material has none of them; and a word or a number is an answer only if it is one of those that were offered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard._internal.json_pieces import PiecewiseDecoder
+from steelyard.judge.chat._asked import shown
+from steelyard.judge.chat._instructed import KNOWN, obeyed
 from steelyard.judge.chat._kinds import KINDS, Given, malformed
 from steelyard.judge.chat._prompts import THOUGHTS
-from steelyard.questions import Answer, Question, Request, Unanswered
+from steelyard.questions import Answer, Request, Unanswered
 
 # Only at the very beginning: further on the tags may be quoted, and cutting there would splice two answers.
 _THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
@@ -32,10 +34,8 @@ _REST = re.compile(
     re.DOTALL,
 )
 _SPACE = " \t\r\n"
-_ATTEMPTS = 200  # a reply of nothing but brackets must not cost more than this
 _MOST_TEXT = 200_000
 """Characters of a reply with the model's thoughts: 50,000 tokens. Other threads wait while one is read."""
-_QUOTES = str.maketrans("“”„‟«»", '""""""', "\\")
 
 
 class _Ambiguous:
@@ -75,35 +75,52 @@ def read(request: Request, found: ParsedReply) -> dict[str, Answer]:
     return answers
 
 
-def answers_in(text: object, request: Request) -> tuple[dict[str, Answer], ParsedReply | None]:
-    """The answers in a reply, and where they stand.
+def answers_in(
+    text: object, request: Request, *, nonce: str = ""
+) -> tuple[dict[str, Answer], ParsedReply | None]:
+    """The answers in a reply, and where they stand; on the wire, keys end in the nonce.
 
     Without any JSON that answers something, there is no ParsedReply, and every answer is `malformed_reply`.
     """
-    found = find(text, request) if isinstance(text, str) and len(text) <= _MOST_TEXT else None
+    found = find(text, request, nonce=nonce) if isinstance(text, str) and len(text) <= _MOST_TEXT else None
     if found is None:
         nonsense = Unanswered(cause="malformed_reply", detail="the reply has no JSON with answers in it")
         return dict.fromkeys(request.questions, nonsense), None
     return read(request, found), found
 
 
-def find(text: str, request: Request) -> ParsedReply | None:
+def judged(answers: dict[str, Answer]) -> dict[str, Answer]:
+    """The answers without those that were known beforehand; `instructed` if one of these is wrong."""
+    own = {key: answer for key, answer in answers.items() if key not in KNOWN}
+    if not obeyed(answers):
+        return own
+    detail = "the judge did what the judged text told it to"
+    return dict.fromkeys(own, Unanswered(cause="instructed", detail=detail))
+
+
+def find(text: str, request: Request, *, nonce: str = "") -> ParsedReply | None:
     """The keyed values of a reply; None where it is not a JSON object that answers something."""
-    blank = _THOUGHT.sub(lambda match: " " * len(match[0]), text)
-    found = _whole(blank, request.questions)
-    if found is None or _is_quoted(found, blank, request):
-        return None
     # Blanks in place of thoughts, so that places in the reply stay right for log probabilities.
+    blank = _THOUGHT.sub(lambda match: " " * len(match[0]), text)
+    wire = {f"{key}{nonce}": key for key in request.questions}
+    found = _whole(blank, wire.keys() | request.questions.keys())
+    if found is None:
+        return None
+    own = bool(nonce) and bool(found.keys & wire.keys())
+    if not own and _may_be_quoted(found, request):
+        return None
     values: dict[str, Any] = {}
     places: dict[str, tuple[int, int]] = {}
-    for key, value, place in found.pairs:
+    for name, value, place in found.pairs:
+        # Beside keys with the nonce, those without are nobody's.
+        key = wire.get(name, f"{name} without nonce" if name in request.questions else name) if own else name
         # Equal values are one answer, however often they are given.
         values[key] = value if key not in values or _equal(values[key], value) else _AMBIGUOUS
         places[key] = place
     return ParsedReply(values, places)
 
 
-def _whole(text: str, questions: Mapping[str, Question]) -> _Object | None:
+def _whole(text: str, keys: Set[str]) -> _Object | None:
     """The object that a reply is, whole or cut off; None where it is anything else."""
     start = _skip(text, 0)
     fence = _FENCE.match(text, start)
@@ -116,10 +133,10 @@ def _whole(text: str, questions: Mapping[str, Question]) -> _Object | None:
     # Behind the last complete value only pieces of JSON may stand; words there mean that it was quoted.
     if not found.complete and not _REST.fullmatch(text, found.end):
         return None
-    if found.keys & questions.keys():
+    if found.keys & keys:
         return found
     inner = _wrapped(text, found)
-    return inner if inner is not None and inner.keys & questions.keys() else None
+    return inner if inner is not None and inner.keys & keys else None
 
 
 def _wrapped(text: str, found: _Object) -> _Object | None:
@@ -130,37 +147,10 @@ def _wrapped(text: str, found: _Object) -> _Object | None:
     return _scan(text, begin) if isinstance(value, dict) else None
 
 
-def _is_quoted(found: _Object, text: str, request: Request) -> bool:
-    """Whether a reply says nothing but what stands in the judged material."""
-    view = request.view
-    contexts = [context.text for context in (*(view.contexts or ()), *(view.reference_contexts or ()))]
-    said = [question.quoted for question in request.questions.values()]
-    material = "\n".join(filter(None, (view.question, view.answer, view.reference, *contexts, *said)))
+def _may_be_quoted(found: _Object, request: Request) -> bool:
+    """Whether a key of a reply stands in the judged material, from which it may then come."""
     # Not each key of the reply: thousands of others would each be looked for in a million characters.
-    if not any(key in material for key in found.keys & request.questions.keys()):
-        return False
-    if _squeezed(text[found.start : found.end]) in _squeezed(material):
-        return True
-    # In other words of JSON: quoted in typographic marks, escaped, in another order, in several pieces.
-    quoted = [*_pairs(material), *_pairs(material.translate(_QUOTES))]
-    return bool(found.pairs) and all(
-        any(key == other and _equal(value, given) for other, given in quoted) for key, value, _ in found.pairs
-    )
-
-
-def _pairs(material: str) -> Iterable[tuple[str, Any]]:
-    """The keyed values that stand in a text, wherever they do."""
-    at = material.find("{")
-    for _ in range(_ATTEMPTS):
-        found = _scan(material, at) if at >= 0 else None
-        if found is None:
-            return
-        yield from ((key, value) for key, value, _ in found.pairs)
-        at = material.find("{", found.end if found.complete else at + 1)
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
+    return any(key in text for key in found.keys & request.questions.keys() for text in shown(request))
 
 
 def _equal(one: Any, other: Any) -> bool:

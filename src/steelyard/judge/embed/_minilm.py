@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from steelyard._internal.forks import ForkLock
 from steelyard.errors import ConfigurationError, MissingDependency
 from steelyard.judge._onnx import open_session
 from steelyard.scores import Usage
@@ -51,7 +51,7 @@ class MiniLMEmbedder:
             raise ConfigurationError(f"threads={threads!r} and batch={batch!r} must be at least 1")
         self._threads = threads
         self._batch = batch
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
         """One vector per text, in order.

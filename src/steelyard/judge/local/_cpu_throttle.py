@@ -17,8 +17,16 @@ _CAPPED_SLICE = 0.0002
 """Seconds of work after which a capped judge sleeps: far below the interpreter's switch interval of 5 ms."""
 
 
+_LARGE = 0.05
+"""Seconds of work from which a piece of it is large, and stands back for those that are not."""
+_BACK = 3
+"""How many times as long as it works a large one pauses while there are small ones."""
+
+
 class CpuThrottle:
     """Drives work that is cut into steps, and pauses between them.
+
+    Small work goes before large: one enormous turn must not make a hundred others wait.
 
     A waiting thread gets the interpreter only when the running one lets go of it. Between slices the work
     sleeps for real, long enough to keep its share of one core.
@@ -31,17 +39,33 @@ class CpuThrottle:
             )
         self._idle = 0.0 if max_share is None else 1 / max_share - 1
         self._slice = _SLICE if max_share is None else _CAPPED_SLICE
+        self._worked: dict[object, float] = {}
 
     async def drive(self, steps: Generator[None, None, _T]) -> _T:
         """Run the steps to their end and return their result."""
-        begun = time.perf_counter()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                result: _T = stop.value
-                return result
-            worked = time.perf_counter() - begun
-            if worked >= self._slice:
-                await asyncio.sleep(worked * self._idle)
-                begun = time.perf_counter()
+        this = object()
+        self._worked[this] = 0.0
+        begun, spent = time.perf_counter(), time.thread_time()
+        try:
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as stop:
+                    result: _T = stop.value
+                    return result
+                worked = time.perf_counter() - begun
+                if worked >= self._slice:
+                    # Of the processor, for on a busy machine everything takes long.
+                    self._worked[this] += time.thread_time() - spent
+                    await asyncio.sleep(worked * self._pause(this))
+                    begun, spent = time.perf_counter(), time.thread_time()
+        finally:
+            del self._worked[this]
+
+    def _pause(self, this: object) -> float:
+        """How long some work pauses, in parts of the time it worked."""
+        if self._worked[this] < _LARGE:
+            return self._idle
+        # A copy: another thread may begin or end work of its own.
+        small = any(spent < _LARGE for spent in list(self._worked.values()))
+        return max(self._idle, _BACK) if small else self._idle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
@@ -17,6 +18,10 @@ _TELLING = 4.0
 """Weight from which a word is not an article, a pronoun or an auxiliary."""
 _ALL = 0.9
 """Share of a sentence's telling words that a claim must have to say all that the sentence says."""
+_MOST_READ = 10_000
+"""Characters of a text in which a claim is looked for by its words: a place is not worth more time."""
+_MOST_COMPARED = 20_000
+"""Claims times sentences that are compared; of one text that is some milliseconds."""
 _HALF = 0.5
 """Share of them that it must have to be about the sentence at all."""
 _LEANING = """
@@ -39,8 +44,11 @@ def locate(claim: str, text: str) -> tuple[int, int] | None:
         text: Where to look.
 
     Returns:
-        None where no sentence has enough of it, or where two different ones have the same.
+        None where no sentence has enough of it, or where two different ones have the same; and in a text
+        of more than 10,000 characters.
     """
+    if max(len(claim), len(text)) > _MOST_READ:
+        return None
     wanted = _weights(claim)
     total = sum(wanted.values())
     best, place, told = 0.0, None, False
@@ -68,16 +76,19 @@ def locate_all(claims: Sequence[str], text: str) -> list[tuple[int, int] | None]
         claims: Claims, in the order of the text.
         text: The text that they were taken from.
     """
-    exact: dict[str, list[tuple[int, int]]] = {}
-    for start, end, _ in _lines(text):
-        exact.setdefault(text[start:end], []).append((start, end))
+    exact: dict[str, deque[tuple[int, int]]] = {}
+    split = sentences(text)
+    for one in split:
+        exact.setdefault(one.text, deque()).append((one.start, one.end))
     found: list[tuple[int, int] | None] = []
+    left = _MOST_COMPARED
     for claim in claims:
         places = exact.get(claim.strip())
         if places:
-            found.append(places.pop(0) if len(places) > 1 else places[0])
-        else:
-            found.append(_carried(claim, text, locate(claim, text)))
+            found.append(places.popleft() if len(places) > 1 else places[0])
+            continue
+        left -= len(split)
+        found.append(_carried(claim, text, locate(claim, text)) if left >= 0 else None)
     return found
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from steelyard._internal.forks import ForkLock
 from steelyard.judge.local._tables import Cell, cells, row
 from steelyard.judge.local._vectors import Vectors, mean
 from steelyard.judge.local.words import Located, Word, located
@@ -219,7 +219,7 @@ class Memory:
         self._used = 0
         self._texts: OrderedDict[str, tuple[Text, float]] = OrderedDict()
         # Answers of several requests may be worked on in different threads.
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     @property
     def characters(self) -> int:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard._internal.forks import ForkLock
 from steelyard.errors import ConfigurationError, MissingDependency
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _ALONE = 200_000
 """Multiplications from which OpenBLAS takes several threads, less a margin."""
 
 # Two threads would map the file and load the tokenizer twice.
-_lock = threading.Lock()
+_lock = ForkLock()
 _vectors: Vectors | None = None
 
 

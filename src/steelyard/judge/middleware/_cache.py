@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import os
 import sqlite3
-import threading
 import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from steelyard._internal.forks import FileConnection, ForkLock
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError
@@ -114,7 +113,7 @@ class _Memory:
     def __init__(self, entries: int) -> None:
         self._entries = entries
         self._texts: OrderedDict[bytes, str] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def get(self, key: bytes) -> str | None:
         with self._lock:
@@ -139,29 +138,25 @@ class _File:
     def __init__(self, path: Path, entries: int) -> None:
         self._path = path
         self._entries = entries
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._owner = 0
+        self._file = FileConnection(path, self._open)
         self._puts = 0
         self._warn = WarnOnce(_log)
 
     def get(self, key: bytes) -> str | None:
-        with self._lock:
-            try:
-                connection = self._open()
+        try:
+            with self._file.use() as connection:
                 row = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
                 if row is None:
                     return None
                 connection.execute("UPDATE replies SET used = ? WHERE key = ?", (time.time(), key))
                 return str(row[0])
-            except (sqlite3.Error, OSError) as error:
-                self._complain(error)
-                return None
+        except (sqlite3.Error, OSError) as error:
+            self._complain(error)
+            return None
 
     def put(self, key: bytes, text: str) -> None:
-        with self._lock:
-            try:
-                connection = self._open()
+        try:
+            with self._file.use() as connection:
                 connection.execute(
                     "INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (key, text, time.time())
                 )
@@ -169,32 +164,27 @@ class _File:
                 # Now and then: deleting looks through the index of all replies.
                 if self._puts % 64 == 0:
                     self._prune(connection)
-            except (sqlite3.Error, OSError) as error:
-                self._complain(error)
+        except (sqlite3.Error, OSError) as error:
+            self._complain(error)
 
     def _prune(self, connection: sqlite3.Connection) -> None:
         kept = "SELECT key FROM replies ORDER BY used DESC LIMIT ?"
         connection.execute(f"DELETE FROM replies WHERE key NOT IN ({kept})", (self._entries,))
 
     def _open(self) -> sqlite3.Connection:
-        """The connection; a forked child opens its own, because SQLite's may not cross a fork."""
-        if self._connection is None or self._owner != os.getpid():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)
-            # A second at most: a cache that is waited for longer than that is slower than the judge.
-            connection = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False, timeout=1.0
-            )
-            try:
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("PRAGMA synchronous=NORMAL")
-                connection.execute(_TABLE)
-                connection.execute("CREATE INDEX IF NOT EXISTS replies_used ON replies (used)")
-            except sqlite3.Error:
-                connection.close()
-                raise
-            self._connection, self._owner = connection, os.getpid()
-        return self._connection
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch(mode=0o600)
+        # A second at most: a cache that is waited for longer than that is slower than the judge.
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=1.0)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(_TABLE)
+            connection.execute("CREATE INDEX IF NOT EXISTS replies_used ON replies (used)")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
     def _complain(self, error: Exception) -> None:
         message = "judge cache %s does not work (%s); everything is asked anew"
@@ -202,8 +192,7 @@ class _File:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            if self._connection is not None and self._owner == os.getpid():
-                self._prune(self._connection)
-                self._connection.close()
-            self._connection = None
+        if self._file.is_open:
+            with self._file.use() as connection:
+                self._prune(connection)
+            self._file.close()

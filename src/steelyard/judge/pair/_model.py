@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard._internal.forks import ForkLock
 from steelyard._internal.redact import error_words
 from steelyard.errors import ConfigurationError
 from steelyard.judge._onnx import open_session
@@ -41,7 +41,7 @@ class PairModel:
         """
         self.path = _model_file(Path(model))
         self._threads, self._batch = threads, batch
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._session, self._pid = open_session(self.path, threads=threads, extra="onnx"), os.getpid()
         self._inputs = self._input_names()
         self.tokenizer_path = _tokenizer_file(self.path, tokenizer)

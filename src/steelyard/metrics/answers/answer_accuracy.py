@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from steelyard.metrics._metric import Threshold
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part
 
@@ -19,6 +20,9 @@ class AnswerAccuracy(TwoRatings):
 
     key = "answer_accuracy"
     needs: ClassVar[tuple[Part, ...]] = ("question", "answer", "reference")
+
+    threshold: Threshold = 0.75
+    """They agree by one rating, and in part at least by the other."""
 
     levels = (
         (0.0, "they disagree, or the one says nothing of what the other says"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
+from steelyard.metrics._expected import chances, expected_of_counts
 from steelyard.metrics._formulas import cosine, f_beta
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import both_claims, verdicts
@@ -26,7 +27,7 @@ class AnswerCorrectness(Metric):
 
     key = "answer_correctness"
     needs: ClassVar[tuple[Part, ...]] = ("question", "answer", "reference")
-    version = "2"
+    version = "3"
 
     weights: tuple[float, float] = (0.75, 0.25)
     """Of the claims and of the similarity; they are normalised."""
@@ -61,14 +62,32 @@ class AnswerCorrectness(Metric):
         if texts:
             answer, expected = require(answers[-2:], Vector)
             similarity = max(0.0, cosine(answer.values, expected.values))
-        value = (self.weights[0] * factual + self.weights[1] * similarity) / sum(self.weights)
+        soft = self._expected(judged[: len(made)], judged[len(made) :], similarity)
         return self.scored(
-            value,
+            self._weighted(factual, similarity),
+            expected=soft,
             verdicts=verdicts("same", ours, judged[: len(ours)], record=record, of_answer=True)
             + verdicts("same", theirs, judged[len(ours) :]),
             explanation=f"{true_positive} claims agree, {len(made) - true_positive} are not in the "
             f"reference, {missed} of the reference are missing; F {factual:.2f}, similarity {similarity:.2f}",
         )
+
+    def _expected(self, made: Sequence[YesNo], known: Sequence[YesNo], similarity: float) -> float | None:
+        """The expected value: the similarity is exact, so that it is linear in the expected F."""
+        factual = expected_of_counts(
+            lambda hit, met: f_beta(hit, len(made) - hit, len(known) - met, beta=self.beta) or 0.0,
+            _chances(made),
+            _chances(known),
+        )
+        return None if factual is None else self._weighted(factual, similarity)
+
+    def _weighted(self, factual: float, similarity: float) -> float:
+        return (self.weights[0] * factual + self.weights[1] * similarity) / sum(self.weights)
+
+
+def _chances(judged: Sequence[YesNo]) -> list[float] | None:
+    """The judge's probabilities of one side, which may have no claim at all."""
+    return chances(judged) if judged else []
 
 
 def _compared(
@@ -81,7 +100,7 @@ def _compared(
     """For each claim the question whether the others make it too, or a yes where one has the same words."""
     there = {_words(other) for other in others}
     return [
-        YesNo(value=True, reason="in the same words")
+        YesNo(value=True, probability=1.0, reason="in the same words")
         if _words(claim) in there
         else Same(claim=claim, among=among, of=of, listed=tuple(others))
         for claim in claims

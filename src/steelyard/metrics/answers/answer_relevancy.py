@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
+from steelyard.metrics._expected import chances, expected_share
 from steelyard.metrics._formulas import cosine, share, share_error
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
@@ -104,6 +105,7 @@ class AnswerRelevancy(Metric):
         beside = [text for text, answer in zip(statements, answers, strict=True) if not answer.value]
         return self.scored(
             share(answer.value for answer in answers),
+            expected=expected_share(chances(answers)),
             verdicts=verdicts("relevant", statements, answers, record=record, of_answer=True),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"{len(beside)} of {len(statements)} statements beside the question"

@@ -35,8 +35,6 @@ class AnswerSimilarity(Metric):
     key = "answer_similarity"
     needs: ClassVar[tuple[Part, ...]] = ("answer", "reference")
 
-    threshold: float | None = None
-    """Cosines have no natural bar: yours, or none."""
     cross_encoder: CrossEncoder | None = None
     """Compares instead of the embedder."""
 

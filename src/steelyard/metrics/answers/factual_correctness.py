@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
-from steelyard.metrics._formulas import f_score, share
+from steelyard.metrics._expected import chances, expected_of_counts
+from steelyard.metrics._formulas import f_score
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import both_claims, verdicts
 from steelyard.questions import MetricRun, Part, Supported, YesNo, require
@@ -47,18 +48,30 @@ class FactualCorrectness(Metric):
         right = [Supported(claim=claim, by="reference", of="answer") for claim in ours]
         covered = [Supported(claim=claim, by="answer", of="reference") for claim in theirs]
         answers = require((yield [*right, *covered]), YesNo)
-        precision = share(answer.value for answer in answers[: len(ours)])
-        covered_claims = [answer.value for answer in answers[len(ours) :]]
-        recall = share(covered_claims)
-        if self.recall == "counts":
-            hits = sum(answer.value for answer in answers[: len(ours)])
-            missed = covered_claims.count(False)
-            recall = hits / (hits + missed) if hits + missed else 0.0
-        f_value = f_score(precision, recall, beta=self.beta)
+        made, known = answers[: len(ours)], answers[len(ours) :]
+        found, met = sum(answer.value for answer in made), sum(answer.value for answer in known)
+        precision, recall = self._sides(found, met, len(made), len(known))
         return self.scored(
-            {"f": f_value, "precision": precision, "recall": recall}[self.mode],
+            self._value(found, met, len(made), len(known)),
+            expected=expected_of_counts(
+                lambda one, other: self._value(one, other, len(made), len(known)),
+                chances(made),
+                chances(known),
+            ),
             verdicts=verdicts("supported", ours, answers[: len(ours)], record=record, of_answer=True)
             + verdicts("supported", theirs, answers[len(ours) :]),
             explanation=f"precision {precision:.2f} over {len(ours)} claims of the answer, "
             f"recall {recall:.2f} over {len(theirs)} of the reference",
         )
+
+    def _sides(self, found: int, met: int, made: int, known: int) -> tuple[float, float]:
+        """Precision and recall, from supported claims of the answer and covered ones of the reference."""
+        if self.recall == "claims":
+            return found / made, met / known
+        positive = found + known - met
+        return found / made, found / positive if positive else 0.0
+
+    def _value(self, found: int, met: int, made: int, known: int) -> float:
+        precision, recall = self._sides(found, met, made, known)
+        f_value = f_score(precision, recall, beta=self.beta)
+        return {"f": f_value, "precision": precision, "recall": recall}[self.mode]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from steelyard.metrics._expected import chances, expected_share
 from steelyard.metrics._formulas import share, share_error
-from steelyard.metrics._metric import Metric
+from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.questions import Contradicted, MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
@@ -26,6 +27,8 @@ class Faithfulness(Metric):
     key = "faithfulness"
     needs: ClassVar[tuple[Part, ...]] = ("answer", "contexts")
 
+    threshold: Threshold = 1.0
+    """Every claim is supported."""
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, each sentence of the answer is one, or the whole answer is: then
     the value is 0 or 1. A model that reasons at length agrees with people best over the whole at once."""
@@ -45,6 +48,7 @@ class Faithfulness(Metric):
         what = "not supported" if entails else "contradicted"
         return self.scored(
             share(good),
+            expected=expected_share(chances(answers), of=entails),
             verdicts=verdicts(
                 "supported" if entails else "contradicted", claims, answers, record=record, of_answer=True
             ),

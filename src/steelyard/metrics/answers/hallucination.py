@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from steelyard.metrics._expected import chances, expected_share
 from steelyard.metrics._formulas import share, share_error
-from steelyard.metrics._metric import Metric, has
+from steelyard.metrics._metric import Metric, Threshold, has
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.questions import Contradicted, MetricRun, Part, Predicate, YesNo, require
 from steelyard.record import Record
@@ -27,6 +28,8 @@ class Hallucination(Metric):
     direction: ClassVar[Direction] = "lower"
     needs: ClassVar[tuple[Part, ...]] = ("answer",)
 
+    threshold: Threshold = 0.0
+    """No claim is contradicted."""
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, or each sentence of the answer is one."""
 
@@ -49,6 +52,7 @@ class Hallucination(Metric):
         against = "expected" if expected else "retrieved"
         return self.scored(
             share(answer.value for answer in answers),
+            expected=expected_share(chances(answers)),
             verdicts=verdicts(
                 "contradicted", claims, answers, record=record, of_answer=True, located=not expected
             ),
@@ -74,6 +78,7 @@ class Hallucination(Metric):
         against = "expected" if expected else "retrieved"
         return self.scored(
             share(answer.value for answer in answers),
+            expected=expected_share(chances(answers)),
             verdicts=verdicts("contradicted", [context.text for context in contexts], answers),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"the answer contradicts {wrong} of {len(answers)} {against} contexts",

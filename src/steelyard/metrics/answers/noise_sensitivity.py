@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from steelyard.judge import locate_all
+from steelyard.metrics._expected import chances
 from steelyard.metrics._formulas import share
-from steelyard.metrics._metric import Metric
+from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import both_claims, name_worst
 from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Direction, Evidence, Verdict
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,8 @@ class NoiseSensitivity(Metric):
     direction: ClassVar[Direction] = "lower"
     needs: ClassVar[tuple[Part, ...]] = ("question", "answer", "contexts", "reference")
 
+    threshold: Threshold = 0.0
+    """No wrong claim is one that passages led to."""
     mode: Literal["relevant", "irrelevant"] = "relevant"
     """Which contexts are looked at."""
 
@@ -41,7 +47,8 @@ class NoiseSensitivity(Metric):
         right = [Supported(claim=claim, by="reference", of="answer") for claim in ours]
         found, wanted = _each(ours, "answer", ranks), _each(theirs, "reference", ranks)
         # In one list, so that the three kinds may share requests.
-        answers = [answer.value for answer in require((yield [*right, *found, *wanted]), YesNo)]
+        judged = require((yield [*right, *found, *wanted]), YesNo)
+        answers = [answer.value for answer in judged]
         correct, rest = answers[: len(ours)], answers[len(ours) :]
         ours_by = _rows(rest[: len(found)], ranks)
         relevant = [any(column) for column in zip(*_rows(rest[len(found) :], ranks), strict=True)]
@@ -52,10 +59,26 @@ class NoiseSensitivity(Metric):
         astray = [claim for claim, led in zip(ours, noisy, strict=True) if led]
         return self.scored(
             share(noisy),
+            expected=self._expected(chances(judged), len(ours), ranks),
             verdicts=_verdicts(record, ours, noisy, ours_by),
             explanation=f"{len(astray)} of {len(ours)} claims are wrong and come from {self.mode} contexts"
             + (f": {name_worst(astray)}" if astray else ""),
         )
+
+    def _expected(self, known: list[float] | None, claims: int, ranks: int) -> float | None:
+        """The expected share of wrong claims that come from such contexts, verdicts being independent."""
+        if known is None:
+            return None
+        rest = known[claims:]
+        ours = _rows(rest[: claims * ranks], ranks)
+        theirs = _rows(rest[claims * ranks :], ranks)
+        relevant = [1 - math.prod(1 - p for p in column) for column in zip(*theirs, strict=True)]
+        total = 0.0
+        for right, entailing in zip(known[:claims], ours, strict=True):
+            none = math.prod(1 - p for p in entailing)
+            no_relevant = math.prod(1 - p * r for p, r in zip(entailing, relevant, strict=True))
+            total += (1 - right) * (1 - no_relevant if self.mode == "relevant" else no_relevant - none)
+        return total / claims
 
     def _led_astray(self, entailing: list[bool], relevant: list[bool]) -> bool:
         by_relevant = any(hit and good for hit, good in zip(entailing, relevant, strict=True))
@@ -87,5 +110,5 @@ def _verdicts(
     )
 
 
-def _rows(flat: list[bool], width: int) -> list[list[bool]]:
+def _rows(flat: list[_Item], width: int) -> list[list[_Item]]:
     return [flat[start : start + width] for start in range(0, len(flat), width)]

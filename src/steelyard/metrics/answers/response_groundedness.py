@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from steelyard.metrics._metric import Threshold
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part, Rating
 
@@ -15,6 +16,9 @@ class ResponseGroundedness(TwoRatings):
 
     key = "response_groundedness"
     needs: ClassVar[tuple[Part, ...]] = ("answer", "contexts")
+
+    threshold: Threshold = 0.75
+    """All of it by one rating, and part of it at least by the other."""
 
     levels = (
         (0.0, "none of it"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from steelyard.metrics._expected import chances, expected_share
 from steelyard.metrics._formulas import share, share_error
-from steelyard.metrics._metric import Metric
+from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import ClaimsFrom, claims_of, name_worst, verdicts
 from steelyard.questions import MetricRun, Part, Supported, YesNo, require
 from steelyard.record import Record
@@ -23,6 +24,8 @@ class ContextRecall(Metric):
     key = "context_recall"
     needs: ClassVar[tuple[Part, ...]] = ("contexts", "reference")
 
+    threshold: Threshold = 1.0
+    """Every claim of the reference is supported."""
     claims: ClaimsFrom = "extracted"
     """Whether the judge extracts the claims, or each sentence of the reference is one."""
 
@@ -35,6 +38,7 @@ class ContextRecall(Metric):
         lost = [claim for claim, answer in zip(claims, answers, strict=True) if not answer.value]
         return self.scored(
             share(answer.value for answer in answers),
+            expected=expected_share(chances(answers)),
             verdicts=verdicts("supported", claims, answers, record=record),
             standard_error=share_error([answer.probability for answer in answers]),
             explanation=f"{len(lost)} of {len(claims)} claims of the reference not retrieved"

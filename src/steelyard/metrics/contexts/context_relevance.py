@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from steelyard.metrics._metric import Threshold
 from steelyard.metrics._two_ratings import TwoRatings
 from steelyard.questions import Part
 
@@ -15,6 +16,9 @@ class ContextRelevance(TwoRatings):
 
     key = "context_relevance"
     needs: ClassVar[tuple[Part, ...]] = ("question", "contexts")
+
+    threshold: Threshold = 0.75
+    """All of it by one rating, and part of it at least by the other."""
 
     levels = (
         (0.0, "none of it"),

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import ClassVar, Literal
 
 from steelyard.errors import ConfigurationError
+from steelyard.metrics._expected import chances, expected_share
 from steelyard.metrics._formulas import cosine, jaccard, share_error
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import Step, verdicts
@@ -49,7 +50,7 @@ class ContextRelevancy(Metric):
 
     key = "context_relevancy"
     needs: ClassVar[tuple[Part, ...]] = ("question", "contexts")
-    version = "2"
+    version = "3"
 
     variant: Literal["sentences", "statements"] = "sentences"
     """What is judged: sentences as they stand, or statements that the judge extracts."""
@@ -80,15 +81,17 @@ class ContextRelevancy(Metric):
         needed = [sum(times[text] for text in picked) for picked in picks]
         total = sum(counts)
         explanation = f"{needed[0]} of {total} {self.variant} needed for the question"
-        agreement, error = 1.0, None
+        agreement, error, expected = 1.0, None, None
         if len(picks) > 1:
             agreement = yield from self._agreement(picks)
             explanation += f"; agreement of {len(picks)} judgements {agreement:.2f}"
         else:
             # Of independent answers only, which those to repeated questions are not.
             error = share_error([a.probability for a in answers], counts)
+            expected = expected_share(chances(answers), counts=counts)
         return self.scored(
             sum(needed) / total / len(picks) * agreement,
+            expected=expected,
             verdicts=verdicts("relevant", texts * len(picks), answers),
             standard_error=error,
             explanation=explanation,

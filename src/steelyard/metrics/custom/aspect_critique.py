@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
+from steelyard.metrics._expected import chances, expected_majority
 from steelyard.metrics._formulas import share
-from steelyard.metrics._metric import Metric
+from steelyard.metrics._metric import Metric, Threshold
 from steelyard.metrics._steps import needs_of, verdicts
 from steelyard.questions import MetricRun, Part, Predicate, YesNo, require
 from steelyard.record import Record
@@ -34,8 +35,10 @@ class AspectCritique(Metric):
     """
 
     key = "aspect_critique"
-    version = "2"
+    version = "3"
 
+    threshold: Threshold = 0.5
+    """The value is 0 or 1: yes passes, or no if that is better."""
     aspect: str = "custom"
     """A built-in aspect, or your word for the criterion; the metric's name where no other is given."""
     criterion: str = ""
@@ -88,6 +91,7 @@ class AspectCritique(Metric):
         reason = next((answer.reason for answer in answers if answer.value == yes and answer.reason), "")
         return self.scored(
             float(yes),
+            expected=expected_majority(chances(answers)),
             verdicts=verdicts("predicate", [criterion] * len(answers), answers),
             explanation=f"{'yes' if yes else 'no'}{votes}: {criterion}" + (f" {reason}" if reason else ""),
         )

@@ -58,7 +58,8 @@ class CustomJudge(Metric):
         )
         mean, deviation = _moments(level)
         return self.scored(
-            (mean - low) / (high - low),
+            (level.value - low) / (high - low),
+            expected=None if deviation is None else (mean - low) / (high - low),
             verdicts=(Verdict(about=instruction, kind="rating", value=level.value, reason=level.reason),),
             standard_error=None if deviation is None else deviation / (high - low),
             explanation=f"rated {mean:.3g} on {low}..{high}" + (f": {level.reason}" if level.reason else ""),

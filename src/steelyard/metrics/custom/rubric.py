@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.errors import ConfigurationError
+from steelyard.metrics._expected import expected_level
 from steelyard.metrics._metric import Metric
 from steelyard.metrics._steps import needs_of
 from steelyard.questions import Level, MetricRun, Part, Rating, require
@@ -57,8 +58,10 @@ class RubricScore(Metric):
         levels = tuple((float(number), text) for number, text in enumerate(self.levels, start=1))
         asked = Rating(instruction=self.instruction, levels=levels, needs=frozenset(self.shown))
         (level,) = require((yield [asked]), Level)
+        expected = expected_level([level])
         return self.scored(
             (level.value - 1) / (len(levels) - 1),
+            expected=None if expected is None else (expected - 1) / (len(levels) - 1),
             verdicts=(
                 Verdict(about=self.instruction, kind="rating", value=level.value, reason=level.reason),
             ),

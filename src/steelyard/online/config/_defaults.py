@@ -27,6 +27,8 @@ from steelyard.sinks import Sink, sink_from
 
 _SHARE = 0.2
 """Of one core, for the local judge inside an application: it then lets go of the interpreter often enough."""
+_REQUESTS = 16
+"""In flight at least: a turn may ask several at a time."""
 _Table = TypeVar("_Table")
 
 
@@ -47,6 +49,7 @@ def choose_parts(
     judge: Judge | str | None,
     embedder: Embedder | None,
     sinks: Sequence[Sink] | None,
+    concurrency: int | None = None,
 ) -> Parts:
     """Fill in what was not given.
 
@@ -55,7 +58,7 @@ def choose_parts(
     """
     chosen = None
     if judge is not None or metrics is None or any(metric.judge is None for metric in metrics):
-        chosen = _guarded(_judge(settings, judge))
+        chosen = _guarded(_judge(settings, judge, concurrency))
     if metrics is None:
         assert chosen is not None
         named = metrics_named(settings.metrics, chosen)
@@ -70,14 +73,17 @@ def choose_parts(
     )
 
 
-def _judge(settings: Settings, given: Judge | str | None) -> Judge:
+def _judge(settings: Settings, given: Judge | str | None, concurrency: int | None) -> Judge:
     name = settings.judge if given is None else given
+    if not isinstance(name, str):
+        return judge_from(name)
     if name == "local":
         return LocalJudge(max_share=_SHARE)
+    # Turns judged at the same time would otherwise wait for each other's requests.
+    requests = max(_REQUESTS, settings.concurrency if concurrency is None else concurrency)
     # An address in settings belongs to the judge in settings, and not to one that code names.
-    if given is None and settings.base_url:
-        return judge_from(name, base_url=settings.base_url)
-    return judge_from(name)
+    base_url = settings.base_url if given is None else ""
+    return judge_from(name, base_url=base_url or None, concurrency=requests)
 
 
 def _guarded(judge: Judge) -> Judge:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import TIMEOUT_MAX
 from typing import get_args
 
 from steelyard.errors import ConfigurationError
@@ -23,6 +24,8 @@ class PlainOptions:
     """Whether passages that were guessed from a prompt are judged by."""
     user_key: str = field(default="", repr=False)
     """The key under which users are hashed; empty: who asked is not stored."""
+    sample_key: str = field(default="", repr=False)
+    """The key of the hash that picks turns; empty: callers can choose what is picked."""
     fuse: Fuse = "view"
     """How questions share requests: `view`, `record` or `off`."""
     concurrency: int = 8
@@ -55,9 +58,11 @@ class PlainOptions:
                 raise ConfigurationError(f"{name} must be a whole number of at least 1, not {value!r}")
         for name in (*_SECONDS, "throttle"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_number or not 0 <= value <= TIMEOUT_MAX:
                 unit = "turns a minute" if name == "throttle" else "seconds"
                 raise ConfigurationError(f"{name} must be a number of {unit}, not {value!r}")
         check_user_key(self.user_key)
+        check_user_key(self.sample_key, "sample_key")
         if self.fuse not in get_args(Fuse):
             raise ConfigurationError(f"fuse must be one of {', '.join(get_args(Fuse))}, not {self.fuse!r}")

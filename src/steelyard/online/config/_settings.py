@@ -103,7 +103,10 @@ def load(environ: Mapping[str, str] | None = None, *, folder: Path | None = None
                 sources = ", ".join(filter(None, [source, name]))
                 found[option] = ({**_table(table, option, name), entry: _value(text)}, sources)
             else:
-                found[option] = (_value(text), name)
+                value = _value(text)
+                # A key or a path of digits is a text all the same.
+                is_text = isinstance(getattr(Settings, option, None), str) and not isinstance(value, str)
+                found[option] = (text if is_text else value, name)
     return Loaded.of(found)
 
 
@@ -148,6 +151,8 @@ def _convert(value: Any, kind: Any, source: str, name: str) -> Any:
     wanted = str if get_origin(kind) is Literal else get_origin(kind) or kind
     if isinstance(value, str) and kind == list[str]:
         return list(filter(None, map(str.strip, value.split(","))))
+    if kind == list[str] and isinstance(value, list) and not all(isinstance(one, str) for one in value):
+        raise ConfigurationError(f"{source}: {name} must be a list of texts, not {value!r}")
     if isinstance(value, str) and name == "spool":
         return {"path": value}
     if wanted is float and type(value) is int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from steelyard.errors import ConfigurationError, MissingDependency
+from steelyard.online.queue._dead_letters import DeadLetter, Decide
 from steelyard.online.queue._protocol import QueueFailed, TurnQueue
 from steelyard.online.queue._spool_settings import SpoolSettings
 from steelyard.online.queue._sqlite import SQLiteQueue
@@ -22,6 +24,19 @@ class StoredQueue(TurnQueue, Protocol):
         Raises:
             RuntimeError: If the interpreter refuses new threads.
         """
+        ...
+
+    async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
+        """Have somebody decide about turns that could not be evaluated, the oldest first.
+
+        Args:
+            decide: What becomes of each; must return at once.
+            most: How many are looked at.
+        """
+        ...
+
+    async def watch(self, sinks: Collection[str]) -> None:
+        """Count what waits for these sinks; RabbitMQ tells nobody which queues there are."""
         ...
 
 

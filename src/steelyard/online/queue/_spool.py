@@ -15,18 +15,20 @@ with the machine: a time further ahead than it can have been set is one from bef
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steelyard._internal.forks import FileConnection
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.sqlite import transaction
 from steelyard.errors import DeadCause
 from steelyard.online.queue import _spool_results
+from steelyard.online.queue._dead_letters import DeadLetter, Decide
 from steelyard.online.queue._protocol import Parking, QueueCounts, Stored
 from steelyard.online.queue._spool_results import Times
 from steelyard.online.queue._spool_schema import Durability, add, connect
@@ -89,11 +91,10 @@ class Spool:
         self._wall_clock = wall_clock
         self._keep = keep
         self._unpruned = 0
-        self._lock = threading.Lock()
-        self._db = connect(self.path, durability=durability, busy_seconds=busy_seconds)
+        opened = partial(connect, self.path, durability=durability, busy_seconds=busy_seconds)
+        self._writer = FileConnection(self.path, opened)
         # Counting must not wait for a writer, which may itself wait for another process.
-        self._reading = threading.Lock()
-        self._reader = connect(self.path, durability=durability, busy_seconds=busy_seconds)
+        self._reader = FileConnection(self.path, opened)
         with self._transaction() as db:
             mine = int(1000 * lease_seconds)
             if mine > self._total(db, _LONGEST_LEASE):
@@ -239,8 +240,7 @@ class Spool:
 
         It is asked all the time, so it adds up totals and looks at no turn.
         """
-        with self._reading:
-            db = self._reader
+        with self._reader.use() as db:
             # One transaction for both, or a turn that moves in between would be counted twice or not at all.
             db.execute("BEGIN")
             try:
@@ -250,7 +250,7 @@ class Spool:
                 db.execute("ROLLBACK")
         plain = {state: count for state, reason, count in totals if not reason}
         evaluated = plain.get("evaluated", 0)
-        dead = {reason: count for state, reason, count in totals if state == "dead"}
+        dead = {reason: count for state, reason, count in totals if state == "dead" and count > 0}
         # Never less than nothing, whatever somebody has done to the file.
         pending = max(0, plain.get("accepted", 0) - evaluated - sum(dead.values()))
         return QueueCounts(
@@ -262,6 +262,30 @@ class Spool:
             bytes=max(0, plain.get("bytes", 0)),
             waiting=waiting,
         )
+
+    def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
+        """Have somebody decide about dead turns, the oldest first; those whose text was kept."""
+        letters = []
+        with self._transaction() as db:
+            rows = db.execute(
+                "SELECT seq, record_id, IFNULL(cause, ''), attempts, size FROM turns"
+                " WHERE state = 'dead' AND body IS NOT NULL ORDER BY seq LIMIT ?",
+                (most,),
+            ).fetchall()
+            for seq, record_id, cause, attempts, size in rows:
+                letters.append(DeadLetter(record_id=record_id, cause=cause, attempts=attempts))
+                fate = decide(letters[-1])
+                if fate == "drop":
+                    db.execute("UPDATE turns SET body = NULL WHERE seq = ?", (seq,))
+                elif fate == "replay":
+                    db.execute(
+                        "UPDATE turns SET state = 'waiting', cause = NULL, attempts = 0, postponed = 0,"
+                        " not_before = 0 WHERE seq = ?",
+                        (seq,),
+                    )
+                    self._add(db, "dead", cause, count=-1)
+                    self._add(db, "bytes", count=size)
+        return letters
 
     def prune(self) -> None:
         """Forget the ids of all but the latest finished turns; `put` does it every 1,000 turns."""
@@ -280,13 +304,12 @@ class Spool:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock, self._reading:
-            self._reader.close()
-            self._db.close()
+        self._reader.close()
+        self._writer.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, transaction(self._db) as db:
+        with self._writer.use() as opened, transaction(opened) as db:
             yield db
 
     def _prune(self, db: sqlite3.Connection) -> None:
@@ -329,10 +352,22 @@ class Spool:
 
     def _end(self, db: sqlite3.Connection, seq: int, state: str, reason: str = "") -> None:
         (size,) = db.execute("SELECT size FROM turns WHERE seq = ?", (seq,)).fetchone()
-        # The text goes with the end of a turn; its id stays, to recognise a duplicate.
-        db.execute("UPDATE turns SET state = ?, body = NULL, lease = NULL WHERE seq = ?", (state, seq))
+        # The text goes with the end of a turn; its id stays, to recognise a duplicate. That of a dead one
+        # stays until somebody decides about it, within a tenth of the bound.
+        keeps = state == "dead" and self._dead_bytes(db) + size <= self._max_bytes / 10
+        db.execute(
+            "UPDATE turns SET state = ?, lease = NULL, cause = ?, body = CASE WHEN ? THEN body END"
+            " WHERE seq = ?",
+            (state, reason or None, keeps, seq),
+        )
         self._add(db, state, reason)
         self._add(db, "bytes", count=-size)
+
+    def _dead_bytes(self, db: sqlite3.Connection) -> int:
+        found: Any = db.execute(
+            "SELECT IFNULL(SUM(size), 0) FROM turns WHERE state = 'dead' AND body IS NOT NULL"
+        ).fetchone()
+        return int(found[0])
 
     def _total(self, db: sqlite3.Connection, state: str) -> int:
         row: Any = db.execute("SELECT count FROM totals WHERE state = ? AND reason = ''", (state,)).fetchone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 from typing import Literal
@@ -23,7 +24,8 @@ CREATE TABLE IF NOT EXISTS turns (
     postponed INTEGER NOT NULL DEFAULT 0,
     not_before REAL NOT NULL DEFAULT 0,
     lease TEXT,
-    lease_until REAL
+    lease_until REAL,
+    cause TEXT
 ) STRICT;
 CREATE INDEX IF NOT EXISTS turns_by_state ON turns (state, seq);
 CREATE TABLE IF NOT EXISTS results (
@@ -68,12 +70,23 @@ def connect(path: Path, *, durability: Durability, busy_seconds: float) -> sqlit
         connection.execute(f"PRAGMA synchronous = {durability.upper()}")
         connection.execute("PRAGMA secure_delete = ON")
         connection.executescript(_TABLES + _shared_budget.TABLES)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        _add_cause(connection)
+        for name, value in (("application_id", APPLICATION_ID), ("user_version", VERSION)):
+            # Only once: setting it waits for whoever writes, each time that a file is opened again.
+            if connection.execute(f"PRAGMA {name}").fetchone() != (value,):
+                connection.execute(f"PRAGMA {name} = {value}")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _add_cause(connection: sqlite3.Connection) -> None:
+    """Files of earlier versions do not know what their turns have died of."""
+    if "cause" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(turns)")}:
+        # Another process may be quicker.
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute("ALTER TABLE turns ADD COLUMN cause TEXT")
 
 
 def add(db: sqlite3.Connection, state: str, reason: str = "", *, count: int = 1) -> None:

@@ -9,7 +9,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -19,6 +19,7 @@ from steelyard._internal.sqlite import identity_of
 from steelyard._internal.threads import DaemonExecutor
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.errors import ConfigurationError, DeadCause
+from steelyard.online.queue._dead_letters import DeadLetter, Decide
 from steelyard.online.queue._protocol import Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._spool import Spool
 from steelyard.online.queue._spool_file import check
@@ -32,6 +33,8 @@ _log = SafeLogger("steelyard.online")
 _LOOK = 0.25
 # A backup or a vacuum holds the lock for seconds; a process that died with it holds none.
 _LOCKED_FOR = 30.0
+_FAILURES = (sqlite3.Error, OSError, ConfigurationError)
+"""A file that was open is opened again after a fork, so that any call may find what opening finds."""
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -95,7 +98,7 @@ class SQLiteQueue:
             self.left_behind = 0
             # Kept, to notice a file that was removed or replaced: writing would go on into nothing.
             self._file = identity_of(settings.path)
-        except (sqlite3.Error, OSError, ConfigurationError) as error:
+        except _FAILURES as error:
             self._set_aside(error)
             raise QueueFailed(str(error)) from None
 
@@ -184,8 +187,15 @@ class SQLiteQueue:
             return None
         try:
             return spool.counts()
-        except sqlite3.Error:
+        except _FAILURES:
             return None
+
+    async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
+        """Have somebody decide about dead turns, the oldest first."""
+        return await self._call(Spool.dead_letters, decide, most)
+
+    async def watch(self, sinks: Collection[str]) -> None:
+        """The file knows for which sinks it keeps results."""
 
     async def close(self) -> None:
         """Forget old ids and close the file."""
@@ -214,7 +224,7 @@ class SQLiteQueue:
         while self._spool is not None:
             try:
                 return await asyncio.wrap_future(self._executor.submit(method, self._spool, *args, **kwargs))
-            except sqlite3.Error as error:
+            except _FAILURES as error:
                 if not _is_locked(error) or time.monotonic() > deadline:
                     self._set_aside(error)
         raise QueueFailed("the spool cannot be used any more")
@@ -265,5 +275,5 @@ def _is_damaged(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _is_locked(error: sqlite3.Error) -> bool:
+def _is_locked(error: Exception) -> bool:
     return "locked" in str(error) or "busy" in str(error)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
+
+import numpy as np
 
 from steelyard.errors import InvalidRecord
 from steelyard.report._funnel import funnel_of, run_of
 from steelyard.report._sums import groups_of
-from steelyard.report.queries import Funnel, Made, Missing, MonitorRun, SampledScore, Scope
+from steelyard.report.queries import Funnel, Made, Missing, MonitorRun, SampledScore, Scope, ScoresInTime
 from steelyard.report.stores._turns import Choice, Place, page_of
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Evaluation
 
 CHUNK = 50_000
 """Rows that are added up at a time: some 10 MB of them, whatever the size of the database."""
+UNIT = "coalesce(e.user_hash, e.session)"
+"""What turns are alike by: a user comes back in several sessions."""
 SCORED = "s.status = 'scored' AND s.value IS NOT NULL"
 """The scores that have a value."""
 
@@ -199,7 +204,7 @@ class TableReader(ABC):
     def sample(self, scope: Scope, metric: str, *, limit: int) -> list[SampledScore]:
         where, values = self.of_scores(scope)
         query = f"""SELECT s.value, s.inclusion_probability, s.happened_at,
-            substr(coalesce(e.question, ''), 1, 500), e.tags, e.framework, {self.metadata}
+            substr(coalesce(e.question, ''), 1, 500), {UNIT}, e.tags, e.framework, {self.metadata}
             FROM scores s JOIN evaluations e ON e.record_id = s.record_id
             WHERE s.metric = :sampled AND {SCORED} AND {where}
             ORDER BY s.happened_at DESC LIMIT :limit"""
@@ -215,10 +220,33 @@ class TableReader(ABC):
                 inclusion=inclusion,
                 happened_at=when,
                 question=question,
+                unit=unit,
                 attributes=attributes(*of_turn),
             )
-            for value, inclusion, when, question, *of_turn in reversed(rows)
+            for value, inclusion, when, question, unit, *of_turn in reversed(rows)
         ]
+
+    def in_time(self, scope: Scope, *, limit: int) -> dict[str, ScoresInTime]:
+        where, values = self.of_scores(scope)
+        query = f"""SELECT s.metric, s.happened_at, s.value, s.inclusion_probability, {UNIT}
+            FROM scores s JOIN evaluations e ON e.record_id = s.record_id
+            WHERE {SCORED} AND {where} ORDER BY s.happened_at DESC, s.record_id LIMIT :limit"""
+        with self.reading() as connection:
+            rows = connection.execute(self.statement(query), {**values, "limit": limit}).fetchall()
+        by_metric: defaultdict[str, list[Any]] = defaultdict(list)
+        for metric, *rest in reversed(rows):
+            by_metric[metric].append(rest)
+        return {metric: _in_time(found) for metric, found in by_metric.items()}
+
+
+def _in_time(rows: Sequence[Sequence[Any]]) -> ScoresInTime:
+    times, values, inclusion, units = zip(*rows, strict=True)
+    return ScoresInTime(
+        times=np.array(times, float),
+        values=np.clip(np.array(values, float), 0.0, 1.0),
+        inclusion=np.array(inclusion, float),
+        units=units,
+    )
 
 
 def values_of(scope: Scope) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -11,7 +12,8 @@ import psycopg
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.errors import ConfigurationError, InvalidRecord, SinkError
-from steelyard.scores import Evaluation
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks._baseline import EARLIER, bar_of, values_of
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger
 from steelyard.sinks._monitor_ledger import MonitorLedger
 from steelyard.sinks._retention import Pruned, Retention, SteadyClock, retention_from
@@ -82,6 +84,16 @@ class PostgresSink:
             SinkError: If the database cannot be used.
         """
         self._write([])
+
+    def baseline(self, like: Score, *, now: float) -> float | None:
+        """The bar of `Metric(threshold="baseline")`: what 95 % of earlier turns reached, if that is known."""
+        query = re.sub(r":([a-z]+)", r"%(\1)s", EARLIER)
+        try:
+            with self._database.transaction() as connection:
+                rows = connection.execute(query, values_of(like, now=now)).fetchall()
+        except (ConfigurationError, psycopg.Error):
+            return None
+        return bar_of(rows, lower_is_better=like.direction == "lower")
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Write them in one transaction: all, or where the database fails none.

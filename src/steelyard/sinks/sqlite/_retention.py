@@ -31,12 +31,18 @@ def prune_file(path: str | os.PathLike[str], limits: Retention) -> Pruned:
     with closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as connection:
         prepare(connection, file)
         before = used_bytes(connection)
-        turns = 0
-        while deleted := delete_oldest(connection, limits, now=time.time()):
+        turns, left = 0, count_turns(connection)
+        while deleted := delete_oldest(connection, limits, now=time.time(), turns=left):
             turns += deleted
-        (left,) = connection.execute("SELECT COUNT(*) FROM evaluations").fetchone()
+            left -= deleted
+        left = count_turns(connection)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return Pruned(turns=turns, left=left, bytes_before=before, bytes_after=used_bytes(connection))
+
+
+def count_turns(connection: sqlite3.Connection) -> int:
+    """How many turns there are; of a million it takes as long as deleting a few hundred."""
+    return int(connection.execute("SELECT COUNT(*) FROM evaluations").fetchone()[0])
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
@@ -48,14 +54,22 @@ def used_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def delete_oldest(connection: sqlite3.Connection, keep: Retention, *, now: float) -> int:
+def delete_oldest(
+    connection: sqlite3.Connection, keep: Retention, *, now: float, turns: int | None = None
+) -> int:
     """Delete the oldest turns that exceed a limit, at most 200, in one transaction.
+
+    Args:
+        connection: Of the file.
+        keep: The limits.
+        now: Unix time.
+        turns: How many turns there are, for a caller that has counted them.
 
     Returns:
         How many were deleted; 0 where nothing exceeds a limit.
     """
     with transaction(connection):
-        ids = _oldest(connection, keep, now)
+        ids = _oldest(connection, keep, now, count_turns(connection) if turns is None else turns)
         for table in ("scores", "bodies", "evaluations"):
             connection.executemany(f"DELETE FROM {table} WHERE record_id = ?", ids)
     if ids:
@@ -63,8 +77,7 @@ def delete_oldest(connection: sqlite3.Connection, keep: Retention, *, now: float
     return len(ids)
 
 
-def _oldest(connection: sqlite3.Connection, keep: Retention, now: float) -> list[tuple[str]]:
-    (turns,) = connection.execute("SELECT COUNT(*) FROM evaluations").fetchone()
+def _oldest(connection: sqlite3.Connection, keep: Retention, now: float, turns: int) -> list[tuple[str]]:
     excess = 0
     if keep.turns is not None:
         excess = max(excess, turns - keep.turns)

@@ -6,19 +6,23 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Final
 
+from steelyard._internal.forks import FileConnection
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
-from steelyard._internal.sqlite import identity_of, transaction
+from steelyard._internal.sqlite import transaction
 from steelyard.errors import ConfigurationError, InvalidRecord
-from steelyard.scores import Evaluation
+from steelyard.scores import Evaluation, Score
+from steelyard.sinks._baseline import EARLIER, bar_of, values_of
 from steelyard.sinks._counts import ScoreCounts, ScoreLedger
-from steelyard.sinks._monitor_ledger import MonitorLedger
+from steelyard.sinks._monitor_ledger import MonitorLedger, store_counts
 from steelyard.sinks._retention import Retention, SteadyClock, retention_from
 from steelyard.sinks._sink import Monitored
 from steelyard.sinks.sqlite._file import absolute, claim_file, prepare
+from steelyard.sinks.sqlite._read import connect_readonly
 from steelyard.sinks.sqlite._retention import delete_oldest
 from steelyard.sinks.sqlite._schema import write_evaluation
 
@@ -34,8 +38,6 @@ _UNSTORABLE: Final = (
 )
 _LOOK: Final = 60.0
 """Seconds between two looks at what exceeds the limits of `keep`."""
-_inherited: list[sqlite3.Connection] = []
-"""Connections of a parent process. SQLite forbids using and even closing them here, so they are only kept."""
 
 
 class SQLiteSink:
@@ -77,9 +79,7 @@ class SQLiteSink:
         self.name = f"sqlite:{os.fspath(path)}"
         self._keep = None if keep is None else retention_from(keep)
         self._lock_timeout = lock_timeout
-        self._connection: sqlite3.Connection | None = None
-        self._pid = 0
-        self._file: tuple[int, int] | None = None
+        self._file = FileConnection(self.path, self._connect)
         self._clock = SteadyClock()
         self._next_look = 0.0
         self._ledger = ScoreLedger(self.name)
@@ -100,7 +100,17 @@ class SQLiteSink:
         Raises:
             ConfigurationError: If they cannot; the message names the path and the reason.
         """
-        self._connected()
+        with self._opened():
+            pass
+
+    def baseline(self, like: Score, *, now: float) -> float | None:
+        """The bar of `Metric(threshold="baseline")`: what 95 % of earlier turns reached, if that is known."""
+        try:
+            with closing(connect_readonly(self.path)) as connection:
+                rows = connection.execute(EARLIER, values_of(like, now=now)).fetchall()
+        except (ConfigurationError, sqlite3.Error):
+            return None
+        return bar_of(rows, lower_is_better=like.direction == "lower")
 
     async def write(self, evaluations: Sequence[Evaluation]) -> None:
         """Write them in one transaction: all, or where the file fails none.
@@ -128,20 +138,14 @@ class SQLiteSink:
 
     async def aclose(self) -> None:
         """Close the file; a later write opens it again."""
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        if self._pid != os.getpid():
-            _inherited.append(connection)
-            return
-        self._store_counts(connection)
-        connection.close()
+        if self._file.is_open:
+            self._store_counts()
+            self._file.close()
 
     def _write(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
         """Returns those that cannot be stored."""
-        connection = self._connected()
         unstorable = []
-        with transaction(connection):
+        with self._opened() as connection, transaction(connection):
             for evaluation in evaluations:
                 # Of its own, so that one that cannot be stored takes nothing of the others along.
                 connection.execute("SAVEPOINT one")
@@ -158,38 +162,36 @@ class SQLiteSink:
             )
         return unstorable
 
-    def _store_counts(self, connection: sqlite3.Connection | None = None) -> None:
+    def _store_counts(self) -> None:
         """Store the Monitors' counts; where it fails, the next time does it."""
         try:
-            self._monitors.store(connection or self._connected())
+            # First: a Monitor looks into its spool to count, and a fork waits for one file after another.
+            rows = self._monitors.rows()
+            with self._opened() as connection:
+                store_counts(connection, rows)
         except Exception as error:  # noqa: BLE001 - results are written; counts must not make them look lost
             _log.debug("%s: a Monitor's counts were not stored: %s", self.name, error_words(error))
 
     def _delete_what_exceeds(self) -> None:
         """Delete a part of what exceeds the limits: once a minute, or with each write where there is more."""
-        if self._keep is None or self._connection is None or time.monotonic() < self._next_look:
+        if self._keep is None or time.monotonic() < self._next_look:
             return
         try:
-            deleted = delete_oldest(self._connection, self._keep, now=self._clock.now())
+            with self._opened() as connection:
+                deleted = delete_oldest(connection, self._keep, now=self._clock.now())
         except sqlite3.Error as error:
             if not _is_locked(error):
                 _log.warning("%s: old results cannot be deleted: %s", self.name, error_words(error))
             deleted = 0
         self._next_look = time.monotonic() + (0 if deleted else _LOOK)
 
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is not None and self._pid != os.getpid():
-            _inherited.append(self._connection)
-            self._connection = None
-        if self._connection is not None and identity_of(self.path) != self._file:
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        if self._file.moved:
             _log.warning("%s was removed or replaced while it was written to; it is opened anew", self.name)
-            stale, self._connection = self._connection, None
-            stale.close()
-        if self._connection is None:
-            self._connection = self._connect()
-            self._file = identity_of(self.path)
-            self._pid = os.getpid()
-        return self._connection
+            self._file.close()
+        with self._file.use() as connection:
+            yield connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steelyard._internal.text import printable
 from steelyard.cli._words import counted
 from steelyard.errors import ConfigurationError
 
@@ -46,12 +47,12 @@ def _look_at_files(files: list[str]) -> None:
     shown = ""
     for trace_id, path in read.where.items():
         if len(files) > 1 and path != shown:
-            typer.echo(f"{path}:")
+            typer.echo(printable(f"{path}:"))
             shown = path
         for line in _lines(read, trace_id):
-            typer.echo(line)
+            typer.echo(printable(line, lines=True))
     for problem in read.problems:
-        typer.echo(problem)
+        typer.echo(printable(problem))
     if read.repeated:
         typer.echo(f"{counted(read.repeated, 'span')} came more than once; the first of each counts")
     if read.reading.duplicates:

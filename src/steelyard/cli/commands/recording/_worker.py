@@ -23,6 +23,8 @@ _LOOK = 0.2
 _BRIEFLY = 2.0
 # A broker that restarts is back by then; with --once somebody waits for the exit.
 _PATIENCE = 60.0
+_NO_QUEUE = 1
+_LOST = 3
 
 
 def worker(
@@ -46,13 +48,15 @@ def worker(
     `Monitor(spool=SpoolSettings(path=FILE_OR_URL, evaluate=False))`. Metrics, judge and sinks are those of
     `steelyard config`, seen from here.
 
-    A queue that fails (a full disk, a broker that is away) is tried again until it works. The exit status is
-    1 where it did not work at the end; with --once the worker gives up after a minute.
+    A queue that fails (a full disk, a broker that is away) is tried again until it works, and so is a sink:
+    its results wait in the queue. At its end the worker tells what was written, waits and was lost for each
+    sink. The exit status is 1 if the queue did not work at the end, and 3 if results were lost; with --once
+    the worker gives up after a minute in which nothing moved.
     """
     from steelyard.judge import LocalJudge
     from steelyard.online import Monitor, load_settings
 
-    settings = _settings(spool, queue)
+    settings = queue_settings(spool, queue)
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
@@ -66,22 +70,28 @@ def worker(
     shown = spool or settings.shown
     typer.echo(f"judging what comes into {shown}", err=True)
     _work(monitor, stopped, once)
-    if not _leave(monitor):
-        typer.echo(f"the spool {shown} cannot be used; what is in it waits for the next worker", err=True)
-        raise typer.Exit(1)
+    if status := _leave(monitor):
+        if status == _NO_QUEUE:
+            typer.echo(f"the spool {shown} cannot be used; what is in it waits for the next worker", err=True)
+        raise typer.Exit(status)
 
 
 def _work(monitor: Monitor, stopped: threading.Event, once: bool) -> None:
-    """Wait until it is stopped; with `once` until the queue is empty, or could not be read for a minute."""
+    """Wait until it is stopped; with `once` until nothing is left, or nothing has moved for a minute."""
     seen = time.monotonic()
+    before: tuple[int, ...] | None = None
     while not stopped.wait(_LOOK) and not (once and _empty(monitor)):
-        if monitor.stats().spool is not None:
-            seen = time.monotonic()
+        stats = monitor.stats()
+        counts = stats.spool
+        now = None if counts is None else (counts.pending, counts.undelivered, stats.usage.requests)
+        # What waits for a sink that is away, or in a queue that cannot be read, does not move.
+        if counts is not None and (now != before or counts.pending):
+            seen, before = time.monotonic(), now
         elif once and time.monotonic() - seen > _PATIENCE:
             return
 
 
-def _settings(spool: Path | None, queue: str | None) -> SpoolSettings:
+def queue_settings(spool: Path | None, queue: str | None) -> SpoolSettings:
     """What to work on.
 
     Raises:
@@ -126,16 +136,25 @@ def _empty(monitor: Monitor) -> bool:
     return counts is not None and counts.pending == counts.undelivered == 0
 
 
-def _leave(monitor: Monitor) -> bool:
-    """Stop; says whether the spool worked until then."""
+def _leave(monitor: Monitor) -> int:
+    """Stop, and tell what has become of the results; returns the exit status."""
     started = time.monotonic()
     # Read before closing: a closed queue tells no counts.
     before = monitor.stats()
     monitor.close(0)
-    sinks = ", ".join(f"{name} {counts.written}" for name, counts in before.sinks.items())
-    typer.echo(
-        f"stopped after {before.usage.requests} requests; written: {sinks or 'nothing'}"
-        f" ({time.monotonic() - started:.1f} s to stop)",
-        err=True,
-    )
-    return before.spool is not None
+    sinks = monitor.stats().sinks
+    kept = before.spool.waiting if before.spool is not None else {}
+    seconds = time.monotonic() - started
+    typer.echo(f"stopped after {before.usage.requests} requests ({seconds:.1f} s to stop)", err=True)
+    for name, counts in sinks.items():
+        refused = f", {sum(counts.refused.values())} refused" if counts.refused else ""
+        causes = f" ({', '.join(sorted(counts.lost_by))})" if counts.lost_by else ""
+        waiting = max(kept.get(name, 0), counts.waiting)
+        said = f"{counts.written} written, {waiting} waiting, {counts.lost} lost{causes}{refused}"
+        typer.echo(f"{name}: {said}", err=True)
+    if before.spool is None:
+        return _NO_QUEUE
+    if before.spool.dead:
+        causes = ", ".join(f"{cause} {count}" for cause, count in sorted(before.spool.dead.items()))
+        typer.echo(f"could not be evaluated: {causes}; `steelyard queue list` tells which", err=True)
+    return _LOST if any(counts.lost for counts in sinks.values()) else 0

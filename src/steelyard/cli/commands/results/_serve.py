@@ -87,7 +87,7 @@ def _collecting(host: str) -> Iterator[ASGIApp]:
 @contextmanager
 def _following(db: str) -> Iterator[None]:
     """The alarms of `steelyard.toml` over what is written to the results, while this server runs."""
-    from steelyard.alarms import AlarmWatcher, Follower, alarms_from, smallest_inclusion
+    from steelyard.alarms import AlarmWatcher, Follower, alarms_from
     from steelyard.online import load_settings
     from steelyard.report import open_results
 
@@ -97,9 +97,7 @@ def _following(db: str) -> Iterator[None]:
             "--alarms: there is no [[alarm]] in steelyard.toml; `steelyard alarms` shows one"
         )
     results = open_results(db)
-    watcher = AlarmWatcher(
-        alarms_from(settings.alarm), file=settings.alarm_file, smallest_inclusion=smallest_inclusion(results)
-    )
+    watcher = AlarmWatcher(alarms_from(settings.alarm), file=settings.alarm_file)
     watcher.people = partial(people_of_alarm, db)
     follower = Follower(watcher, results)
     follower.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,7 +26,7 @@ class TestOptions:
     golden: GoldenSetFile
     app: Annotated[
         str, typer.Option("--app", "-a", metavar="MODULE:NAME", help="The application, or its address.")
-    ]
+    ] = ""
     metrics: Metrics = ""
     threshold: Annotated[
         list[str] | None,
@@ -38,19 +39,28 @@ class TestOptions:
         ),
     ] = None
     baseline: Annotated[
-        str, typer.Option(metavar="RUN.json", help="An earlier run, for gates without a number.")
-    ] = ""
+        list[Path] | None,
+        typer.Option(
+            metavar="RUN.json",
+            help="An earlier run: the bar of gates without a number, and what the application's wavering is "
+            "known from; repeatable.",
+        ),
+    ] = None
+    measure: Annotated[bool, typer.Option("--measure", help="Only measure: no bar is wanted.")] = False
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Ask nothing; say which fall a gate over this set can find.")
+    ] = False
     fall: Annotated[
         float, typer.Option(min=0.0001, help="The smallest fall below a gate that should be found.")
     ] = 0.05
     power: Annotated[
-        float, typer.Option(min=0.5, max=0.999, help="The probability with which such a fall is found.")
+        float, typer.Option(min=0.5, max=0.999, help="1 less the probability that such a fall passes.")
     ] = 0.9
     false_failures: Annotated[
         float,
         typer.Option(min=0.001, max=0.4, help="The probability with which a gate fails without a fall."),
     ] = 0.05
-    passes: Annotated[int, typer.Option(min=1, help="How often a case is judged at most.")] = 5
+    passes: Annotated[int, typer.Option(min=1, help="How often a case is repeated at most.")] = 5
     repeat: Annotated[
         Repeat, typer.Option(help="What a gate repeats: judging, or asking the application too.")
     ] = Repeat.JUDGE
@@ -87,16 +97,19 @@ def test(options: TestOptions) -> int:
     workflow, a function without parameters that makes one of these, or the address of an HTTP endpoint. It is
     recorded by the recorders, so answers are judged by the contexts that were really retrieved.
 
-    A gate is decided with stated error rates: since a judge wavers, cases are judged again until it is clear
-    on which side the mean lies.
+    A gate is decided with stated error rates. How much the application wavers is measured by asking it again
+    (`--repeat app`) or known from earlier runs (`--baseline`); without either, a gate only compares the
+    answers at hand, and says so. `--plan` says beforehand what a gate can find. A mined set without any bar
+    is held against what production scored on its cases.
 
     Exit status: 0 passed; 1 a case was not answered or not judged, missed a threshold, or a gate did not
-    pass; 2 wrong usage.
+    pass; 2 wrong usage; 3 nothing was asked: no threshold, no gate, no bar of the set, and not `--measure`.
 
     **Examples**
 
     - `steelyard test golden.jsonl --app my_app:chain`
     - `steelyard test golden.jsonl --app my_app:answer --gate faithfulness=0.8 --junit out.xml`
+    - `steelyard test golden.jsonl --plan --gate faithfulness --baseline main.json --fall 0.1`
     - `steelyard test golden.jsonl --app http://127.0.0.1:8000/ask --gate faithfulness --baseline main.json`
     """
     from steelyard.cli.golden._test import run

@@ -13,8 +13,8 @@ OVERLAP = 0.5
 """Share of a claim that a text must say before a difference counts as saying the opposite."""
 _RANKED = 0.7
 """Least probability of a claim whose row a table has at the place it says: few of its words are cells."""
-_FORBIDDEN = 0.45
-"""Least probability of a claim whose words are there while something forbids a yes."""
+_FORBIDDEN = 0.3
+"""Probability of a claim whose words are all there while something forbids a yes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,8 +107,10 @@ class Finding:
         """The score on a scale where a yes begins at one half; below that where something forbids it."""
         found = self.loosely if self.tabular else _on_scale(self.score)
         found = max(found, _RANKED) if self.ranked else found
-        # Below one half but not at one value: of two claims that are both forbidden, the nearer ranks higher.
-        return found if self.holds else min(found, _FORBIDDEN + (0.499 - _FORBIDDEN) * self.score)
+        # Not at one value: of two claims that are both forbidden, the nearer ranks higher.
+        found = found if self.holds else min(found, _FORBIDDEN * self.score)
+        # To four places: what a linear algebra library adds up in another order is the same claim still.
+        return round(found, 4)
 
     @property
     def loosely(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from aio_pika.abc import AbstractQueue
@@ -41,6 +41,7 @@ class ParkedResults:
         self._send = send
         self._ready = ready
         self._numbers = numbers
+        self._watched: set[str] = set()
         self._queues: dict[str, AbstractQueue] = {}
         self._held: dict[int, Message] = {}
 
@@ -48,6 +49,10 @@ class ParkedResults:
         """Go on over a new connection; what was held is the broker's again."""
         self._queues.clear()
         self._held.clear()
+
+    async def watch(self, sinks: Collection[str]) -> None:
+        """Count what waits for these sinks; their queues are made where they are missing."""
+        self._watched.update(sinks)
 
     async def put(self, results: Sequence[Waiting]) -> list[bool]:
         """Store each result once for each of its sinks; False where it does not fit."""
@@ -93,6 +98,8 @@ class ParkedResults:
     async def counts(self) -> Mapping[str, int]:
         """How many results wait, by those sinks that this process knows."""
         held = [message.raw.routing_key for message in self._held.values()]
+        for sink in self._watched - self._queues.keys():
+            await self._queue(sink)
         found = {
             sink: await self._ready(queue.name) + held.count(queue.name)
             for sink, queue in list(self._queues.items())

@@ -63,3 +63,11 @@ def unpacked(body: bytes) -> bytes:
     if not inflate.eof:
         raise zlib.error("too large or cut off")
     return text
+
+
+def unpacked_or_empty(body: bytes) -> bytes:
+    """What was packed; nothing where it cannot be unpacked."""
+    try:
+        return unpacked(body)
+    except zlib.error:
+        return b""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from steelyard.errors import SteelyardError
+from steelyard.online.queue._dead_letters import DeadLetter, Decide
 from steelyard.online.queue._protocol import Stored
 
 
@@ -83,6 +84,10 @@ class Totals:
 class Parked(Protocol):
     """Results that wait for a sink; likewise."""
 
+    async def watch(self, sinks: Collection[str]) -> None:
+        """Count what waits for these sinks."""
+        ...
+
     async def put(self, results: Sequence[Waiting]) -> list[bool]:
         """Store each result once for each of its sinks; False where it does not fit."""
         ...
@@ -152,6 +157,10 @@ class Broker(Protocol):
 
     async def dead_letter(self, message: Message, cause: str) -> bool:
         """Move a turn to the dead letters; False where the lease is known to be lost."""
+        ...
+
+    async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
+        """Have somebody decide about dead letters, the oldest first."""
         ...
 
     async def totals(self) -> Totals:

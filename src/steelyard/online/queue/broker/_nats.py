@@ -16,11 +16,13 @@ from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
+from steelyard.online.queue._dead_letters import DeadLetter, Decide
 from steelyard.online.queue._protocol import Stored
 from steelyard.online.queue.broker._address import BrokerAddress
 from steelyard.online.queue.broker._broker import Message, Outgoing, Totals, Unreachable
 from steelyard.online.queue.broker._nats_answers import FULL, NOT_LAST, acknowledged, refuse, words
 from steelyard.online.queue.broker._nats_connection import ANSWER, NatsConnection
+from steelyard.online.queue.broker._nats_dead import walk_dead_letters
 from steelyard.online.queue.broker._nats_parked import ParkedResults
 from steelyard.online.queue.broker._nats_pull import Puller
 from steelyard.online.queue.broker._nats_restart import RestartMemory
@@ -194,6 +196,11 @@ class NatsBroker:
         self._held.discard(message.seq)
         self._results.pop(message.seq, None)
         return True
+
+    async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
+        """Have somebody decide about dead letters, the oldest first."""
+        async with self._connection.translated():
+            return await walk_dead_letters(self._connection, self._streams, decide, most)
 
     async def totals(self) -> Totals:
         """The ledger from the streams' numbers; what the server has not heard is said again before."""

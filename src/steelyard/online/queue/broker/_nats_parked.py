@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from nats.errors import MaxPayloadError, TimeoutError
 from nats.js import JetStreamContext
@@ -33,6 +33,9 @@ class ParkedResults:
     def start(self) -> None:
         """Go on over a new connection."""
         self._consumers.clear()
+
+    async def watch(self, sinks: Collection[str]) -> None:
+        """The stream tells of all sinks."""
 
     async def put(self, results: Sequence[Waiting]) -> list[bool]:
         """Store each result once for each of its sinks; False where it does not fit."""

@@ -36,6 +36,7 @@ class ParkedQueue:
         self._held: dict[tuple[str, int], Message] = {}
         # By what the broker has for its name.
         self._sinks: dict[str, str] = {}
+        self._watched: set[str] = set()
 
     def messages(self, results: Sequence[Undelivered]) -> list[Message]:
         """Those of some results that this process still holds."""
@@ -59,11 +60,11 @@ class ParkedQueue:
 
     async def lease(self, sink: str, most: int, counts: QueueCounts | None) -> list[Undelivered]:
         """Lease the oldest results that are kept for a sink, unless the latest counts show none."""
-        # Asked once in any case: RabbitMQ counts for those sinks alone that it was asked for.
-        known = sink in self._sinks.values()
-        token = self._token(sink)
-        if known and counts is not None and not counts.waiting.get(sink):
+        if token_of(sink) not in self._watched:
+            await self.watch([sink])
+        elif counts is not None and not counts.waiting.get(sink):
             return []
+        token = token_of(sink)
         results = []
         for message in await self._call(lambda: self._parked.pull(token, most)):
             self._held[sink, message.seq] = message
@@ -75,6 +76,12 @@ class ParkedQueue:
             else:
                 results.append(Undelivered(message.seq, message.lease, evaluation, sink))
         return results
+
+    async def watch(self, sinks: Collection[str]) -> None:
+        """Count what waits for these sinks."""
+        tokens = [self._token(sink) for sink in sinks]
+        await self._call(lambda: self._parked.watch(tokens))
+        self._watched.update(tokens)
 
     async def acknowledge(self, results: Sequence[Undelivered]) -> None:
         """Their sink has these."""

@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard.errors import DeadCause
+from steelyard.online.queue._dead_letters import DeadLetter, Decide
 from steelyard.online.queue._protocol import Parking, QueueCounts, QueueFailed, Stored
 from steelyard.online.queue._turns import Leased, Selected, Undelivered
 from steelyard.online.queue._written import turn_from_json, turn_to_json
@@ -215,6 +216,17 @@ class BrokerQueue:
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
         """Lease the oldest results that are kept for a sink, if the broker's latest counts show any."""
         return await self._parked.lease(sink, most, self._counts)
+
+    async def watch(self, sinks: Collection[str]) -> None:
+        """Count what waits for these sinks, from now on."""
+        await self._parked.watch(sinks)
+        await self._call(self._count)
+
+    async def dead_letters(self, decide: Decide, most: int) -> list[DeadLetter]:
+        """Have somebody decide about dead letters, the oldest first."""
+        letters = await self._call(lambda: self._broker.dead_letters(decide, most))
+        await self._call(self._count)
+        return letters
 
     async def release(self, held: Sequence[Leased]) -> None:
         """Give back what is held, and what was just coming, so that another process need not wait."""

@@ -1,0 +1,189 @@
+"""Values of turns with their weights and sessions: what means and differences are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.stats._estimate import ICC, Estimate, Weighed
+
+_Array = npt.NDArray[np.float64]
+_Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Values in 0..1, the probability with which each was picked, and the unit that each is of."""
+
+    values: _Array
+    """In 0..1."""
+    weights: _Array
+    """1 / inclusion probability."""
+    units: _Codes | None = None
+    """A number for the session or user of each; None where every turn stands for itself."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def part(self, where: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Sample:
+        """Some of the turns."""
+        units = None if self.units is None else self.units[where]
+        return Sample(values=self.values[where], weights=self.weights[where], units=units)
+
+    @cached_property
+    def weight(self) -> float:
+        """How many turns of the application these stand for."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean of Hajek (1971), between 0 and 1; 0 of nothing."""
+        return min(max(float(self.weights @ self.values) / self.weight, 0.0), 1.0) if len(self) else 0.0
+
+    @property
+    def least(self) -> float:
+        """The smallest inclusion probability; 1 of nothing."""
+        return 1 / float(self.weights.max()) if len(self) else 1.0
+
+    def totals(self, deviations: _Array) -> _Array:
+        """A sum for each unit."""
+        if self.units is None:
+            return deviations
+        found: _Array = np.bincount(self._codes, deviations).astype(float)
+        return found
+
+    @cached_property
+    def _codes(self) -> _Codes:
+        assert self.units is not None
+        return np.unique(self.units, return_inverse=True)[1].reshape(-1)
+
+    def estimate(self, *, level: float = 0.95, floor: float | None = None) -> Estimate | None:
+        """The mean with its interval; None of nothing. See `weighted_mean`."""
+        return self.weighed.estimate(level=level, floor=floor) if len(self) else None
+
+    @cached_property
+    def weighed(self) -> Weighed:
+        """The sums that the interval is made from."""
+        weights, away = self.weights, self.values - self.mean
+        squares = weights * weights
+        deviations = weights * away
+        units = None if self.units is None else int(self._codes.max()) + 1
+        totals = self.totals(deviations)
+        clustered, freedom, alike = _by_unit(self.totals(weights), self.totals(squares), totals)
+        if units is not None and units < len(self):
+            freedom /= _heaviness(totals)
+        return Weighed(
+            n=len(self),
+            weight=self.weight,
+            square=float(squares.sum()),
+            mean=self.mean,
+            spread=float(deviations @ deviations),
+            second=float(deviations @ away) / self.weight,
+            third=float(deviations @ (away * away)) / self.weight,
+            ends=float(np.count_nonzero((self.values <= 0) | (self.values >= 1))) / len(self),
+            even=float(np.ptp(weights)) <= 1e-9 * float(weights.max()),
+            clustered=clustered,
+            freedom=freedom,
+            alike=alike,
+            units=None if units == len(self) else units,
+            least=self.least,
+        )
+
+
+def _by_unit(weights: _Array, squares: _Array, deviations: _Array) -> tuple[float, float, float]:
+    """The sum of the squared deviations of units, its degrees of freedom, and what `ICC` adds to it.
+
+    Each unit's square is divided by its expectation beside what that would be if the mean were known, for
+    turns that are alike by `ICC` within a unit; the degrees of freedom are Satterthwaite's for this sum
+    (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, Journal of Business & Economic
+    Statistics 36, 2018, with the diagonal of the adjustment matrices).
+    """
+    share = weights / weights.sum()
+    expected = (1 - ICC) * squares + ICC * weights * weights
+    total = float(expected.sum())
+    alike = total / float(squares.sum())
+    if len(weights) < 2:
+        return 0.0, 0.0, alike
+    within = expected * (1 - 2 * share) + share * share * total
+    scale = expected / np.maximum(within, 1e-12 * expected)
+    # The covariance of units g and h is -share_g expected_h - share_h expected_g + share_g share_h total;
+    # the sum of its squares over all pairs is one of products of sums.
+    one, two, both = (
+        float(scale @ product) for product in (share * share, expected * expected, share * expected)
+    )
+    pairs = 2 * one * two + 2 * both * both + (total * one) ** 2 - 4 * total * one * both
+    own = scale * (within - expected)
+    pairs += float((scale * within) @ (scale * within) - own @ own)
+    return float(scale @ (deviations * deviations)), total * total / pairs, alike
+
+
+def _heaviness(deviations: _Array) -> float:
+    """By how much a few units that are far off lower the degrees of freedom of a variance, at least 1.
+
+    (kurtosis - 1) / 2, which is 1 for normal ones (Box, Biometrika 40, 1953, eq. 7).
+    """
+    squares = deviations * deviations
+    mean = float(squares.mean())
+    return max((float((squares * squares).mean()) / mean**2 - 1) / 2, 1.0) if mean > 0 else 1.0
+
+
+def sample_of(
+    values: Iterable[float],
+    inclusion: Iterable[float] | None = None,
+    sessions: Iterable[Hashable] | None = None,
+) -> Sample:
+    """Values, probabilities and sessions as a sample.
+
+    Raises:
+        ValueError: If they are not of one length, or a probability is not above 0.
+    """
+    data = np.fromiter(values, float)
+    weights = np.ones_like(data) if inclusion is None else 1 / np.fromiter(inclusion, float)
+    units = None if sessions is None else unit_codes(sessions)
+    if len(weights) != len(data) or (units is not None and len(units) != len(data)):
+        raise ValueError("values, inclusion and sessions must be of the same length")
+    return Sample(values=data, weights=weights, units=units)
+
+
+def unit_codes(sessions: Iterable[Hashable]) -> _Codes:
+    """A number for each session; one of its own for each turn without one (None or empty)."""
+    known: dict[Hashable, int] = {}
+    codes = [-1 if one is None or one == "" else known.setdefault(one, len(known)) for one in sessions]
+    found = np.array(codes, np.int64)
+    alone = found < 0
+    found[alone] = len(known) + np.arange(int(alone.sum()))
+    return found
+
+
+def order_blocks(values: Iterable[float], inclusion: Iterable[float] | None = None) -> _Codes | None:
+    """Blocks of neighbours to take for sessions if nobody knows those; None if neighbours are not alike.
+
+    Values must be in order of time. How alike neighbours are is estimated from the autocorrelations, and the
+    length of a block from that (Politis & White, Econometric Reviews 23, 2004, for the circular bootstrap).
+    It tells nothing of sessions whose turns come far apart.
+    """
+    sample = sample_of(values, inclusion)
+    count = len(sample)
+    away = sample.weights * (sample.values - sample.mean)
+    lags = min(int(10 * np.log10(max(count, 10))) + 5, count // 4)
+    power = float(away @ away)
+    if lags < 5 or power <= 0:
+        return None
+    alike = np.array([float(away[:-lag] @ away[lag:]) / power for lag in range(1, 2 * lags + 1)])
+    bar = 2 * np.sqrt(np.log10(count) / count)
+    last = next((lag for lag in range(lags) if (np.abs(alike[lag : lag + 5]) < bar).all()), lags)
+    if last == 0:
+        return None
+    place = np.arange(1, 2 * last + 1)
+    # The trapezoidal window of Politis & Romano 1995.
+    window = np.clip(2 * (1 - place / (2 * last)), 0, 1) * alike[: 2 * last]
+    slope, level = 2 * float(window @ place), 1 + 2 * float(window.sum())
+    if slope <= 0 or level <= 1:
+        return None
+    length = (2 * slope**2 / (4 / 3 * level**2)) ** (1 / 3) * count ** (1 / 3)
+    blocks: _Codes = np.arange(count) // max(round(min(length, count / 5)), 2)
+    return blocks

@@ -1,0 +1,146 @@
+"""Agents: made by the framework, of nodes, of middleware, of the classic package, by plain code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
+from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+
+from generator.choices import Choices
+from generator.langchain.application import Application, all_found, single
+from generator.langchain.messages import FORMS, formed, spoken
+from generator.langchain.models import Speaker, now
+from generator.langchain.prompting import template
+from generator.langchain.retrievers import finder, retriever, shown
+from generator.langchain.tools import tool
+from generator.texts import JOINERS
+from generator.turns import Turn
+from langchain.agents import create_agent
+from langchain.agents.middleware import ModelRequest, before_model, dynamic_prompt
+
+Given = Callable[[Turn], Any]
+
+
+def given(choices: Choices, key: str = "messages") -> Given:
+    """What an agent is given: its messages, the conversation among them where nobody remembers it."""
+    history = choices["history"] if choices["turns"] != "1" else "none"
+    form = history if history in FORMS and history != "typed" else "objects"
+
+    def of(turn: Turn) -> Any:
+        said = [] if history in ("none", "stored") else spoken(turn)
+        if key != "messages":
+            return {key: turn.question, "chat_history": said}
+        return {"messages": formed([*said, HumanMessage(turn.question)], form)}
+
+    return of
+
+
+def instructions(choices: Choices) -> str:
+    """A system message of the template's lines that have no place in them; empty for none."""
+    if choices["agent_prompt"] == "none":
+        return ""
+    lines = template(choices).text().splitlines()
+    return "\n".join(line for line in lines if "{" not in line and line.strip())
+
+
+def saver(choices: Choices) -> Any:
+    """What remembers the conversation, where something does."""
+    return InMemorySaver() if choices["history"] == "stored" and choices["thread"] == "yes" else None
+
+
+def framework(choices: Choices) -> Application:
+    """`create_agent` with one tool, which is called as often as there are hops."""
+    hops, one = choices.number("hops"), tool(choices)
+    made = create_agent(
+        Speaker(role="agent", tool=one.name, hops=hops),
+        [one],
+        system_prompt=instructions(choices) or None,
+        checkpointer=saver(choices),
+    )
+    return single(made, given(choices), hops=hops, shows=all_found)
+
+
+def of_nodes(choices: Choices) -> Application:
+    """A graph of a model's node and a `ToolNode`."""
+    hops, one, system = choices.number("hops"), tool(choices), instructions(choices)
+    model = Speaker(role="agent", tool=one.name, hops=hops)
+
+    def think(state: MessagesState) -> Any:
+        before = [SystemMessage(system)] if system else []
+        return {"messages": [model.invoke([*before, *state["messages"]])]}
+
+    built = StateGraph(MessagesState)
+    built.add_node("think", think)
+    built.add_node("tools", ToolNode([one]))
+    built.add_edge(START, "think")
+    built.add_conditional_edges("think", tools_condition)
+    built.add_edge("tools", "think")
+    return single(built.compile(checkpointer=saver(choices)), given(choices), hops=hops, shows=all_found)
+
+
+def with_prompt(choices: Choices) -> Application:
+    """Middleware that searches and writes the system prompt."""
+    look = retriever(choices) if choices["looking"] == "retriever" else RunnableLambda(finder("documents"))
+    join, opening = JOINERS[choices["joining"]], instructions(choices)
+    seen = choices["looking"] != "outside"
+
+    @dynamic_prompt
+    def found(request: ModelRequest) -> str:
+        turn = now()
+        docs = look.invoke(turn.question) if seen else finder("documents")(turn.question)
+        return f"{opening}\n\n{turn.came(join(shown(docs)))}"
+
+    made = create_agent(Speaker(role="answer"), [], middleware=[found], checkpointer=saver(choices))
+    return single(made, given(choices))
+
+
+def before_the_model(choices: Choices) -> Application:
+    """Middleware that widens the user's message by what it found."""
+    join = JOINERS[choices["joining"]]
+    look = retriever(choices) if choices["looking"] == "retriever" else RunnableLambda(finder("documents"))
+
+    @before_model
+    def widen(state: Any, runtime: Any) -> dict[str, Any]:
+        turn, last = now(), state["messages"][-1]
+        text = f"{turn.question}\n\n{turn.came(join(shown(look.invoke(turn.question))))}"
+        return {"messages": [HumanMessage(text, id=last.id)]}
+
+    made = create_agent(Speaker(role="answer"), [], middleware=[widen], checkpointer=saver(choices))
+    return single(made, given(choices))
+
+
+def executor(choices: Choices) -> Application:
+    """`AgentExecutor`, of the classic package."""
+    hops, one = choices.number("hops"), tool(choices)
+    prompt = ChatPromptTemplate.from_messages(
+        [
+            ("system", instructions(choices).replace("}", "") or "You help customers."),
+            MessagesPlaceholder("chat_history", optional=True),
+            ("human", "{input}"),
+            MessagesPlaceholder("agent_scratchpad"),
+        ]
+    )
+    thinks = create_tool_calling_agent(Speaker(role="agent", tool=one.name, hops=hops), [one], prompt)
+    made = AgentExecutor(agent=thinks, tools=[one])
+    return single(made, given(choices, key="input"), hops=hops, shows=all_found, batches=False)
+
+
+AGENTS: dict[str, Callable[[Choices], Application]] = {
+    "framework": framework,
+    "nodes": of_nodes,
+    "prompt": with_prompt,
+    "before": before_the_model,
+    "executor": executor,
+}
+
+
+def agent(choices: Choices) -> Application:
+    """An agent of one of these kinds."""
+    return AGENTS[choices["agent"]](choices)

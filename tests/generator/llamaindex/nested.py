@@ -1,0 +1,73 @@
+"""Engines made of engines: sub-questions, imagined passages; and an agent that reasons in text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.agent.workflow import ReActAgent
+from llama_index.core.indices.query.query_transform import HyDEQueryTransform
+from llama_index.core.query_engine import SubQuestionQueryEngine, TransformQueryEngine
+from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
+from llama_index.core.schema import QueryBundle
+from llama_index.core.tools import QueryEngineTool
+
+from generator.choices import Choices
+from generator.conversing import Answer, Application
+from generator.llamaindex.applications import always, asked, in_one_piece
+from generator.llamaindex.models import Completes, Reasons, now
+from generator.llamaindex.parts import engine, tool
+from generator.turns import Turn
+
+
+class Splits(BaseQuestionGenerator):
+    """Asks two sub-questions of one engine, one for each search of the turn."""
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts_dict: Any) -> None:
+        pass
+
+    def generate(self, tools: Sequence[Any], query: QueryBundle) -> list[SubQuestion]:
+        return [SubQuestion(sub_question=each, tool_name="pages") for each in now().queries]
+
+    async def agenerate(self, tools: Sequence[Any], query: QueryBundle) -> list[SubQuestion]:
+        return self.generate(tools, query)
+
+
+def sub_questions(choices: Choices) -> Application:
+    """Sub-questions go to an engine; what it answers makes the answer."""
+    inner = engine(choices.replace(way="invoke", mode="compact"), "relay")
+    made = SubQuestionQueryEngine.from_defaults(
+        [QueryEngineTool.from_defaults(inner, name="pages", description="All pages.")],
+        llm=Completes(),
+        question_gen=Splits(),
+        verbose=False,
+        use_async=False,
+    )
+    return always(lambda turn: asked(made, in_one_piece(choices), turn.question), hops=2)
+
+
+def imagined(choices: Choices) -> Application:
+    """HyDE: a passage that a model imagines is searched for, the user's question is answered."""
+    made = TransformQueryEngine(
+        engine(choices.replace(way="invoke")), HyDEQueryTransform(llm=Completes(role="rewrite"))
+    )
+    return always(lambda turn: asked(made, in_one_piece(choices), turn.question))
+
+
+def reasoning(choices: Choices) -> Application:
+    """The ReAct agent: calls and answers are lines of text."""
+    one = tool(choices.replace(tool="function"))
+    hops = choices.number("hops")
+
+    def begin() -> Answer:
+        made = ReActAgent(tools=[one], llm=Reasons(tool=one.metadata.name, hops=hops), streaming=False)
+
+        async def answer(turn: Turn) -> str:
+            return str(await made.run(user_msg=turn.question))
+
+        return answer
+
+    return Application(answer=begin, hops=hops, everything=True)

@@ -1,0 +1,124 @@
+"""Plain Python: search, fill in a prompt, ask a model; or let the model call a function."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from generator.choices import CONTENT, Axes, Choices
+from generator.conversing import Application, run_conversations
+from generator.plain.client import CHECK, REWRITE, aclient, client
+from generator.receiving import Run
+from generator.results import TEXTUAL
+from generator.spans import Spans
+from generator.templates import names, template_of
+from generator.texts import JOINERS
+from generator.turns import Turn
+
+MODEL = "gpt-small"
+
+
+def axes(*, heldout: bool = False) -> Axes:
+    """What these applications differ in."""
+    return {
+        "shape": ("filled", "tools"),
+        "template": names(heldout),
+        "joining": tuple(JOINERS),
+        "tool_result": tuple(TEXTUAL),
+        "hops": ("1", "2"),
+        "history": ("none", "sent"),
+        "rewrite": ("no", "yes"),
+        "check": ("no", "yes"),
+        "way": ("invoke", "ainvoke", "stream"),
+        "together": ("one_thread", "gather", "pool"),
+        "served": ("yes", "no"),
+        **CONTENT,
+    }
+
+
+def run(choices: Choices, spans: Spans | None = None) -> Run:
+    """Run an application; only spans tell of it."""
+    assert spans is not None
+    made = filled(choices) if choices["shape"] == "filled" else tools(choices)
+    return run_conversations(made, choices, spans.recording, spans)
+
+
+async def asked(way: str, messages: list[dict[str, Any]], **more: Any) -> Any:
+    """A model's message, or its text where it streams."""
+    given: Any = {"model": MODEL, "messages": messages, **more}
+    if way == "ainvoke":
+        return (await aclient().chat.completions.create(**given)).choices[0].message
+    if way == "stream" and not more:
+        stream = client().chat.completions.create(**given, stream=True)
+        return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+    return client().chat.completions.create(**given).choices[0].message
+
+
+def text_of(said: Any) -> str:
+    """The text of a message."""
+    return said if isinstance(said, str) else str(said.content)
+
+
+def past(choices: Choices, turn: Turn) -> list[dict[str, Any]]:
+    """The conversation, where it is sent along."""
+    if choices["history"] == "none":
+        return []
+    pairs = [(("user", question), ("assistant", answer)) for question, answer in turn.history]
+    return [{"role": role, "content": text} for pair in pairs for role, text in pair]
+
+
+async def before(choices: Choices, turn: Turn) -> None:
+    """A model writes the query."""
+    if choices["rewrite"] == "yes":
+        await asked("invoke", [{"role": "user", "content": f"{REWRITE}\n\n{turn.question}"}])
+
+
+async def after(choices: Choices, answer: str) -> None:
+    """A model looks at the answer."""
+    if choices["check"] == "yes":
+        await asked("invoke", [{"role": "user", "content": f"{CHECK}\n\n{answer}"}])
+
+
+def filled(choices: Choices) -> Application:
+    """A prompt filled in by hand."""
+    template = template_of(choices["template"], choices.random("template"))
+    join = JOINERS[choices["joining"]]
+    roles = {"system": "system", "human": "user"}
+
+    async def answer(turn: Turn) -> str:
+        await before(choices, turn)
+        history = "\n".join(f"{each['role']}: {each['content']}" for each in past(choices, turn))
+        values = {"context": turn.came(join(turn.shown)), "question": turn.question, "history": history}
+        *system, human = [
+            {"role": roles[role], "content": text.format(**values)} for role, text in template.messages()
+        ]
+        sent = [] if template.takes_history else past(choices, turn)
+        said = text_of(await asked(choices["way"], [*system, *sent, human]))
+        await after(choices, said)
+        return said
+
+    return Application(answer=lambda: answer)
+
+
+def tools(choices: Choices) -> Application:
+    """A model that calls a function, in a loop."""
+    hops, shape = choices.number("hops"), choices["tool_result"]
+    declared = {
+        "name": "look_up",
+        "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+    }
+    given = [{"type": "function", "function": declared}]
+
+    async def answer(turn: Turn) -> str:
+        messages = [*past(choices, turn), {"role": "user", "content": turn.question}]
+        way = "invoke" if choices["way"] == "stream" else choices["way"]
+        while (said := await asked(way, messages, tools=given)).tool_calls:
+            messages.append(said.model_dump(exclude_none=True))
+            for call in said.tool_calls:
+                found = turn.find(json.loads(call.function.arguments)["query"])
+                result = TEXTUAL[shape](found) if found else turn.nothing
+                text = turn.came(result if isinstance(result, str) else json.dumps(result))
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+        return text_of(said)
+
+    return Application(answer=lambda: answer, hops=hops, everything=True)

@@ -1,0 +1,185 @@
+"""Every usual way to fork, and every usual end: each turn that a process took is in the file.
+
+Where a program forks, one of its threads is writing results: SQLite's locks of a process are inherited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from servers import free_port
+from waiting import until
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+]
+_HERE = Path(__file__).parent
+_FORKING = (
+    "os.fork",
+    "os.fork from a thread",
+    "multiprocessing fork",
+    "multiprocessing spawn",
+    "multiprocessing forkserver",
+    "executor fork",
+    "executor spawn",
+    "pool",
+)
+_SERVERS = {
+    "gunicorn": ["gunicorn", "-w", "2", "online.processes.forking_hosts:wsgi", "-b"],
+    "gunicorn with preload": [
+        "gunicorn",
+        "--preload",
+        "-w",
+        "2",
+        "online.processes.forking_hosts:wsgi",
+        "-b",
+    ],
+    "uvicorn": ["uvicorn", "online.processes.forking_hosts:asgi", "--port"],
+    "uvicorn with workers": ["uvicorn", "--workers", "2", "online.processes.forking_hosts:asgi", "--port"],
+}
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_FAST = {"os.fork", "multiprocessing fork", "gunicorn with preload", "uvicorn"}
+
+
+def _cases(names: tuple[str, ...]) -> list[object]:
+    # Importing the package again in each child takes seconds.
+    return [pytest.param(name, marks=() if name in _FAST else pytest.mark.slow) for name in names]
+
+
+@contextmanager
+def running(folder: Path, *command: str, spool: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """A program in a group of processes of its own, which is ended with the block."""
+    environment = os.environ | {"PYTHONPATH": str(_HERE.parents[1]), "PYTHONWARNINGS": "ignore"}
+    if spool:
+        environment["SPOOL"] = "spool.db"
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def gone(group: int) -> bool:
+    """Whether no process of a group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def check_all_are_there(folder: Path, output: str) -> None:
+    accepted = (folder / "accepted").read_text().split()
+    with closing(sqlite3.connect(folder / "results.db")) as connection:
+        written = {name for (name,) in connection.execute("SELECT record_id FROM evaluations")}
+    if (spool := folder / "spool.db").exists():
+        with closing(sqlite3.connect(spool)) as connection:
+            waiting = connection.execute("SELECT record_id FROM turns WHERE body IS NOT NULL")
+            written |= {name for (name,) in waiting}
+    missing = [name for name in accepted if name not in written]
+    assert accepted and not missing, (len(missing), len(accepted), output)
+
+
+@pytest.mark.parametrize("spool", [False, True], ids=["memory", "spool"])
+@pytest.mark.parametrize("host", _cases(_FORKING))
+def test_what_parents_and_children_take_is_written(host: str, spool: bool, tmp_path: Path) -> None:
+    with running(tmp_path, str(_HERE / "forking_hosts.py"), host, "leave", spool=spool) as process:
+        output, _ = process.communicate(timeout=250)
+        until(lambda: gone(process.pid))
+    assert process.returncode == 0, output
+    check_all_are_there(tmp_path, output)
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+@pytest.mark.parametrize("host", _cases(_FORKING))
+def test_a_signal_loses_no_turn(host: str, number: signal.Signals, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    with running(tmp_path, str(_HERE / "forking_hosts.py"), host, "stay") as process:
+        until(lambda: ready.exists() and len(ready.read_text().split()) >= 2)
+        os.killpg(process.pid, number)
+        output, _ = process.communicate(timeout=250)
+        until(lambda: gone(process.pid))
+    check_all_are_there(tmp_path, "")
+    assert number == signal.SIGINT or process.returncode in (-number, 0), output
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+@pytest.mark.parametrize("server", _cases(tuple(_SERVERS)))
+def test_a_server_that_is_ended_loses_no_turn(server: str, number: signal.Signals, tmp_path: Path) -> None:
+    *command, option = _SERVERS[server]
+    port = free_port()
+    where = ["-b", f"127.0.0.1:{port}"] if option == "-b" else ["--port", str(port)]
+    with running(tmp_path, "-m", *command, *where) as process:
+        for _ in range(60):
+            assert _get(f"http://127.0.0.1:{port}/") == "taken"
+        os.kill(process.pid, number)
+        output, _ = process.communicate(timeout=250)
+        until(lambda: gone(process.pid))
+    check_all_are_there(tmp_path, output)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("celery") is None, reason="needs celery")
+@pytest.mark.parametrize("number", _SIGNALS)
+def test_celery_loses_no_turn(number: signal.Signals, tmp_path: Path) -> None:
+    for name in ("broker", "control", "processed"):
+        (tmp_path / name).mkdir()
+    accepted = tmp_path / "accepted"
+    command = [
+        "celery",
+        "-A",
+        "online.processes.celery_tasks",
+        "worker",
+        "--pool",
+        "prefork",
+        "-c",
+        "2",
+        "-l",
+        "warning",
+    ]
+    with running(tmp_path, "-m", *command, "--without-mingle", "--without-gossip") as process:
+        sending = "from online.processes.celery_tasks import take; [take.delay(n) for n in range(40)]"
+        with running(tmp_path, "-c", sending) as sender:
+            assert sender.wait(timeout=250) == 0
+        until(lambda: accepted.exists() and len(accepted.read_text().split()) >= 40)
+        os.kill(process.pid, number)
+        output, _ = process.communicate(timeout=250)
+        until(lambda: gone(process.pid))
+    check_all_are_there(tmp_path, output)
+
+
+def _get(url: str) -> str:
+    deadline = time.monotonic() + 100
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=100) as reply:
+                return str(reply.read().decode())
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)

@@ -1,0 +1,119 @@
+"""`threshold="baseline"`: a bar out of a team's own earlier scores."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from online.helpers import kind_judge, turn
+from steelyard.errors import ConfigurationError
+from steelyard.metrics import Faithfulness, Metric
+from steelyard.online import Monitor
+from steelyard.questions import MetricRun, Part
+from steelyard.record import Record
+from steelyard.scores import Direction, Evaluation, Score
+from steelyard.sinks import SQLiteSink
+from steelyard.testing import MemorySink
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said(Metric):
+    """The number that the answer is."""
+
+    key = "said"
+    needs: ClassVar[tuple[Part, ...]] = ("answer",)
+
+    def questions(self, record: Record) -> MetricRun:
+        yield []
+        return self.scored(float(record.answer))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaidTooMuch(Said):
+    """The same, of which less is better."""
+
+    key = "said_too_much"
+    direction: ClassVar[Direction] = "lower"
+
+
+def judged(metric: Metric, answers: Sequence[str], path: Path) -> dict[str, Score]:
+    sink = MemorySink()
+    monitor = Monitor(metrics=[metric], judge=kind_judge(), sinks=[SQLiteSink(path), sink])
+    with closing(monitor):
+        for answer in answers:
+            monitor.submit(turn(answer, answer=answer))
+            assert monitor.flush(60) == 0
+    return {one.record_id: one.scores[0] for one in sink.evaluations}
+
+
+def earlier(metric: Metric, path: Path, *, days: int, bad: range = range(0), a_day: int = 30) -> None:
+    """Scores between .5 and 1, evenly, made as the Monitor's are; on bad days 0."""
+    (like,) = judged(metric, ["0.7"], path).values()
+    draw = random.Random(1)
+    evaluations = [
+        Evaluation(
+            record_id=f"{day}-{number}",
+            scores=(
+                replace(
+                    like,
+                    id=f"{day}-{number}",
+                    value=0.0 if day in bad else draw.uniform(0.5, 1.0),
+                    inclusion_probability=draw.choice([1.0, 0.5]),
+                ),
+            ),
+            happened_at=time.time() - (day + 1) * DAY,
+            evaluated_at=time.time(),
+        )
+        for day in range(days)
+        for number in range(a_day)
+    ]
+    asyncio.run(SQLiteSink(path).write(evaluations))
+
+
+@pytest.mark.parametrize("bad", [range(0), range(7, 14)], ids=["quiet", "after a bad week"])
+def test_turns_pass_if_they_are_no_worse_than_95_in_100_before(tmp_path: Path, bad: range) -> None:
+    metric = Said(threshold="baseline")
+    earlier(metric, tmp_path / "s.db", days=40, bad=bad)
+    found = judged(metric, ["0.45", "0.6"], tmp_path / "s.db")
+    bar = found["0.6"].threshold
+    assert bar is not None and 0.5 < bar < 0.55
+    assert {name: (score.passed, score.label) for name, score in found.items()} == {
+        "0.45": (False, "fail"),
+        "0.6": (True, "pass"),
+    }
+
+
+def test_of_what_should_be_low_the_highest_five_in_100_fail(tmp_path: Path) -> None:
+    metric = SaidTooMuch(threshold="baseline")
+    earlier(metric, tmp_path / "s.db", days=20)
+    found = judged(metric, ["0.9", "0.999"], tmp_path / "s.db")
+    assert [score.passed for score in found.values()] == [True, False]
+
+
+@pytest.mark.parametrize(("days", "a_day"), [(5, 100), (20, 5)], ids=["days", "scores"])
+def test_too_little_makes_no_bar(tmp_path: Path, days: int, a_day: int) -> None:
+    metric = Said(threshold="baseline")
+    earlier(metric, tmp_path / "s.db", days=days, a_day=a_day)
+    (score,) = judged(metric, ["0.1"], tmp_path / "s.db").values()
+    assert (score.value, score.threshold, score.passed, score.label) == (0.1, None, None, None)
+
+
+def test_scores_that_were_made_otherwise_make_no_bar(tmp_path: Path) -> None:
+    earlier(Said(), tmp_path / "s.db", days=20)
+    (score,) = judged(SaidTooMuch(threshold="baseline"), ["0.1"], tmp_path / "s.db").values()
+    assert score.threshold is None
+
+
+def test_a_bar_is_a_number_or_the_word() -> None:
+    with pytest.raises(ConfigurationError, match="threshold='mean' is not a number, 'baseline' or None"):
+        Faithfulness(threshold="mean")  # type: ignore[arg-type]

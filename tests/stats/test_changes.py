@@ -1,0 +1,88 @@
+"""When a mean changed: steps, drifts, and weeks that repeat themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from stats.session_parts import Traffic
+from steelyard.stats import Change, find_changes
+
+Array = npt.NDArray[np.float64]
+MONDAY = 1_760_313_600.0
+DAY = 86400.0
+
+
+def changes(
+    draw: np.random.Generator,
+    traffic: Traffic,
+    days: int,
+    worse: Callable[[Array], Any] = np.zeros_like,
+) -> list[Change]:
+    """The clear changes of some days of which a share of the turns goes wrong."""
+    turns = traffic.stream(draw, days * traffic.a_day)
+    day = np.arange(len(turns.values)) / traffic.a_day
+    values = np.where(draw.random(len(day)) < worse(day), 0.0, turns.values)
+    picked = draw.random(len(day)) < turns.inclusion
+    found = find_changes(
+        values[picked],
+        (MONDAY + day[picked] * DAY).tolist(),
+        inclusion=turns.inclusion[picked],
+        sessions=turns.sessions[picked],
+    )
+    return [change for change in found if change.difference.clear]
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        Traffic(),
+        Traffic(swing=0.03),
+        Traffic(size=4, alike=0.3, swing=0.03),
+        Traffic(size=10, alike=0.2, sample="suspicion", swing=0.03),
+        Traffic(size=4, alike=0.2, sample="halving"),
+    ],
+    ids=str,
+)
+def test_weeks_in_which_nothing_happened_are_seldom_said_to_have_changed(traffic: Traffic) -> None:
+    draw = np.random.default_rng(6)
+    assert sum(bool(changes(draw, traffic, 14)) for _ in range(60)) <= 8
+
+
+def test_a_fall_is_told_with_the_day_on_which_it_began() -> None:
+    draw = np.random.default_rng(8)
+    near = 0
+    for _ in range(30):
+        (first, *_) = changes(draw, Traffic(swing=0.03), 14, lambda day: 0.12 * (day >= 9))
+        assert first.until is None and first.difference.high < 0
+        near += abs((first.since - MONDAY) / DAY - 9) <= 1
+    assert near >= 26
+
+
+def test_two_falls_are_told_as_two() -> None:
+    draw = np.random.default_rng(9)
+    two = 0
+    for _ in range(10):
+        found = changes(draw, Traffic(), 28, lambda day: 0.12 * (day >= 9) + 0.15 * (day >= 18))
+        days = [(change.since - MONDAY) / DAY for change in found]
+        two += len(days) == 2 and days == pytest.approx([9, 18], abs=2)
+    assert two >= 8
+
+
+def test_a_slow_fall_is_told_as_a_drift_from_end_to_end() -> None:
+    draw = np.random.default_rng(10)
+    drifts = 0
+    for _ in range(20):
+        found = changes(draw, Traffic(), 28, lambda day: 0.15 * day / 28)
+        drifts += len(found) == 1 and found[0].until == MONDAY + 28 * DAY
+        assert found[0].difference.value < 0
+    assert drifts >= 15
+
+
+def test_of_fewer_than_sixty_turns_no_change_is_told() -> None:
+    assert find_changes([1.0] * 59, [MONDAY + number * DAY for number in range(59)]) == []
+    assert find_changes([], []) == []
