@@ -148,15 +148,24 @@ def _table(value: Any, option: str, where: str) -> dict[str, Any]:
 
 
 def _convert(value: Any, kind: Any, source: str, name: str) -> Any:
-    wanted = str if get_origin(kind) is Literal else get_origin(kind) or kind
-    if isinstance(value, str) and kind == list[str]:
-        return list(filter(None, map(str.strip, value.split(","))))
-    if kind == list[str] and isinstance(value, list) and not all(isinstance(one, str) for one in value):
-        raise ConfigurationError(f"{source}: {name} must be a list of texts, not {value!r}")
+    if kind == list[str]:
+        return _names(value, source, name)
     if isinstance(value, str) and name == "spool":
         return {"path": value}
+    wanted = str if get_origin(kind) is Literal else get_origin(kind) or kind
     if wanted is float and type(value) is int:
         return float(value)
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise ConfigurationError(f"{source}: {name} must be of type {wanted.__name__}, not {value!r}")
+    return value
+
+
+def _names(value: Any, source: str, name: str) -> list[str]:
+    """Names in a list, or in a text with commas between them."""
+    if isinstance(value, str):
+        return list(filter(None, map(str.strip, value.split(","))))
+    if not isinstance(value, list):
+        raise ConfigurationError(f"{source}: {name} must be of type list, not {value!r}")
+    if not all(isinstance(one, str) for one in value):
+        raise ConfigurationError(f"{source}: {name} must be a list of texts, not {value!r}")
     return value

@@ -62,20 +62,28 @@ def _evidence(turn: Turn) -> Evidence:
         )
         return Evidence(steps=steps, sources=sources, origin=told)
     origin = decide(steps, sources, answer=turn.answer, question=turn.question)
-    if not origin.contexts and origin.retrieved and not _shows_results(steps, origin):
-        # The span tells what the model was asked first, without what its tools returned.
-        origin = replace(origin, contexts=sources.documents, retrieved=())
-    if not origin.contexts and not any(call.prompts for call in steps.calls):
-        # The template's variables are told in place of the prompt.
-        filled = [one.text for one in sources.texts if names_passages(one.name)]
-        origin = replace(origin, contexts=ranked(Context(text=text) for text in filled))
-    if not origin.contexts and turn.has_unread:
-        origin = guess(origin, steps, question=turn.question)
+    if not origin.contexts:
+        origin = _untold(turn, origin)
     if origin.retrieved and _has_cut_prompt(turn, origin):
         # What a prompt that was cut does not show may have stood in the rest of it.
         every = tuple(replace(one, seen=None) for one in origin.retrieved)
         origin = replace(origin, contexts=every, retrieved=(), contexts_source=sources.look_ups.source)
     return Evidence(steps=steps, sources=sources, origin=origin)
+
+
+def _untold(turn: Turn, origin: Provenance) -> Provenance:
+    """The same with what spans tell of, although no prompt on them shows it."""
+    steps, sources = turn.steps, turn.sources
+    if origin.retrieved and not _shows_results(steps, origin):
+        # The span tells what the model was asked first, without what its tools returned.
+        return replace(origin, contexts=sources.documents, retrieved=())
+    if not any(call.prompts for call in steps.calls):
+        # The template's variables are told in place of the prompt.
+        filled = [one.text for one in sources.texts if names_passages(one.name)]
+        origin = replace(origin, contexts=ranked(Context(text=text) for text in filled))
+    if turn.has_unread and not origin.contexts:
+        return guess(origin, steps, question=turn.question)
+    return origin
 
 
 def _shows_results(steps: Steps, origin: Provenance) -> bool:

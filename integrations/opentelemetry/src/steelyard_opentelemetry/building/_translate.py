@@ -10,7 +10,7 @@ from steelyard.record import Context
 from steelyard.recording import unique
 from steelyard.recording.building import Step, StepKind
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import names_passages
+from steelyard.recording.provenance import names_passages, plain
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -46,27 +46,37 @@ def steps_of(turn: Turn) -> Steps:
         parsed = node.parsed
         if step is None or parsed is None:
             continue
-        if parsed.kind in ("retrieval", "rerank"):
-            _told(step, node, parsed, known)
-        elif parsed.kind == "llm":
+        if parsed.kind == "llm":
             if id(node) not in calls:
                 continue  # another instrumentor's view of the call above it
             step.call, step.messages = calls[id(node)], parsed.messages
-        elif parsed.kind == "tool":
-            step.given, step.returned = _asked_of_tool(parsed), unwrapped(parsed.result)
-            step.contexts = ranked(one for one in documents_in(parsed.result) if one.text) or None
-            step.failed = step.failed or has_failed(parsed.result)
-        elif parsed.kind != "prompt":
-            _passed(step, parsed, is_root=node is turn.root)
+        else:
+            _fill(step, node, parsed, known, is_root=node is turn.root)
         if (twin := _same_look_up(step, parsed.dialect, kept)) is None:
             kept.append((step, parsed.dialect))
         elif not twin.contexts:
             twin.contexts, twin.silent = step.contexts, step.silent
         kept += ((one, parsed.dialect) for one in _beside(step, parsed))
+    return Steps(returned=_returned(turn), steps=[step for step, _ in kept], answer=turn.answer)
+
+
+def _returned(turn: Turn) -> Any:
+    """What the root returned, as its span tells it."""
     root = turn.root.parsed
     passing = root.passing if root is not None and root.kind != "llm" else ()
-    returned = loaded(passing[-1]) if len(passing) > 1 else None
-    return Steps(returned=returned, steps=[step for step, _ in kept], answer=turn.answer)
+    return loaded(passing[-1]) if len(passing) > 1 else None
+
+
+def _fill(step: Step, node: Node, parsed: ParsedSpan, known: Sequence[Context], *, is_root: bool) -> None:
+    """What a step other than a model call was given and returned."""
+    if parsed.kind in ("retrieval", "rerank"):
+        _told(step, node, parsed, known)
+    elif parsed.kind == "tool":
+        step.given, step.returned = _asked_of_tool(parsed), unwrapped(parsed.result)
+        step.contexts = ranked(one for one in documents_in(parsed.result) if one.text) or None
+        step.failed = step.failed or has_failed(parsed.result)
+    elif parsed.kind != "prompt":
+        _passed(step, parsed, is_root=is_root)
 
 
 def _with_parents(turn: Turn) -> Iterator[tuple[Node, Step | None]]:
@@ -92,16 +102,21 @@ def _with_parents(turn: Turn) -> Iterator[tuple[Node, Step | None]]:
 def _told(step: Step, node: Node, parsed: ParsedSpan, known: Sequence[Context]) -> None:
     """What a retrieval or a reranker returned: its own documents, else those of the retrieval inside it."""
     step.given = parsed.query or None
-    below = [n.parsed for n in node.below() if n.parsed and n is not node]
-    inner = [one.documents for one in below if one.kind == "retrieval"]
-    # Of rerankers the inner one has what comes from the ranking itself.
-    closer = [one.documents for one in below if one.kind == "rerank" == parsed.kind]
-    lists = [*closer, parsed.documents, *inner]
+    lists = list(_lists(node, parsed))
     texts = next((found for found in lists if any(one.text for one in found)), ())
     if texts or parsed.empty:
         documents = (one for one in texts if one.text)
         step.contexts = ranked(merged(documents, known))
     step.silent = sum(not one.text for one in (texts or next(filter(None, lists), ())))
+
+
+def _lists(node: Node, parsed: ParsedSpan) -> Iterator[Sequence[Context]]:
+    """The lists of documents that a retrieval may stand for, the best first."""
+    below = [n.parsed for n in node.below() if n.parsed and n is not node]
+    # Of rerankers the inner one has what comes from the ranking itself.
+    yield from (one.documents for one in below if one.kind == "rerank" == parsed.kind)
+    yield parsed.documents
+    yield from (one.documents for one in below if one.kind == "retrieval")
 
 
 def ranked(documents: Iterable[Context]) -> tuple[Context, ...]:
@@ -247,12 +262,21 @@ def looked_up(steps: Steps) -> str:
     asked = [s for s in steps.retrievals if isinstance(s.given, str) and not s.is_within("tool")]
     if len({step.given for step in asked}) != 1:
         return ""  # of several parts none is the whole question
-    first = asked[0]
-    query = " ".join(str(first.given).split())
-    before = [call for step, call in zip(steps.models, steps.calls, strict=True) if step.at < first.at]
-    written = any(query == " ".join(text.split()) for call in before for text in call.replies)
-    prompts = [" ".join(text.split()) for call in steps.calls for text in call.prompts]
-    return "" if written or (prompts and not any(query in text for text in prompts)) else str(first.given)
+    query = str(asked[0].given)
+    return "" if _is_written(query, steps, before=asked[0].at) or not _is_sent(query, steps) else query
+
+
+def _is_written(query: str, steps: Steps, *, before: float) -> bool:
+    """Whether a model had replied with a query before something was looked up under it."""
+    calls = zip(steps.models, steps.calls, strict=True)
+    said = (text for step, call in calls if step.at < before for text in call.replies)
+    return any(plain(query) == plain(text) for text in said)
+
+
+def _is_sent(query: str, steps: Steps) -> bool:
+    """Whether a prompt holds a query; so it counts if no prompt was seen."""
+    prompts = [plain(text) for call in steps.calls for text in call.prompts]
+    return not prompts or any(plain(query) in text for text in prompts)
 
 
 def _filled_in(steps: Steps) -> Any:

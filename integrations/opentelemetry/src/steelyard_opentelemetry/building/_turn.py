@@ -292,7 +292,7 @@ class Turn:
         """What came into the turn from outside of a model."""
         found = sources_of(self.steps)
         # What an inner step was asked is no passage, although it stands in a prompt and no model wrote it.
-        found.queries += asked_within(self.steps)
+        found.look_ups.queries += asked_within(self.steps)
         return found
 
     @property
@@ -313,11 +313,15 @@ class Turn:
             # What only the dialect can read, as of objects that Python shows.
             self.steps.given = own
             found = asked_of(self.steps, self.sources)
-        if not found.standalone and self.in_conversation and not self.agentic:
-            found = replace(found, standalone=condensed(self.steps, found.question))
         if not found.question and (query := looked_up(self.steps)):
             # An input without words, as of a workflow that tells its state; nobody but the user wrote this.
             return Asked(question=query, notes=("question_guessed",))
+        return self._completed(found)
+
+    def _completed(self, found: Asked) -> Asked:
+        """A question with its stand-alone form, the end that was cut off it, and what is doubtful."""
+        if not found.standalone and self.in_conversation and not self.agentic:
+            found = replace(found, standalone=condensed(self.steps, found.question))
         if self.steps.given is not None and "\n" in found.question and not self._is_told:
             # Words of a prompt in several lines may be a template's.
             found = replace(found, notes=(*found.notes, "question_guessed"))
