@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Token
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from steelyard.record import Context
 from steelyard.recording import ManualTurn, TurnTarget, current_span
+from steelyard.recording.reading import contexts_of
 from steelyard_langchain._attach import attached, listen
 from steelyard_langchain._block import Block, block_var
 from steelyard_langchain._recorder import CallbackHandler
 from steelyard_langchain._turn import Turn
-from steelyard_langchain.building._extract import contexts_of
 
 
 def record(
@@ -87,7 +88,7 @@ class LangChainManualTurn(ManualTurn):
         self._handler.close_block(self._block, error)
 
     def _contexts_of(self, item: Any, rank: int) -> Iterable[Context]:
-        return contexts_of([item], query=None, hop=0, start=rank)
+        return (replace(one, rank=rank) for one in contexts_of([item]))
 
 
 def _handler(monitor: TurnTarget | CallbackHandler | None) -> CallbackHandler:

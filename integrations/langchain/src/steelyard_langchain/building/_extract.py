@@ -6,19 +6,15 @@ classes, and a framework's own, are read alike.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from steelyard.record import Context, text_of, to_json_value
+from steelyard.record import text_of, to_json_value
 from steelyard.recording.provenance import (
-    Asked,
     is_helper_reply,
-    question_in,
-    user_question,
 )
+from steelyard.recording.reading import state_of
 from steelyard_langchain._options import Key
 
 ANSWER_KEYS = (
@@ -44,9 +40,6 @@ _ROLES = {
     "AIMessageChunk": "ai",
     "HumanMessageChunk": "human",
 }
-_IDS = ("id", "_id", "doc_id", "document_id", "chunk_id")
-_SCORES = ("relevance_score", "rerank_score", "score", "_score", "similarity_score")
-_SCORED = frozenset(_SCORES)
 
 
 def pick(value: Any, key: Key) -> Any:
@@ -67,53 +60,6 @@ def text_in(value: Any) -> str:
         return message_text({"content": value})
     inner = getattr(value, "text", None)  # generations and completion values
     return text_of(inner) if isinstance(inner, str) else ""
-
-
-def question_of(
-    inputs: Any, outputs: Any, key: Key | None, *, replies: Collection[str] = (), query: str | None = None
-) -> Asked:
-    """The user's own words, and the form that stands without the conversation, where one was made.
-
-    Args:
-        inputs: What the root was given.
-        outputs: What it returned: a resumed or remembered conversation has the question only there.
-        key: Where the user says it stands.
-        replies: What models said; a node may put such a text among the messages as a bare string.
-        query: What a model made of the question in a conversation.
-    """
-    if key is not None:
-        candidates: list[Any] = [text_in(pick(inputs, key)) or text_in(pick(outputs, key))]
-    else:
-        candidates = [_asked_in(inputs, replies), _asked_in_output(outputs, replies)]
-    if not any(map(question_in, candidates)):
-        return Asked(question="")
-    return user_question(candidates, queries=[query or ""], in_conversation=bool(query))
-
-
-def _asked_in(value: Any, replies: Collection[str]) -> Any:
-    """An input in a shape in which its question is found."""
-    state = state_of(value)
-    messages = [one for one in messages_in(value) if not _is_reply(one, replies)]
-    if state is None:
-        return messages or value
-    return {**state, "messages": messages} if messages else state
-
-
-def _asked_in_output(outputs: Any, replies: Collection[str]) -> Any:
-    """An output in which the question may be kept: a state or a conversation, unless a model said it."""
-    # Texts alone, one or a list of them or one under a name, are what a model said: an answer, or queries.
-    state = state_of(outputs)
-    if state is None and not any(map(is_message, messages_in(outputs))):
-        return None
-    asked = _asked_in(outputs, replies)
-    if state is not None and len(state) == 1 and isinstance(next(iter(state.values())), str):
-        asked = {**state, "": None}  # of one text alone any name counts
-    return None if question_in(asked).strip() in replies else asked
-
-
-def _is_reply(message: Any, replies: Collection[str]) -> bool:
-    """Whether a model said what stands among the messages as the user's."""
-    return bool(replies) and role_of(message) == "human" and message_text(message).strip() in replies
 
 
 def answer_of(outputs: Any, inputs: Any, key: Key | None, *, replies: Collection[str] = ()) -> str:
@@ -176,6 +122,11 @@ def _said(value: Any) -> str:
     return next(filter(None, found), "") or json.dumps(to_json_value(state), ensure_ascii=False)
 
 
+def _is_reply(message: Any, replies: Collection[str]) -> bool:
+    """Whether a model said what stands among the messages as the user's."""
+    return bool(replies) and role_of(message) == "human" and message_text(message).strip() in replies
+
+
 def _replied(messages: list[Any], replies: Collection[str] = ()) -> str:
     """The last thing said to the user since they last spoke.
 
@@ -228,23 +179,6 @@ def replies_in(outputs: Any) -> int:
         return 0
     texts = [one for one in outputs if isinstance(one, str) or role_of(one) == "ai"]
     return len(texts) if len(texts) == len(outputs) else 0
-
-
-def state_of(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, or the fields of a state object (pydantic, dataclass, named tuple); None for all else."""
-    if isinstance(value, Mapping):
-        return value
-    if is_message(value) or is_document(value) or isinstance(value, (str, bytes, list)):
-        return None
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name, None) for field in fields(value)}
-    names = getattr(type(value), "model_fields", None) or getattr(type(value), "_fields", None)
-    return {name: getattr(value, name, None) for name in names} if names else None
-
-
-def is_document(value: object) -> bool:
-    """Whether this is a LangChain document."""
-    return hasattr(value, "page_content")
 
 
 def is_message(value: object) -> bool:
@@ -323,76 +257,6 @@ def prompt_texts(prompt: Any) -> Iterator[str]:
         elif isinstance(part, (list, tuple)):
             for message in part:
                 yield message_text(message)
-
-
-def documents_in(value: Any, depth: int = 4) -> list[Any]:
-    """The documents in what a step took or returned: one, a list, pairs with scores, parts of a state."""
-    return list(_documents(value, depth))
-
-
-def _documents(value: Any, depth: int) -> Iterator[Any]:
-    if value is None or isinstance(value, (str, bytes)) or depth <= 0:
-        return
-    if is_document(value):
-        yield value
-        return
-    state = None if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else state_of(value)
-    parts = value if isinstance(value, (list, tuple)) else (state or {}).values()
-    for part in parts:
-        if not isinstance(part, (str, int, float)):
-            yield from _documents(part, depth - 1)
-
-
-def contexts_of(documents: Iterable[Any], *, query: str | None, hop: int, start: int = 0) -> list[Context]:
-    """Documents, texts or mappings as Contexts, in their order; those without text are left out."""
-    return [
-        context
-        for rank, document in enumerate(documents, start)
-        if (context := _context(document, rank, query, hop)) is not None
-    ]
-
-
-def _context(document: Any, rank: int, query: str | None, hop: int) -> Context | None:
-    text = getattr(document, "page_content", None)
-    about = getattr(document, "metadata", None)
-    own = getattr(document, "id", None)
-    if text is None:
-        text, about = _other(document)
-    if type(text) is not str:
-        text = text_of(text)
-    if not text or text.isspace():
-        return None
-    score = None
-    if about and isinstance(about, Mapping):
-        if own is None:
-            own = next((about[name] for name in _IDS if about.get(name) is not None), None)
-        if not _SCORED.isdisjoint(about):
-            score = _score(about)
-    return Context(
-        text=text,
-        id=own if own is None or type(own) is str else text_of(own),
-        score=score,
-        rank=rank,
-        query=query,
-        hop=hop,
-    )
-
-
-def _other(document: Any) -> tuple[Any, Any]:
-    """The text and the metadata of a passage that is not a document: a text, or a mapping."""
-    if isinstance(document, Mapping):
-        return document.get("page_content") or document.get("text") or document.get("content"), document
-    return (document if isinstance(document, str) else ""), None
-
-
-def _score(metadata: Mapping[str, Any]) -> float | None:
-    for name in _SCORES:
-        value = metadata.get(name)
-        known = isinstance(value, (int, float)) or type(value).__module__ == "numpy"
-        if known and not isinstance(value, bool):
-            with contextlib.suppress(TypeError, ValueError, OverflowError):
-                return float(value)  # type: ignore[arg-type]  # an array of several, say, is no score
-    return None
 
 
 def last_human(messages: Sequence[Any]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.record import to_json_value
 from steelyard.recording.provenance import ModelCall, unfenced
-from steelyard_langchain.building._extract import state_of
+from steelyard.recording.reading import state_of
 
 _RAW = {"raw", "parsed", "parsing_error"}
 
