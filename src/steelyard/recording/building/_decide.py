@@ -10,7 +10,8 @@ from steelyard.record import Context
 from steelyard.recording._unique import unique
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Turn
-from steelyard.recording.building._texts import shown_texts
+from steelyard.recording.building._templates import TEMPLATES
+from steelyard.recording.building._texts import may_be_passages, shown_texts
 from steelyard.recording.provenance import (
     Provenance,
     find_passages,
@@ -44,7 +45,9 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Prove
     if (brought := _brought(trace)) is not None:
         return brought
     nothing = trace(())
-    return nothing if sources.looked_up else guess(nothing, turn, question=question)
+    if sources.looked_up:
+        return nothing
+    return _filled_in(nothing, turn, question=question) or guess(nothing, turn, question=question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,22 @@ def _brought(trace: _Trace) -> Provenance | None:
     brought = sources.found or sources.reranked or sources.made
     brought = brought or ([] if is_prompt_seen else sources.kept)
     return trace(brought) if brought else None
+
+
+def _filled_in(origin: Provenance, turn: Turn, *, question: str) -> Provenance | None:
+    """The same with what the answer's template was filled in with; None if its template is not known yet."""
+    slots: list[str] | None = None
+    for prompt in dict.fromkeys(text for at in origin.calls.made for text in turn.calls[at].prompts):
+        found = TEMPLATES.filled_in(prompt, question=question)
+        slots = slots if found is None else [*(slots or ()), *found]
+    if slots is None:
+        return None
+    texts = may_be_passages(turn, slots, question=question)
+    contexts = tuple(Context(text=text, rank=rank, seen=1.0) for rank, text in enumerate(texts))
+    if not contexts:
+        return origin
+    notes = tuple(note for note in origin.notes if not note.startswith("no_contexts"))
+    return replace(origin, contexts=contexts, contexts_source="in_prompt", notes=notes)
 
 
 def told(

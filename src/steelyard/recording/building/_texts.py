@@ -83,6 +83,20 @@ def shown_texts(
     return passages, [_MORE] if has_more else []
 
 
+def may_be_passages(turn: Turn, texts: Sequence[str], *, question: str) -> list[str]:
+    """Of what a template was filled in with, what is neither the question, nor said before, nor a model's."""
+    asked, history = plain(question), [plain(text) for text in earlier_messages(turn.given)]
+    found: list[str] = []
+    for text in texts:
+        form = plain(text)
+        is_asked = form in asked or asked in form or any(form in said for said in history)
+        if is_asked or is_history(text) or not is_telling(text):
+            continue
+        if not _is_written(Text("", text, math.inf, is_given=False), turn.earlier):
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
 def _able(texts: Sequence[Text], shown: _Shown) -> tuple[list[Text], bool]:
     """The texts that may be passages; and whether one holds more than the known passages it is made of."""
     able: list[Text] = []

@@ -1,0 +1,129 @@
+"""What is template and what is filled in, learnt from the prompts of many turns.
+
+Where nobody tells, prompts of one kind are held against each other: what stays alike under different
+questions is instruction, heading or example; what varies was filled in. Only hashes are kept, of a bounded
+number of pieces of prompts, in this process.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+_TURNS = 5
+"""Different questions after which a template counts as known."""
+_MOST_TEMPLATES = 256
+_MOST_PIECES = 500
+_MOST_CHARACTERS = 100_000
+_ALIKE = 0.5
+"""The share of a template's pieces that a prompt of its kind has at least."""
+_LABEL = re.compile(r"([^\n:]{1,60}[:\uff1a])[ \t]+(?=\S)")
+
+
+@dataclass(slots=True)
+class _Template:
+    ends: tuple[int, int]
+    """Hashes of the first and the last piece of its first prompt; a template has one of the two at least."""
+    pieces: set[int]
+    """Hashes of what stood in every prompt so far."""
+    questions: set[int] = field(default_factory=set)
+    """Hashes of what was asked, until there are enough."""
+
+
+class PromptTemplates:
+    """The templates of a process, learnt turn by turn; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._templates: OrderedDict[int, _Template] = OrderedDict()
+        self._by_end: dict[int, list[int]] = {}
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def filled_in(self, prompt: str, *, question: str) -> list[str] | None:
+        """What a prompt's template was filled in with; None until its template is known.
+
+        The prompt is learnt from, whatever is returned.
+
+        Args:
+            prompt: What a model was sent.
+            question: What was asked; a template is known after five different ones.
+        """
+        if not question or len(prompt) > _MOST_CHARACTERS:
+            return None
+        pieces = _pieces(prompt)
+        own = [piece for piece in pieces if piece not in question and question not in piece]
+        if not own or len(pieces) > _MOST_PIECES:
+            return None
+        hashes = [hash(piece) for piece in pieces]
+        with self._lock:
+            template = self._learn([hash(piece) for piece in own], hash(question))
+            if len(template.questions) < _TURNS:
+                return None
+            known = template.pieces
+        return _between(pieces, [one in known for one in hashes])
+
+    def _learn(self, row: list[int], question: int) -> _Template:
+        key, hashes = self._like(row), set(row)
+        if key is None:
+            key, self._next = self._next, self._next + 1
+            self._templates[key] = _Template(ends=(row[0], row[-1]), pieces=set(hashes))
+            for end in {row[0], row[-1]}:
+                self._by_end.setdefault(end, []).append(key)
+            self._forget()
+        template = self._templates[key]
+        self._templates.move_to_end(key)
+        template.pieces &= hashes
+        if len(template.questions) < _TURNS:
+            template.questions.add(question)
+        return template
+
+    def _like(self, row: list[int]) -> int | None:
+        """The template that begins or ends like a prompt and shares most with it, if that is enough."""
+        hashes = set(row)
+        keys = {key for end in (row[0], row[-1]) for key in self._by_end.get(end, ())}
+        shared = {key: len(self._templates[key].pieces & hashes) for key in keys}
+        best = max(shared, key=shared.__getitem__, default=None)
+        if best is None:
+            return None
+        template = self._templates[best]
+        # The first prompt of a kind has its own passages among its pieces still.
+        is_first = len(template.questions) < 2
+        needed = min(2, len(template.pieces)) if is_first else _ALIKE * len(template.pieces)
+        return best if shared[best] >= needed else None
+
+    def _forget(self) -> None:
+        while len(self._templates) > _MOST_TEMPLATES:
+            oldest, template = self._templates.popitem(last=False)
+            for end in set(template.ends):
+                self._by_end[end].remove(oldest)
+                if not self._by_end[end]:
+                    del self._by_end[end]
+
+
+def _pieces(prompt: str) -> list[str]:
+    """The lines of a prompt; a label at the beginning of one is a piece of its own."""
+    found: list[str] = []
+    for line in prompt.split("\n"):
+        label = _LABEL.match(line)
+        if label:
+            found += (label[1], line[label.end() :].strip())
+        elif line.strip():
+            found.append(line.strip())
+    return found
+
+
+def _between(pieces: list[str], is_template: list[bool]) -> list[str]:
+    """What stands between the pieces of a template."""
+    slots: list[list[str]] = [[]]
+    for piece, fixed in zip(pieces, is_template, strict=True):
+        if fixed:
+            slots.append([])
+        else:
+            slots[-1].append(piece)
+    return ["\n".join(slot) for slot in slots if slot]
+
+
+TEMPLATES = PromptTemplates()
+"""The templates of this process."""

@@ -1,0 +1,70 @@
+"""Templates are learnt from many turns: what stays alike is instruction, what varies was filled in."""
+
+from __future__ import annotations
+
+import pytest
+
+from steelyard.recording.building import Step, Turn, decide, sources_of
+from steelyard.recording.building._templates import PromptTemplates
+from steelyard.recording.provenance import ModelCall
+
+TEMPLATES = {
+    "headings": "You help our guests.\n\nHere is what we know\n{passage}\n\nBe brief.\n\nAsked: {question}",
+    "an example": (
+        "Context: The Orlin lamp was built in 1811.\nAsked: When was it built?\nSay: In 1811.\n\n"
+        "Context: {passage}\nAsked: {question}\nSay:"
+    ),
+    "tags": "<rules>\nKeep to the leaflet.\n</rules>\n<leaflet>\n{passage}\n</leaflet>\n{question}",
+}
+PASSAGES = [f"The ferry of day {n} leaves at {n} past nine.\nIt carries {n} bicycles." for n in range(8)]
+QUESTIONS = [f"When does the ferry of day {n} leave?" for n in range(8)]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_what_varies_is_known_after_five_questions(name: str) -> None:
+    learnt = PromptTemplates()
+    filled = [
+        learnt.filled_in(TEMPLATES[name].format(passage=passage, question=question), question=question)
+        for passage, question in zip(PASSAGES, QUESTIONS, strict=True)
+    ]
+    assert filled[:4] == [None] * 4
+    for passage, question, slots in list(zip(PASSAGES, QUESTIONS, filled, strict=True))[4:]:
+        assert slots == [passage, question]
+
+
+def test_the_same_question_again_teaches_nothing() -> None:
+    learnt = PromptTemplates()
+    prompt = TEMPLATES["tags"].format(passage=PASSAGES[0], question=QUESTIONS[0])
+    assert [learnt.filled_in(prompt, question=QUESTIONS[0]) for _ in range(9)] == [None] * 9
+
+
+def test_two_templates_are_kept_apart() -> None:
+    learnt = PromptTemplates()
+    for passage, question in zip(PASSAGES[:6], QUESTIONS[:6], strict=True):
+        for template in TEMPLATES.values():
+            learnt.filled_in(template.format(passage=passage, question=question), question=question)
+    for template in TEMPLATES.values():
+        prompt = template.format(passage=PASSAGES[7], question=QUESTIONS[7])
+        assert learnt.filled_in(prompt, question=QUESTIONS[7]) == [PASSAGES[7], QUESTIONS[7]]
+
+
+def test_many_kinds_of_prompts_stay_within_bounds() -> None:
+    learnt = PromptTemplates()
+    for kind in range(1_000):
+        learnt.filled_in(f"Rule {kind} of them all.\nLine {kind}.", question=f"Question {kind}?")
+    assert len(learnt._templates) <= 256
+    assert len(learnt._by_end) <= 2 * 256
+
+
+def test_passages_of_an_unseen_source_are_guessed_at_first_and_known_later() -> None:
+    template = "Rules of the harbour office.\n\nBackground: {passage}\n\nAnswer this question: {question}"
+    sources = []
+    for passage, question in zip(PASSAGES, QUESTIONS, strict=True):
+        call = ModelCall(prompts=(template.format(passage=passage, question=question),), reply="At nine.")
+        turn = Turn(
+            given=question, returned="At nine.", steps=[Step(kind="model", call=call)], answer="At nine."
+        )
+        found = decide(turn, sources_of(turn), answer="At nine.", question=question)
+        assert passage in "\n".join(one.text for one in found.contexts)
+        sources.append(found.contexts_source)
+    assert (sources[0], sources[-1]) == ("guessed", "in_prompt")
