@@ -151,6 +151,8 @@ class OpenTurns:
         self.runs[key] = turn
         if not turn.located:
             turn.locate()  # below the root every tracer has seen the root begin
+            if config := var_child_runnable_config.get():
+                turn.configurable = config.get("configurable")
         # Closed by another thread since it was looked up: what was entered has to go again.
         if turn.closed:
             self.runs.pop(key, None)

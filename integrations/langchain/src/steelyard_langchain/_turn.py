@@ -115,7 +115,8 @@ class Turn:
     """What was seen of one run tree so far."""
 
     __slots__ = (
-        *("_span", "_trace", "before", "chains", "closed", "earlier", "ended", "error", "feedback", "given"),
+        *("_span", "_trace", "before", "chains", "closed", "configurable", "earlier", "ended", "error"),
+        *("feedback", "given"),
         *("inputs", "interrupted", "key", "last_model", "located", "loose", "metadata", "models", "name"),
         *(
             "nearby",
@@ -170,6 +171,8 @@ class Turn:
         self.error: BaseException | None = None
         self.status: Status = "ok"
         self.interrupted = self.closed = False
+        self.configurable: Mapping[str, Any] | None = None
+        """What the run was configured with; a thread may be named there alone."""
         self.before: Turn | None = None
         """The interrupted turn that this one resumes."""
         self.feedback: Any = None

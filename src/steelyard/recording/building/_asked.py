@@ -22,6 +22,7 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import Message, asked_in, messages_in, state_of, strings_in
 
 _FEWEST = 2
+_WHOLLY = 0.9
 _MOST = 60  # words; a longer text is not one question
 
 
@@ -102,10 +103,10 @@ def _held(prompt: str, own: str, sources: Sources) -> list[str]:
     made = (one.text for one in sources.texts if not one.is_given and one.text.strip() != own.strip())
     known = [*(one.text for run in sources.before for one in run), *made]
     pairs = zip(known, find_passages(known, [prompt]), strict=True)
-    return [text for text, seen in pairs if seen.found]
+    return [text for text, seen in pairs if seen.found and seen.seen >= _WHOLLY]
 
 
-def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked:
+def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked | None:
     """The question of a prompt that holds these passages: the query that it repeats, or what it names."""
     rest = prompt
     for text in passages:
@@ -116,7 +117,9 @@ def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked:
     shown = next((query for query in queries if len(query.split()) >= _FEWEST and query in rest), "")
     if shown:
         return Asked(question=shown)
-    return Asked(question=next(iter(queries), ""), notes=("question_rewritten_only",))
+    if not queries:
+        return None
+    return Asked(question=queries[0], notes=("question_rewritten_only",))
 
 
 def _queries(sources: Sources) -> Iterator[str]:

@@ -209,7 +209,7 @@ def _record(
             status=status,
             error=_error(view.error) if status == "error" else None,
             trace=turn.trace,
-            session=session_of(turn.metadata),
+            session=session_of(turn.metadata) or session_of(turn.configurable),
             timings=timings_of(view),
             tags=tags_of(turn),
             metadata=metadata_of(turn, options),
