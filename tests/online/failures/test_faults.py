@@ -101,7 +101,7 @@ def test_16_hostile_records(changes: dict[str, Any], tmp_path: Path) -> None:
         stats = monitor.stats()
         check_law(stats)
         assert stats.seen == 2
-        assert sink.by_record["fine"]["faithfulness"].value == 1.0
+        assert sink.by_record["fine"]["faithfulness"].hard_value == 1.0
         for evaluation in sink.evaluations:
             assert evaluation["faithfulness"].status in ("scored", "failed", "not_applicable")
         monitor.close()

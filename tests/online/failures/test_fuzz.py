@@ -102,7 +102,7 @@ def test_any_record_gets_a_named_outcome(
         assert all(cause.isidentifier() for cause in stats.dead)
         assert stats.restarts == 0
         judged = {evaluation.record_id: evaluation for evaluation in sink.evaluations}
-        assert judged[after.id]["faithfulness"].value == 1.0
+        assert judged[after.id]["faithfulness"].hard_value == 1.0
         for evaluation in judged.values():
             score = evaluation["faithfulness"]
             assert (score.status == "scored") == (score.value is not None)

@@ -60,7 +60,9 @@ def test_a_judge_that_raises_anything_ends_its_own_turn_only(
     stats = finished(monitor, turns=11)
     assert judge.raised == 1
     good = {
-        evaluation.record_id for evaluation in sink.evaluations if evaluation["faithfulness"].value == 1.0
+        evaluation.record_id
+        for evaluation in sink.evaluations
+        if evaluation["faithfulness"].hard_value == 1.0
     }
     assert good == {str(number) for number in range(10)}
     if spooled:
@@ -213,7 +215,7 @@ def test_helpers_that_hang_do_not_stop_name_resolution() -> None:
         monitor.submit(turn(f"hang {number}", answer="It may hang."))
     monitor.submit(turn("fine"))
     finished(monitor, turns=5)
-    assert {evaluation["faithfulness"].value for evaluation in sink.evaluations} == {1.0}
+    assert {evaluation["faithfulness"].hard_value for evaluation in sink.evaluations} == {1.0}
     release.set()
     monitor.close()
 
