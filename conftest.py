@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import warnings
 from collections.abc import Generator, Iterator
 from contextvars import copy_context
@@ -27,6 +28,14 @@ def _garbage_ends_with_its_file() -> Iterator[None]:
     """
     yield
     _collect_and_freeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_templates_of_other_tests() -> None:
+    """Prompts of one test teach nothing to the next."""
+    learnt = sys.modules.get("steelyard.recording.building._templates")
+    if learnt is not None:
+        learnt.TEMPLATES.forget()
 
 
 def _collect_and_freeze() -> None:

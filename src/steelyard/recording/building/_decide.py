@@ -85,7 +85,7 @@ def _brought(trace: _Trace) -> Provenance | None:
 
 
 def _filled_in(origin: Provenance, turn: Turn, *, question: str) -> Provenance | None:
-    """The same with what the answer's template was filled in with; None if its template is not known yet."""
+    """The same with what the answer's template was filled in with; None if that is not known."""
     slots: list[str] | None = None
     for prompt in dict.fromkeys(text for at in origin.calls.made for text in turn.calls[at].prompts):
         found = TEMPLATES.filled_in(prompt, question=question)
@@ -95,7 +95,7 @@ def _filled_in(origin: Provenance, turn: Turn, *, question: str) -> Provenance |
     texts = may_be_passages(turn, slots, question=question)
     contexts = tuple(Context(text=text, rank=rank, seen=1.0) for rank, text in enumerate(texts))
     if not contexts:
-        return origin
+        return None  # passages that never change look like the template's own words
     notes = tuple(note for note in origin.notes if not note.startswith("no_contexts"))
     return replace(origin, contexts=contexts, contexts_source="in_prompt", notes=notes)
 

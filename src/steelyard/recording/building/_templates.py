@@ -64,6 +64,12 @@ class PromptTemplates:
             known = template.pieces
         return _between(pieces, [one in known for one in hashes])
 
+    def forget(self) -> None:
+        """Begin anew, as a new process does."""
+        with self._lock:
+            self._templates.clear()
+            self._by_end.clear()
+
     def _learn(self, row: list[int], question: int) -> _Template:
         key, hashes = self._like(row), set(row)
         if key is None:
