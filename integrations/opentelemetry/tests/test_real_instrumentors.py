@@ -80,7 +80,10 @@ def told(request: pytest.FixtureRequest, runs: dict[str, programs.Program]) -> t
 
 
 def right(record: dict[str, Any]) -> bool:
+    """Whether a record is true; passages that only a prompt tells are guessed as one text."""
     texts = tuple(context["text"] for context in record["contexts"])
+    if record.get("contexts_source") in ("guessed", "tool", "in_prompt") and len(texts) == 1:
+        texts = tuple(part.strip() for text in texts for part in text.split("\n\n"))
     return (record["question"], texts, record["answer"]) == (QUESTION, TEXTS, ANSWER)
 
 
@@ -91,16 +94,22 @@ def test_every_application_gives_one_right_record(told: tuple[str, Told]) -> Non
 
 
 def test_documents_keep_ids_and_scores(told: tuple[str, Told]) -> None:
-    _, apps = told
+    dialect, apps = told
     contexts = apps["langchain"]["records"][0]["contexts"]
+    if dialect == "genai":  # which of the ids a part of the prompt has, nothing tells
+        assert [c.get("id") for c in contexts] == [None]
+        return
     assert [(c.get("id"), c.get("score")) for c in contexts] == [("d1", 0.91), ("d2", 0.55), ("d3", 0.31)]
 
 
 def test_what_reached_the_prompt_is_known(told: tuple[str, Told]) -> None:
     """Or a note says that it is not: a model client may start a trace of its own, which nothing links."""
-    _, apps = told
+    dialect, apps = told
     for app in ("langchain", "langchain_async", "behind_http"):
         record = apps[app]["records"][0]
+        if dialect == "genai":
+            assert record.get("contexts_source") == "guessed", app
+            continue
         unseen = any(note.startswith("no_prompt_seen") for note in record.get("notes", ()))
         assert (record.get("contexts_source") == "in_prompt") != unseen, app
 
@@ -121,7 +130,7 @@ def test_a_prompt_alone_gives_its_passages(told: tuple[str, Told]) -> None:
     _, apps = told
     (record,) = apps["plain_python"]["records"]
     assert right(record)
-    assert record["contexts_source"] == "in_prompt"
+    assert record["contexts_source"] == "guessed"
 
 
 def test_a_model_call_without_passages_is_no_turn(told: tuple[str, Told]) -> None:

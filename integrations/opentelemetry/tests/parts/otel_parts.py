@@ -39,8 +39,13 @@ class Receiver:
 
 
 def is_right(record: Record, *, answer: str = ANSWER) -> bool:
-    """Whether a record is the turn that all these applications run."""
+    """Whether a record is the turn that all these applications run.
+
+    Passages that only a prompt tells are guessed as one text.
+    """
     texts = tuple(context.text for context in record.contexts)
+    if record.contexts_source == "guessed":
+        texts = tuple(part.strip() for text in texts for part in text.split("\n\n"))
     return (record.question, texts, record.answer.strip(), record.status) == (QUESTION, TEXTS, answer, "ok")
 
 

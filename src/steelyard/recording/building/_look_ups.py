@@ -28,6 +28,8 @@ class LookUps:
     """How many documents have no text."""
     stages: tuple[Stage, ...] = ()
     """Retrievals within others."""
+    _whole: set[str] = field(default_factory=set)
+    """Whole texts that tools returned."""
 
 
 def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
@@ -46,8 +48,19 @@ def look_ups_of(turn: Turn, tool_contexts: Collection[str]) -> LookUps:
             _add_tool(made, turn, step, tool_contexts)
     if not any(_has_ended(step) for step in turn.steps if step.kind == "tool"):
         _add_told(made, turn, tool_contexts)
+    made.found = _without_joined(made)
     made.stages = tuple(_stages(turn))
     return made
+
+
+def _without_joined(made: LookUps) -> list[Context]:
+    """What was found, without a tool's text that joins what a retriever brought: each would count twice."""
+    parts = [one.text for one in made.found if one.text not in made._whole]
+    return [
+        one
+        for one in made.found
+        if one.text not in made._whole or not any(part in one.text for part in parts)
+    ]
 
 
 def _stages(turn: Turn) -> Iterator[Stage]:
@@ -74,6 +87,8 @@ def _add_tool(made: LookUps, turn: Turn, step: Step, named: Collection[str]) -> 
         return  # a model was asked, and nothing was looked up but what stands below it
     if contexts and not any(one.contexts for one in turn.retrievals):
         made.source = "tool"
+    if len(contexts) == 1:
+        made._whole.add(contexts[0].text)
     _add(made, step, contexts, _argument(step.given))
 
 

@@ -342,8 +342,9 @@ def _is_call(turn: Turn) -> bool:
     )
 
 
-def _telling(turn: Turn) -> tuple[int, int, int]:
-    """How much a turn tells of its documents; of those that tell the same, the outer one tells more."""
+def _telling(turn: Turn) -> tuple[int, int, bool, int]:
+    """How much a turn tells of its documents and its prompts; of those that tell the same, the outer one."""
     found = evidence_of(turn).contexts
     marks = sum(one.id is not None for one in found) + sum(one.score is not None for one in found)
-    return marks, len(found), turn.root.span.end - turn.root.span.start
+    shows = any(call.prompts for call in turn.calls)
+    return marks, len(found), shows, turn.root.span.end - turn.root.span.start
