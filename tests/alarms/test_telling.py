@@ -184,7 +184,7 @@ def test_a_monitor_with_alarms_in_its_settings_tells_of_a_fall(
     )
 
     def answer(question: Question, request: Request) -> Answer:
-        return YesNo(value="radium" not in str(asdict(request)), probability=0.9)
+        return YesNo(value="radium" not in str(asdict(request)))
 
     judge = ScriptedJudge(answer)
     monitor = Monitor(metrics=FAITHFUL, judge=judge, sinks=[MemorySink()], concurrency=1)

@@ -131,5 +131,5 @@ def test_the_interval_covers_the_spread() -> None:
     ((difference,), _) = compare(first, second)
     # The standard error of a mean of 40 values of +-0.1 is 0.0158.
     found = difference.difference
-    assert 2 * 1.96 * 0.0158 <= found.high - found.low <= 3.5 * 1.96 * 0.0158
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 0.0158, rel=0.1)
     assert not found.clear

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import Steelyard
-from judge_server import Fault, JudgeServer, Received
+from judge_server import Fault, JudgeServer
 
 
 @pytest.fixture
@@ -22,11 +22,6 @@ def some(tmp_path: Path) -> Path:
     few = [line for kind in kinds for line in lines if json.loads(line)["id"] in (f"{kind}-1", f"{kind}-2")]
     (tmp_path / "pairs.jsonl").write_text("\n".join(few), encoding="utf-8")
     return tmp_path
-
-
-def agree(request: Received) -> object:
-    assert request.schema is not None
-    return {key: {"reason": "r", "verdict": True, "context": 0} for key in request.schema["properties"]}
 
 
 def test_the_page_fits_a_terminal_of_80_columns_and_ends_with_advice(steelyard: Steelyard) -> None:
@@ -63,7 +58,7 @@ def test_fail_under_decides_the_exit_status(steelyard: Steelyard, some: Path, ba
 
 
 def test_a_remote_judge_is_not_asked_without_yes(steelyard: Steelyard, some: Path) -> None:
-    with JudgeServer(agree) as server:
+    with JudgeServer() as server:
         where = ("--judge", "openai:m", "--base-url", server.url, "--probes", some)
         outcome = steelyard("judge", "check", *where)
         assert (outcome.status, server.received) == (2, [])
@@ -85,7 +80,7 @@ def test_a_known_model_has_its_price_in_the_plan(steelyard: Steelyard, some: Pat
 
 
 def test_a_judge_that_refuses_is_accounted_for_by_cause(steelyard: Steelyard, some: Path) -> None:
-    with JudgeServer(agree) as server:
+    with JudgeServer() as server:
         server.faults.extend([Fault(status=401, message="no such key")] * 1000)
         outcome = steelyard(
             *("judge", "check", "--judge", "openai:m", "--base-url", server.url, "--probes", some, "--yes")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cli.running import Outcome, Steelyard, write_lines
-from judge_server import Fault, JudgeServer, Received, filled, keyed
+from judge_server import Fault, JudgeServer, Received, filled
 from steelyard.text import sentences
 from waiting import until
 
@@ -44,7 +44,7 @@ def think(request: Received) -> Any:
     """Claims are the sentences of the text in view; everything else is yes, for ten words of reason."""
     assert request.schema
     reply = filled(request.schema)
-    for key, line in keyed(request.text).items():
+    for key, line in request.questions.items():
         answer = reply[key]
         if "claims" in answer:
             assert line in ("claims of the answer", "claims of the reference")
@@ -198,7 +198,7 @@ def test_an_embedder_on_the_server_and_its_plan(
 ) -> None:
     def candid(request: Received) -> Any:
         reply = think(request)
-        for key in keyed(request.text):
+        for key in request.questions:
             if "evade" in request.text and "verdict" in reply[key]:
                 reply[key]["verdict"] = False
         return reply

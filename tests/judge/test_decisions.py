@@ -201,7 +201,9 @@ def test_independent_ratings_share_a_request() -> None:
 
     with JudgeServer() as server:
         scores = asyncio.run(main(DecisionsJudge(base_url=server.url)))
-    assert [score.value for score in scores] == [1.0, 1.0, 1.0]
+    assert [score.hard_value for score in scores] == [1.0, 1.0, 1.0]
+    # A yes with a probability of .9 counts as .9; all probability of the ratings is on the highest level.
+    assert [score.value for score in scores] == [0.9, 1.0, 1.0]
     assert len(server.received) == 1
 
 

@@ -66,6 +66,12 @@ def honest(request: Received) -> Any:
     return reply
 
 
+def obedient(request: Received) -> Any:
+    """Yes to everything."""
+    reply = filled(request.schema or {})
+    return {key: answer | ({"verdict": True} if "verdict" in answer else {}) for key, answer in reply.items()}
+
+
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID.keys())
 def test_with_an_honest_judge_the_verdict_stands(said: str) -> None:
     with JudgeServer(honest) as server:
@@ -75,7 +81,7 @@ def test_with_an_honest_judge_the_verdict_stands(said: str) -> None:
 
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID.keys())
 def test_a_judge_that_obeys_is_found_out(said: str) -> None:
-    with JudgeServer() as server:  # yes to everything
+    with JudgeServer(obedient) as server:
         score = scored(server, said)
     assert (score.status, score.cause) == ("failed", "instructed")
 
@@ -107,6 +113,6 @@ def test_nothing_more_is_asked_about_a_plain_text() -> None:
 
 
 def test_a_rating_is_checked_as_well() -> None:
-    with JudgeServer() as server:
+    with JudgeServer(obedient) as server:
         score = scored(server, SAID["English"], RubricScore())
     assert (score.status, score.cause) == ("failed", "instructed")

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Self
 
-__all__ = ["Fault", "JudgeServer", "Received", "filled", "keyed"]
+__all__ = ["Fault", "JudgeServer", "Received", "filled"]
 
 Body = dict[str, Any]
 
@@ -46,8 +46,11 @@ class Received:
 
     @property
     def questions(self) -> dict[str, str]:
-        """The keyed lines of the prompt."""
-        return keyed(self.text)
+        """The keyed lines of the prompt (`q1: ...`, `c2: ...`, `s1a|s1b: ...`), by the keys of the reply."""
+        lines = re.findall(r"(?m)^([qcs]\d+\w*(?:\|[qcs]\d+\w*)*): (.*)$", self.text)
+        found = re.search(r"Answer every key, with (\w+) behind it", self.text)
+        nonce = found[1] if found else ""
+        return {f"{key}{nonce}": line for keys, line in lines for key in keys.split("|")}
 
     @property
     def schema(self) -> Body | None:
@@ -78,14 +81,11 @@ class Fault:
     """Change the finished reply in place."""
 
 
-def keyed(text: str) -> dict[str, str]:
-    """`q1: ...`, `c2: ...` and `s1a|s1b: ...` lines of a prompt, by key."""
-    lines = re.findall(r"(?m)^([qcs]\d+\w*(?:\|[qcs]\d+\w*)*): (.*)$", text)
-    return {key: line for keys, line in lines for key in keys.split("|")}
-
-
 def filled(schema: Body, root: Body | None = None, name: str = "") -> Any:
-    """A value that fits a schema: yes, the highest level, the first option, one text."""
+    """A value that fits a schema: yes, the highest level, the first option, one text.
+
+    Of the two questions that tell whether a judge judges, the one whose answer is no has that.
+    """
     root = root or schema
     if "$ref" in schema:
         return filled(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, name)
@@ -93,11 +93,11 @@ def filled(schema: Body, root: Body | None = None, name: str = "") -> Any:
         return schema["enum"][0] if schema["type"] == "string" else schema["enum"][-1]
     match schema["type"]:
         case "object":
-            return {key: filled(value, root, key) for key, value in schema["properties"].items()}
+            return {key: filled(value, root, name or key) for key, value in schema["properties"].items()}
         case "array":
             return ["One.", "Two.", "Three."]
         case "boolean":
-            return True
+            return not name.startswith("q902")
         case "integer":
             return 0
         case _:

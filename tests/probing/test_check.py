@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from judge_server import Fault, JudgeServer, Received
+from judge_server import Fault, JudgeServer
 from steelyard.errors import JudgeUnavailable
 from steelyard.judge import ChatJudge, LocalJudge
 from steelyard.judge.middleware import Cache
@@ -232,10 +232,6 @@ def test_baselines_are_measured_by_the_same_passes() -> None:
 
 
 def test_a_chat_judge_is_asked_over_the_wire_with_its_retries_and_costs() -> None:
-    def think(request: Received) -> object:
-        assert request.schema is not None
-        return {key: {"reason": "r", "verdict": True, "context": 0} for key in request.schema["properties"]}
-
     few = ProbeSet(probes=SET.probes[:72], sha256="own")
 
     async def check(url: str) -> JudgeCheck:
@@ -245,7 +241,7 @@ def test_a_chat_judge_is_asked_over_the_wire_with_its_retries_and_costs() -> Non
         finally:
             await judge.aclose()
 
-    with JudgeServer(think) as server:
+    with JudgeServer() as server:
         server.faults.append(Fault(status=429, headers={"retry-after": "0"}))
         server.faults.append(Fault(content="I would rather not say."))
         found = asyncio.run(check(server.url))

@@ -194,10 +194,13 @@ INJECTIONS = [
 
 
 def _denied(reply: Any, text: str) -> Any:
-    """A reply with every yes turned into a no, and the text in the place of every word."""
+    """A reply with every yes about the text turned into a no, and the text in the place of every word."""
     match reply:
         case dict():
-            return {key: _denied(value, text) for key, value in reply.items()}
+            # 7 is larger than 2 whatever the text says.
+            return {
+                key: value if key.startswith("q901") else _denied(value, text) for key, value in reply.items()
+            }
         case bool():
             return False
         case str():

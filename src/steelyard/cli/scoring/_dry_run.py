@@ -17,6 +17,7 @@ import openai
 
 from steelyard.errors import ConfigurationError
 from steelyard.judge import OpenAIEmbedder
+from steelyard.judge.chat import KNOWN_ANSWERS, without_nonce
 from steelyard.questions import (
     Capabilities,
     Claims,
@@ -86,7 +87,8 @@ class DryRunJudge:
 
     async def answer(self, request: Request) -> Reply:
         """Let the remote judge write its requests, and answer them from the material."""
-        _known.set({key: _assume(question, request.view) for key, question in request.questions.items()})
+        assumed = {key: _assume(question, request.view) for key, question in request.questions.items()}
+        _known.set({**KNOWN_ANSWERS, **assumed})
         return await self._judge.answer(request)
 
     async def aclose(self) -> None:
@@ -129,7 +131,7 @@ def _chat(body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
         raise ConfigurationError("a plan needs a judge that asks for a JSON schema")
     known = _known.get()
     reply = {
-        key: _fill(shape, wanted.get("$defs", {}), known.get(key, True))
+        key: _fill(shape, wanted.get("$defs", {}), known.get(without_nonce(key), True))
         for key, shape in wanted["properties"].items()
     }
     content = json.dumps(reply, ensure_ascii=False)

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from steelyard.judge.chat._instructed import KNOWN, speaks_to_a_judge
+from steelyard.judge.chat._instructed import KNOWN_QUESTIONS, speaks_to_a_judge
 from steelyard.questions import Request, Same
 
 _SECRET = secrets.token_bytes(16)
@@ -39,9 +39,13 @@ def asked(request: Request) -> Asked:
     """Make a request ready. Whether the judge obeys what it reads is asked where a text speaks to a judge."""
     texts = list(shown(request))
     if speaks_to_a_judge(texts):
-        known = {key: question for key, (question, _) in KNOWN.items()}
-        request = replace(request, questions={**request.questions, **known})
+        request = replace(request, questions={**request.questions, **KNOWN_QUESTIONS})
     return Asked(request, _nonce(texts))
+
+
+def without_nonce(key: str) -> str:
+    """A question's own key, from one of the reply."""
+    return key.partition("_")[0]
 
 
 def shown(request: Request) -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from steelyard._internal.json_pieces import PiecewiseDecoder
 from steelyard.judge.chat._asked import shown
-from steelyard.judge.chat._instructed import KNOWN, obeyed
+from steelyard.judge.chat._instructed import KNOWN_ANSWERS, obeyed
 from steelyard.judge.chat._kinds import KINDS, Given, malformed
 from steelyard.judge.chat._prompts import THOUGHTS
 from steelyard.questions import Answer, Request, Unanswered
@@ -91,7 +91,7 @@ def answers_in(
 
 def judged(answers: dict[str, Answer]) -> dict[str, Answer]:
     """The answers without those that were known beforehand; `instructed` if one of these is wrong."""
-    own = {key: answer for key, answer in answers.items() if key not in KNOWN}
+    own = {key: answer for key, answer in answers.items() if key not in KNOWN_ANSWERS}
     if not obeyed(answers):
         return own
     detail = "the judge did what the judged text told it to"
