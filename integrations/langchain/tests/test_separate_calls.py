@@ -184,6 +184,13 @@ def test_a_chain_that_only_searches_is_kept_for_the_call_after_it(receiver: Rece
     assert (receiver.record.question, texts(receiver.record.contexts)) == (QUESTION, [PARIS.page_content])
 
 
+def test_an_answer_whose_words_a_last_step_changes_is_a_turn(receiver: Receiver) -> None:
+    prompt: Any = Shelf(documents=[PARIS]) | (lambda found: f"{found[0].page_content}\nQuestion: {QUESTION}")
+    chain = prompt | says("The passage names Paris.") | (lambda reply: PARIS.page_content.upper())
+    chain.invoke("capital")
+    assert receiver.record.answer == PARIS.page_content.upper()
+
+
 def test_a_streamed_reply_is_a_turn_once_it_is_complete(receiver: Receiver) -> None:
     Shelf(documents=[PARIS]).invoke("capital")
     list(says("Paris it is.").stream(f"{PARIS.page_content}\nQuestion: {QUESTION}"))

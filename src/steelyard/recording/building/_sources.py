@@ -16,7 +16,7 @@ from steelyard.recording._unique import unique
 from steelyard.recording.building._look_ups import LookUps, look_ups_of
 from steelyard.recording.building._parts import is_telling
 from steelyard.recording.building._steps import Step, Turn
-from steelyard.recording.provenance import calls_behind, find_passages, names_passages
+from steelyard.recording.provenance import calls_behind, find_passages, is_helper_reply, names_passages
 from steelyard.recording.reading import documents_in, messages_in, strings_in
 
 _MOST_TEXTS = 400
@@ -117,7 +117,16 @@ def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:
     if not sources.found or calls_behind(turn.calls, answer).known:
         return False
     texts = [one.text for one in sources.found]
+    if _is_shown(texts, turn):
+        return False
     return any(one.seen >= _MOSTLY for one in find_passages([answer], texts))
+
+
+def _is_shown(texts: list[str], turn: Turn) -> bool:
+    """Whether a model was shown them to answer, even if a later step changed the words of its answer."""
+    calls = (call for call in turn.calls if not is_helper_reply(call.replies))
+    prompts = [text for call in calls for text in call.prompts if text]
+    return any(one.found for one in find_passages(texts, prompts))
 
 
 def _add_documents(made: Sources, turn: Turn, known: set[str]) -> None:
