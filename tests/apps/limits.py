@@ -11,11 +11,9 @@ _BY_SIGN: dict[str, dict[str, str]] = {
     # Each part is a chain run or a trace of its own, and a true turn. What holds them together is not told.
     "no_contexts": {"loop_over_sub_questions": "attach handler"},
     "this run was shown what a model replied": {"sub_questions_on_top_of_each_other": "attach handler"},
-    "documents taken from what a step keeps": {
-        "sub_questions_on_top_of_each_other": "openinference openllmetry"
-    },
     "no_retrieval": {
         "loop_over_sub_questions": "openinference openllmetry",
+        "sub_questions_on_top_of_each_other": "openinference openllmetry",
         "query_written_before_the_engine_is_asked": "openinference openllmetry",
         # A turn in which the agent chose not to search leaves the spans of any other conversation.
         "agent_in_a_thread": "openinference openllmetry",

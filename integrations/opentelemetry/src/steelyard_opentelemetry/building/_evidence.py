@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.record import Context
 from steelyard.recording.building import Sources, decide, guess
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import Provenance, names_passages
+from steelyard.recording.provenance import ModelCall, Provenance, names_passages
 from steelyard_opentelemetry.building._translate import ranked
 from steelyard_opentelemetry.building._turn import Turn
 
@@ -51,6 +52,16 @@ def evidence_of(turn: Turn) -> Evidence:
     if not isinstance(turn.evidence, Evidence):
         turn.evidence = _evidence(turn)
     return turn.evidence
+
+
+def follow(turn: Turn, earlier: Sequence[ModelCall]) -> None:
+    """Take in what models replied before a turn, and read again what that may change: texts beside documents."""
+    turn.earlier = earlier
+    found = evidence_of(turn)
+    documents = {one.text for one in found.sources.documents}
+    if earlier and any(one.text not in documents for one in found.contexts):
+        found.steps.earlier = earlier
+        turn.evidence = _evidence(turn)
 
 
 def _evidence(turn: Turn) -> Evidence:

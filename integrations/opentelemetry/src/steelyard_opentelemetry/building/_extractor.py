@@ -28,7 +28,7 @@ from steelyard_opentelemetry.building._candidates import (
     ran_within,
 )
 from steelyard_opentelemetry.building._diagnosis import Diagnosis, diagnose
-from steelyard_opentelemetry.building._evidence import evidence_of
+from steelyard_opentelemetry.building._evidence import evidence_of, follow
 from steelyard_opentelemetry.building._fingerprint import TurnFingerprint
 from steelyard_opentelemetry.building._follows import EarlierCalls
 from steelyard_opentelemetry.building._identity import WaitingPieces, is_certain
@@ -155,6 +155,8 @@ class TurnExtractor:
                 self._calls.add(piece)
             else:
                 self._leftover(piece, reading)
+        for turn in (*found, *joined):
+            follow(turn, self._earlier.of_service(turn))
         kept = self._once([*found, *joined])
         again = 0
         # Lone calls last: they may have been made on behalf of a turn that is settled here.

@@ -13,6 +13,7 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard.recording.provenance import ModelCall, notes_on_predecessors, sentence
 from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.spans._span import Span
 
 _REWRITTEN = sentence("question_rewritten_only")
 _WRITTEN = (
@@ -27,7 +28,7 @@ _PART = (
     "this answer and that of another turn were shown to a model later in the same trace: they may be parts "
     "of one turn, which a span around all of them, with its question and its answer, holds together"
 )
-_MOST_TRACES = 128
+_MOST_PLACES = 128
 _MOST_CALLS = 24
 _MOST_PARTS = 16
 _MOST_TEXT = 20_000
@@ -47,42 +48,47 @@ class _Said:
 
 
 class EarlierCalls:
-    """What models were sent and replied of late, by trace, within bounds."""
+    """What models were sent and replied of late, by trace and by service, within bounds."""
 
     def __init__(self) -> None:
-        self._traces: BoundedDict[str, list[_Said]] = BoundedDict(max_items=_MOST_TRACES)
+        self._said: BoundedDict[str, list[_Said]] = BoundedDict(max_items=_MOST_PLACES)
 
     def remember(self, turns: Iterable[Turn]) -> None:
-        """Keep what was said in turns, and in steps beside them, below a span that belongs to none of them.
-
-        Nothing else can follow in the trace of a turn whose span is the trace's root.
-        """
+        """Keep what was said in turns, and in steps beside them."""
         for turn in turns:
-            if turn.root.span.parent_id is not None or turn.root.parsed is None:
-                for said in _said_in(turn):
-                    self._add(turn.root.span.trace_id, said)
+            span = turn.root.span
+            for said in _said_in(turn):
+                self._add(_of_service(span), said)
+                # Nothing else can follow in the trace of a turn whose span is the trace's root.
+                if span.parent_id is not None or turn.root.parsed is None:
+                    self._add(span.trace_id, said)
 
-    def _add(self, trace_id: str, said: _Said) -> None:
-        known = self._traces[trace_id] = self._traces.get(trace_id, [])
+    def _add(self, place: str, said: _Said) -> None:
+        known = self._said[place] = self._said.get(place, [])
         if said.size > _MOST_TEXT or any(one.span_id == said.span_id for one in known):
             return
         known.append(said)
         while len(known) > _MOST_CALLS or sum(one.size for one in known) > _MOST_TEXT:
             del known[0]
 
-    def notes_on(self, turn: Turn, found: Evidence) -> list[str]:
-        """Say that a turn's question, or a part of its prompt, was written by a model before it began."""
+    def of_service(self, turn: Turn) -> list[ModelCall]:
+        """The calls of the same service that had ended when a turn began: a text of theirs is no evidence."""
+        return self._before(turn, _of_service(turn.root.span))
+
+    def _before(self, turn: Turn, place: str) -> list[ModelCall]:
+        known = self._said.get(place)
+        if not known:
+            return []
         own = {node.span.span_id for node in turn.nodes}
         begun = min(node.span.start for node in turn.nodes)
-        earlier = [
-            said.call
-            for said in self._traces.get(turn.root.span.trace_id, [])
-            if said.span_id not in own and said.end <= begun
-        ]
+        return [said.call for said in known if said.span_id not in own and said.end <= begun]
+
+    def notes_on(self, turn: Turn, found: Evidence) -> list[str]:
+        """Say that a turn's question, or a part of its prompt, was written by a model before it began."""
         told = notes_on_predecessors(
             turn.question,
             turn.calls,
-            earlier,
+            self._before(turn, turn.root.span.trace_id),
             found=found.texts,
             in_conversation=turn.in_conversation,
         )
@@ -111,6 +117,11 @@ def _is_shown(call: Turn, turn: Turn) -> bool:
     return bool(
         notes_on_predecessors("", call.calls, [given], found=found, in_conversation=call.in_conversation)
     )
+
+
+def _of_service(span: Span) -> str:
+    # No trace id has a slash.
+    return f"service/{span.service}"
 
 
 def _said_in(turn: Turn) -> Iterator[_Said]:

@@ -53,6 +53,8 @@ class Turn:
     """What `evidence_of` found, once it has looked."""
     is_call_assumed: bool = False
     """Whether the call that made the answer is known only because no other one can have."""
+    earlier: Sequence[ModelCall] = ()
+    """What models of the same service were sent and replied before it began."""
     is_part: bool = False
     """Whether its answer was combined with that of another turn, by a call beside both."""
 
@@ -67,7 +69,13 @@ class Turn:
         parts = list(pieces)
         nodes = sorted((node for part in parts for node in part.nodes), key=lambda node: node.span.start)
         elsewhere = {part.root.span.trace_id for part in parts} - {root.span.trace_id}
-        return cls(root, nodes, tuple(sorted(elsewhere)), is_part=any(part.is_part for part in parts))
+        return cls(
+            root,
+            nodes,
+            tuple(sorted(elsewhere)),
+            earlier=[call for part in parts for call in part.earlier],
+            is_part=any(part.is_part for part in parts),
+        )
 
     @cached_property
     def above(self) -> dict[int, frozenset[Kind]]:
@@ -284,7 +292,7 @@ class Turn:
     def steps(self) -> Steps:
         """The turn as the builder of all recorders sees it."""
         steps = steps_of(self)
-        steps.given = given_of(self, steps)
+        steps.given, steps.earlier = given_of(self, steps), self.earlier
         return steps
 
     @cached_property
