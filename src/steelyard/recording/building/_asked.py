@@ -19,7 +19,7 @@ from steelyard.recording.provenance import (
     plain,
     speeches,
 )
-from steelyard.recording.reading import Message, asked_in, messages_in, state_of, strings_in
+from steelyard.recording.reading import Message, asked_in, is_question, messages_in, state_of, strings_in
 
 _FEWEST = 2
 _WHOLLY = 0.9
@@ -140,7 +140,7 @@ def _standalone(turn: Turn, question: str) -> str | None:
     if not is_conversation(turn, writers):
         return None
     row, own = query.split(), question.split()
-    is_passage = len(row) > max(40, 4 * len(own)) and not query.endswith("?")
+    is_passage = len(row) > max(40, 4 * len(own)) and not is_question(query)
     return None if is_passage or is_helper_reply([query]) else query
 
 

@@ -50,7 +50,7 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Prove
     return _filled_in(nothing, turn, question=question) or guess(nothing, turn, question=question)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class _Trace:
     """Traces candidates through the calls of one turn."""
 

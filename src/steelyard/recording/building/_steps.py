@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -78,7 +79,7 @@ class Turn:
     @cached_property
     def models(self) -> list[Step]:
         """The model calls outside of retrievers, in order."""
-        return [step for step in self.steps if step.kind == "model" and not _serves_retrieval(step)]
+        return [step for step in self.steps if step.kind == "model" and not self._serves_retrieval(step)]
 
     @cached_property
     def calls(self) -> list[ModelCall]:
@@ -88,7 +89,7 @@ class Turn:
     @cached_property
     def retrievals(self) -> list[Step]:
         """The outermost retrievals: what is inside of one is a stage of it."""
-        return [step for step in self.steps if step.kind == "retrieval" and not _serves_retrieval(step)]
+        return [step for step in self.steps if step.kind == "retrieval" and not self._serves_retrieval(step)]
 
     @cached_property
     def tools(self) -> list[Step]:
@@ -99,12 +100,23 @@ class Turn:
         """Whether a step of one of these kinds ran in a given one."""
         return any(s.kind in kinds and step in s.above() for s in self.steps)
 
+    def _serves_retrieval(self, step: Step) -> bool:
+        """Whether a step is a part of a retriever, rather than of an engine that a retriever asks."""
+        for above in step.above():
+            if above.kind == "rerank" or above in self._engines:
+                return False
+            if above.kind == "retrieval":
+                return True
+        return False
 
-def _serves_retrieval(step: Step) -> bool:
-    """Whether a step is a part of a retriever, rather than of an engine that a retriever asks."""
-    for above in step.above():
-        if above.kind == "rerank":
-            return False
-        if above.kind == "retrieval":
-            return True
-    return False
+    @cached_property
+    def _engines(self) -> set[Step]:
+        """The chains within retrievers in which a model ran after something had been looked up."""
+        looked_up: set[Step] = set()
+        engines: set[Step] = set()
+        for step in self.steps:
+            if step.kind in ("model", "retrieval") and step.is_within("retrieval"):
+                chains = list(itertools.takewhile(lambda one: one.kind == "chain", step.above()))
+                engines.update(looked_up.intersection(chains) if step.kind == "model" else ())
+                looked_up.update(chains if step.kind == "retrieval" else ())
+        return engines

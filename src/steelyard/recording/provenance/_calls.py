@@ -19,6 +19,7 @@ from steelyard.recording.provenance._lines import plain_line
 from steelyard.recording.provenance._notes import Note
 from steelyard.recording.provenance._words import words
 from steelyard.recording.provenance.matching import find_passages
+from steelyard.recording.reading._questions import is_question
 
 _LABEL_WORDS = 3  # labels and verdicts have no more words
 _TELLING = 4  # fewer words than this stand anywhere by chance
@@ -285,7 +286,7 @@ def _asks(view: _View) -> bool:
     """Whether a call replied with a question: a rewriter, or a writer of sub-questions."""
     text = view.call.reply.strip()
     lines = [line for line in text.split("\n") if line.strip()]
-    return bool(lines) and all(line.rstrip(' "*').endswith(("?", "\uff1f", "\u061f")) for line in lines)
+    return bool(lines) and all(map(is_question, lines))
 
 
 def _offered(reply: str, prompts: Sequence[str]) -> bool:

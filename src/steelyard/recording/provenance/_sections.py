@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from steelyard.recording.reading._questions import is_question
+
 _SPEAKER = re.compile(
     r"</?s>|<\|(?:start_header_id\|>[ \t]{0,4}\w{1,20}[ \t]{0,4}<\|end_header_id"
     r"|im_start\|>[ \t]{0,4}\w{1,20}|\w{1,40})(?:\|>|\b)|\[/?INST\]|<</?SYS>>"
@@ -91,11 +93,11 @@ def guessed_question(prompt: str) -> str:
     if label and len(label.split()) <= _MOST_WORDS and _ASKS.search(label):
         return rest.strip()
     first = next((line.strip() for line in prompt.split("\n") if line.strip()), "")
-    return next(filter(_is_question, (last, first)), "")
+    return next(filter(_may_be_asked, (last, first)), "")
 
 
-def _is_question(line: str) -> bool:
-    return line.endswith(("?", "\uff1f", "\u061f")) and len(line.split()) <= _MOST_QUESTION
+def _may_be_asked(line: str) -> bool:
+    return is_question(line) and len(line.split()) <= _MOST_QUESTION
 
 
 def guessed_passages(prompt: str, question: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from steelyard.recording.provenance._calls import ModelCall, is_helper_reply
 from steelyard.recording.provenance._words import words
+from steelyard.recording.reading._questions import is_question
 
 TurnReason = Literal[
     "retrieved", "answered", "no_call_seen", "grading", "routing", "ranking", "query_writing"
@@ -124,7 +125,7 @@ def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str])
     for reply in replies:
         row = words(reply)
         lines = [line.rstrip(' "*') for line in reply.split("\n") if line.strip()]
-        asks = bool(lines) and all(line.endswith(("?", "\uff1f", "\u061f")) for line in lines)
+        asks = bool(lines) and all(map(is_question, lines))
         # Words to search for are few, and not a sentence.
         terms = bool(_QUERY.search(prompt)) and bool(lines) and all(map(_is_terms, lines))
         if tuple(row) not in known and not terms and not (asks and len(row) <= _LONG * len(lines)):

@@ -13,7 +13,7 @@ from steelyard.recording.reading._messages import (
     texts_of,
 )
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
-from steelyard.recording.reading._questions import asked_in
+from steelyard.recording.reading._questions import asked_in, is_question
 from steelyard.recording.reading._shapes import attribute, is_document, state_of, strings_in
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "documents_in",
     "earlier_messages",
     "is_document",
+    "is_question",
     "messages_in",
     "passages_of",
     "read_shown",

@@ -10,6 +10,7 @@ from steelyard.recording.reading._messages import messages_in, spoken
 from steelyard.recording.reading._shapes import attribute, is_document, is_message_mapping, state_of
 
 _DEPTH = 6
+_MARKS = ("?", "\uff1f", "\u061f")
 # In this order: what says "question" itself comes before words that any program uses.
 _QUESTIONS = (
     *(
@@ -55,6 +56,11 @@ def asked_in(value: Any, depth: int = _DEPTH) -> str:
         return asked_in(value[0], depth - 1) if len(value) == 1 and not is_document(value[0]) else ""
     query = attribute(value, "query_str")
     return query.strip() if isinstance(query, str) else ""
+
+
+def is_question(text: str) -> bool:
+    """Whether a text ends with a question mark, of any script, be it in quotes or in bold."""
+    return text.rstrip(' "*\n').endswith(_MARKS)
 
 
 def _may_be_message(state: Mapping[Any, Any]) -> bool:

@@ -17,6 +17,7 @@ from steelyard.recording.provenance import (
     notes_on_predecessors,
     sentence,
 )
+from steelyard.recording.reading import is_question
 from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Turn
 from steelyard_llamaindex.building._extract import NO_ANSWER, answer_of, reply_of, result_of, trouble_of
@@ -24,7 +25,6 @@ from steelyard_llamaindex.building._translate import turn_of
 
 _SETTINGS = ("reference", "reference_contexts", "tags")
 _OWN_TAGS = "llamaindex."
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 LOOSE = "no run holds the retrieval and this call together; `with record(question):` around both does"
 """Note of a turn that was put together out of calls in one task."""
 
@@ -138,7 +138,7 @@ def _is_turn(
         return True
     if turn.root.kind == "synthesis" and not turn.loose:
         # What has no question mark is mostly an instruction for an index: a summary of each document.
-        return asked.question.rstrip().endswith(_QUESTION_MARKS)
+        return is_question(asked.question)
     if turn.loose:
         # Shown to the model, and used by it: either alone may be chance.
         used = origin.contexts_source == "in_prompt" and any(one.seen for one in origin.contexts)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.recording.provenance import find_passages, is_helper_reply, judge_turn
+from steelyard.recording.reading import is_question
 from steelyard_opentelemetry.building._build import failure
 from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._follows import mark_parts
@@ -25,6 +26,8 @@ from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node, grow
 
 _GIVEN = "SummaryIndexRetriever"
+_SYNTHESIS = re.compile(r"\.a?synthesize\Z|(?:Refine|Summarize|Accumulate|Generation)\.(?:task|workflow)\Z")
+"""How instrumentors name LlamaIndex's response synthesizers."""
 _RESULT = re.compile(r"\[RESULT\]\s{0,4}[\d.]+\s*\Z")
 _EVALUATING = re.compile(
     r"\b(?:information|response|context)\b[\s\S]{0,120}?"
@@ -104,15 +107,19 @@ def _turns_of(top: Node) -> list[Turn]:
     if parsed is None or parsed.kind not in ("chain", "agent"):
         return [Turn.below(top)]
     nodes = [node for child in top.children for node in child.tops()]
+    if len(nodes) == 1 and _is_bracket(parsed) and len(inner := _turns_of(nodes[0])) > 1:
+        return inner  # the one step of a workflow, which asks several things
     return _asked_apart(parsed, nodes) or _side_by_side(parsed, nodes) or [Turn.below(top)]
 
 
 def _asked_apart(parsed: ParsedSpan, nodes: Sequence[Node]) -> list[Turn]:
     """The parts below a span, if some are turns with different questions: a loop, a batch, a session."""
     # Most spans hold one turn, which is seen before anything is read.
-    if parsed.kind != "chain" or len(set(filter(None, map(_own_question, nodes)))) < 2:
+    if len(set(filter(None, map(_own_question, nodes)))) < 2:
         return []
     inner = [Turn.below(node) for node in nodes]
+    if parsed.kind == "agent" and any(turn.agentic for turn in inner):
+        return []  # what an agent's steps are asked is its own
     asked = [turn for turn in inner if _own_question(turn.root) and _stands_alone(turn)]
     if len({turn.question for turn in asked}) < 2:
         return []
@@ -206,8 +213,13 @@ def is_indexing(turn: Turn, found: Evidence) -> bool:
     given = loaded(root.passing[0]) if root is not None and root.passing else None
     if isinstance(given, Mapping) and "page_content" in {**given, **(given.get("kwargs") or {})}:
         return True
+    if turn.retrieves or turn.agentic:
+        return False
     asked = turn.question
-    return not turn.retrieves and not turn.agentic and all(one.text in asked for one in found.contexts)
+    if _SYNTHESIS.search(turn.root.span.name):
+        # An index gives such a step each of its documents, with an instruction in place of a question.
+        return not is_question(asked)
+    return all(one.text in asked for one in found.contexts)
 
 
 def is_asked_by_evaluator(turn: Turn) -> bool:
@@ -226,7 +238,7 @@ def is_asked_by_evaluator(turn: Turn) -> bool:
     if is_verdict or _ASKED_WITH_ANSWER.search(turn.question):
         return any(_EVALUATING.search(text[:_HEAD]) for text in turn.prompts)
     lines = [line.rstrip() for line in turn.answer.split("\n") if line.strip()]
-    return _SETTING.search(turn.question) is not None and all(line.endswith("?") for line in lines)
+    return _SETTING.search(turn.question) is not None and all(map(is_question, lines))
 
 
 def _is_given_answer(turn: Turn) -> bool:

@@ -55,7 +55,7 @@ def evidence_of(turn: Turn) -> Evidence:
 
 
 def follow(turn: Turn, earlier: Sequence[ModelCall]) -> None:
-    """Take in what models replied before a turn, and read again what that may change: texts beside documents."""
+    """Take in what models replied before a turn; texts beside documents are then judged again."""
     turn.earlier = earlier
     found = evidence_of(turn)
     documents = {one.text for one in found.sources.documents}
@@ -101,7 +101,9 @@ def _shows_results(steps: Steps, origin: Provenance) -> bool:
     """Whether prompts tell what tools returned, so that what they do not hold was not shown."""
     if not steps.tools:
         return True
-    return any(one.role == "tool" for at in origin.calls.all for one in steps.models[at].messages)
+    return any(
+        one.role == "tool" and one.text for at in origin.calls.all for one in steps.models[at].messages
+    )
 
 
 def _has_cut_prompt(turn: Turn, origin: Provenance) -> bool:

@@ -221,8 +221,18 @@ def condensed(steps: Steps, question: str) -> str | None:
 
 
 def _outermost(turn: Turn) -> list[ParsedSpan]:
-    told = turn.seen("chain", "agent", "turn")
-    return [parsed for node, parsed in told if turn.above[id(node)].isdisjoint(("chain", "agent", "tool"))]
+    """The steps below no other one; instead of one that tells nothing, the only step below it."""
+    told = {id(node): (node, parsed) for node, parsed in turn.seen("chain", "agent", "turn")}
+    outer = [node for node, _ in told.values() if turn.above[id(node)].isdisjoint(("chain", "agent", "tool"))]
+    found = []
+    for node in outer:
+        _, parsed = told[id(node)]
+        inner = [one for child in node.children for one in child.tops()]
+        while not (parsed.passing or parsed.question) and len(inner) == 1 and id(inner[0]) in told:
+            node, parsed = told[id(inner[0])]
+            inner = [one for child in node.children for one in child.tops()]
+        found.append(parsed)
+    return found
 
 
 def _input(parsed: ParsedSpan) -> Any:
