@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from llama_index_instrumentation import get_dispatcher
-from llamaindex_parts import QUESTION, Receiver, engine
+from llamaindex_parts import PARIS, QUESTION, Receiver, Scripted, engine
 
 import steelyard_llamaindex
 from steelyard.errors import ConfigurationError, MissingDependency
@@ -53,7 +53,6 @@ def test_other_handlers_stay() -> None:
     [
         ({"monitor": object()}, "submit"),
         ({"tool_contexts": "web"}, "'web'"),
-        ({"node_text": "all"}, "'all'"),
         ({"on_record": 1}, "on_record"),
         ({"ttl": 0}, "ttl"),
         ({"max_open": -1}, "max_open"),
@@ -65,18 +64,22 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
         instrument(**({"monitor": Receiver()} | options))
 
 
-def test_plain_text_of_nodes() -> None:
+def test_nodes_have_the_text_that_the_prompt_shows() -> None:
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
     from llamaindex_parts import Fixed, texts
 
     class Dated(Fixed):
         def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-            return [NodeWithScore(node=TextNode(text="Paris", metadata={"year": 2024}), score=1.0)]
+            return [NodeWithScore(node=TextNode(text=PARIS, metadata={"year": 2024}), score=1.0)]
 
-    instrument(receiver := Receiver(), node_text="plain")
+    instrument(receiver := Receiver())
     engine(retriever=Dated()).query(QUESTION)
+    (found,) = Dated().retrieve(QUESTION)
+    Scripted().complete(f"Context: {found.node.text}\n\nQuestion: {QUESTION}")
     uninstrument()
-    assert texts(receiver.record) == ["Paris"]
+    whole, bare = receiver.records
+    assert texts(whole) == [f"year: 2024\n\n{PARIS}"]
+    assert texts(bare) == [PARIS]
 
 
 def test_on_record_may_change_the_record(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import Any
 
 from steelyard.errors import MissingDependency
 from steelyard.recording import OnRecord, TurnTarget, checked_target
@@ -22,7 +22,6 @@ def instrument(
     monitor: TurnTarget | None = None,
     *,
     tool_contexts: Collection[str] = (),
-    node_text: Literal["llm", "plain"] = "llm",
     on_record: OnRecord | None = None,
     ttl: float = 3600.0,
     max_open: int = 10_000,
@@ -35,8 +34,6 @@ def instrument(
     Args:
         monitor: Takes the turns; without one, `steelyard.online.default_monitor()`.
         tool_contexts: Names of an agent's tools whose results are evidence; all are if none is named.
-        node_text: What counts as the text of a node: `llm`, as the model is shown it, with the metadata that
-            the node does not exclude; or `plain`, without metadata.
         on_record: Called with every Record in the Monitor's thread; may return a changed one.
         ttl: Seconds after which a turn that never ended is given up, as `interrupted`.
         max_open: How many turns may be under way before the oldest is given up.
@@ -45,9 +42,7 @@ def instrument(
         ConfigurationError: If an option cannot mean what was given.
         MissingDependency: If LlamaIndex is not installed.
     """
-    options = Options(
-        tool_contexts=tool_contexts, node_text=node_text, on_record=on_record, ttl=ttl, max_open=max_open
-    )
+    options = Options(tool_contexts=tool_contexts, on_record=on_record, ttl=ttl, max_open=max_open)
     turns = open_turns_for(monitor, options)
     from llama_index_instrumentation import root_dispatcher
 

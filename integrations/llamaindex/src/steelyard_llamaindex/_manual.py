@@ -11,7 +11,8 @@ from steelyard.recording import ManualTurn
 from steelyard_llamaindex import _attach
 from steelyard_llamaindex._open_turns import OpenTurns
 from steelyard_llamaindex._turn import Place, Turn, current_place
-from steelyard_llamaindex.building._extract import contexts_of, get
+from steelyard_llamaindex.building._extract import get
+from steelyard_llamaindex.building._nodes import Nodes
 
 
 def record(
@@ -87,7 +88,7 @@ class LlamaIndexManualTurn(ManualTurn):
         if isinstance(item, str):
             return [Context(text=item, rank=rank)] if item.strip() else []
         scored = item if get(item, "node") is not None else _Unscored(item)
-        return contexts_of([scored], query=None, hop=0, with_metadata=True, start=rank)
+        return Nodes().contexts([scored], start=rank)
 
 
 class _Unscored:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
 
-from steelyard.errors import ConfigurationError
 from steelyard.recording import OnRecord, check_function, check_names, check_positive
 
 
@@ -20,8 +18,6 @@ class Options:
 
     tool_contexts: Collection[str] = ()
     """Names of an agent's tools whose text is evidence, though it comes from no retriever."""
-    node_text: Literal["llm", "plain"] = "llm"
-    """Whether a node's text is what the model is shown, or the text without metadata."""
     on_record: OnRecord | None = None
     """Called with every Record in the Monitor's thread; may return a changed one."""
     ttl: float = 3600.0
@@ -31,8 +27,6 @@ class Options:
 
     def __post_init__(self) -> None:
         check_names("tool_contexts", self.tool_contexts)
-        if self.node_text not in ("llm", "plain"):
-            raise ConfigurationError(f"node_text is 'llm' or 'plain', not {self.node_text!r}")
         check_function("on_record", self.on_record)
         check_positive("ttl", self.ttl)
         check_positive("max_open", self.max_open)

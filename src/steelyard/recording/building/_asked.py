@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from steelyard.recording.building._parts import is_telling
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import (
@@ -21,7 +22,6 @@ from steelyard.recording.provenance import (
 )
 from steelyard.recording.reading import Message, asked_in, is_question, messages_in, state_of, strings_in
 
-_FEWEST = 2
 _WHOLLY = 0.9
 _MOST = 60  # words; a longer text is not one question
 
@@ -92,10 +92,20 @@ def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
     if not any(own.strip() == text.strip() for call in turn.calls for text in call.prompts):
         return None
     said = "\n".join(speeches(own))
+    if query := _looked_up(said, turn, sources):
+        return Asked(question=query)
     if held := _held(said, own, sources):
         return _beside(said, held, sources)
     named = guessed_question(said) if guessed_passages(said, "") else ""
     return Asked(question=named, notes=("question_guessed",)) if named and named != own.strip() else None
+
+
+def _looked_up(prompt: str, turn: Turn, sources: Sources) -> str:
+    """What was looked up before the turn, if the prompt repeats it and no model wrote it."""
+    replies = [plain(reply) for call in turn.earlier for reply in call.replies]
+    shown = (query.strip() for query in sources.queries_before if query.strip() in prompt)
+    queries = (query for query in shown if is_telling(query) or is_question(query))
+    return next((query for query in queries if not any(plain(query) in reply for reply in replies)), "")
 
 
 def _held(prompt: str, own: str, sources: Sources) -> list[str]:
@@ -113,19 +123,8 @@ def _beside(prompt: str, passages: Sequence[str], sources: Sources) -> Asked | N
         rest = rest.replace(text, "\n")
     if named := guessed_question(rest):
         return Asked(question=named, notes=("question_guessed",))
-    queries = list(_queries(sources))
-    shown = next((query for query in queries if len(query.split()) >= _FEWEST and query in rest), "")
-    if shown:
-        return Asked(question=shown)
-    if not queries:
-        return None
-    return Asked(question=queries[0], notes=("question_rewritten_only",))
-
-
-def _queries(sources: Sources) -> Iterator[str]:
-    """What was looked up before the turn, latest first."""
-    yield from dict.fromkeys(one.query for run in sources.before for one in run if one.query)
-    yield from reversed(sources.queries)
+    queries = [*sources.queries_before, *reversed(sources.queries)]
+    return Asked(question=queries[0], notes=("question_rewritten_only",)) if queries else None
 
 
 def _standalone(turn: Turn, question: str) -> str | None:

@@ -7,7 +7,7 @@ answer counts, what only a model wrote does not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,13 @@ from steelyard.recording._unique import unique
 from steelyard.recording.building._look_ups import LookUps, look_ups_of
 from steelyard.recording.building._parts import is_telling
 from steelyard.recording.building._steps import Step, Turn
-from steelyard.recording.provenance import calls_behind, find_passages, is_helper_reply, names_passages
+from steelyard.recording.provenance import (
+    calls_behind,
+    find_passages,
+    is_helper_reply,
+    names_passages,
+    plain,
+)
 from steelyard.recording.reading import documents_in, messages_in, strings_in
 
 _MOST_TEXTS = 400
@@ -50,6 +56,8 @@ class Sources:
     """Documents in what the root returned; a thread's state may hold an earlier turn's."""
     before: list[list[Context]] = field(default_factory=list)
     """What look-ups before the turn found that no answer has used yet, by run, latest first."""
+    queries_before: list[str] = field(default_factory=list)
+    """What those look-ups were asked, latest first."""
     texts: list[Text] = field(default_factory=list)
     """Other texts, by when they were first seen."""
     look_ups: LookUps = field(default_factory=LookUps)
@@ -89,11 +97,14 @@ def sources_of(turn: Turn, *, tool_contexts: Collection[str] = ()) -> Sources:
     for steps in reversed(turn.before):
         earlier = look_ups_of(Turn(steps=steps), tool_contexts)
         made.looked_up = made.looked_up or earlier.any
+        made.queries_before += earlier.queries
         if fresh := _fresh(earlier.found, known):
             made.before.append(fresh)
+    made.looked_up = made.looked_up or has_empty_place(turn)
     made.reranked = _reranked(turn, made.found)
     _add_documents(made, turn, known | {one.text.strip() for one in made.reranked})
     made.texts = list(_texts(turn))
+    _leave_out_said(made, turn)
     return made
 
 
@@ -106,6 +117,35 @@ def _reranked(turn: Turn, found: Iterable[Context]) -> list[Context]:
     left = unique(one for step in steps for one in step.contexts or ())
     pairs = ((one, by_text.get(one.text.strip())) for one in left)
     return [one if same is None else replace(one, query=same.query, hop=same.hop) for one, same in pairs]
+
+
+def has_empty_place(turn: Turn) -> bool:
+    """Whether something under a name for passages is empty, in a state or among a template's variables."""
+    values = [value for step in turn.steps if step.kind != "tool" for value in (step.given, step.returned)]
+    return any(
+        names_passages(str(name)) and (value == "" or value == [])
+        for fields in (turn.given, *values)
+        for name, value in (fields.items() if isinstance(fields, Mapping) else ())
+    )
+
+
+def _leave_out_said(made: Sources, turn: Turn) -> None:
+    """Leave out what only repeats what engines in the turn were asked, and what they and models replied."""
+    if not any(step.kind == "rerank" and step.is_within("rerank") for step in turn.steps):
+        return
+    said = [one for step in turn.steps for one in (step.given, step.returned) if isinstance(one, str)]
+    said += [reply for call in turn.calls for reply in call.replies]
+    parts = sorted({plain(one) for one in said} - {""}, key=len, reverse=True)
+
+    def is_news(one: Context | Text) -> bool:
+        rest = plain(one.text)
+        for part in parts:
+            rest = rest.replace(part, " ")
+        # Labels are repeated for each engine.
+        return is_telling(" ".join(dict.fromkeys(rest.split())))
+
+    made.reranked, made.made = list(filter(is_news, made.reranked)), list(filter(is_news, made.made))
+    made.kept, made.texts = list(filter(is_news, made.kept)), list(filter(is_news, made.texts))
 
 
 def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:

@@ -9,7 +9,7 @@ Pure functions without a framework, for all recorders:
 - `speeches`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
 - `user_question`: what the user asked;
-- `is_search`, `is_action`, `names_passages`: whether a tool's text, or a key's, is evidence, by the name;
+- `is_search`, `names_passages`: whether a tool's text, or a key's, is evidence, by the name;
 - `finds_nothing`: whether it only says that there is none;
 - `judge_turn`: whether a root is a turn of its own;
 - `notes_on_predecessors`: whether it goes on from what a model replied in an earlier one;
@@ -55,7 +55,7 @@ from steelyard.recording.provenance._question import (
     user_question,
 )
 from steelyard.recording.provenance._sections import guessed_passages, guessed_question, sections, speeches
-from steelyard.recording.provenance._tools import finds_nothing, is_action, is_search, names_passages
+from steelyard.recording.provenance._tools import finds_nothing, is_search, names_passages
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
@@ -81,7 +81,6 @@ __all__ = [
     "guessed_passages",
     "guessed_question",
     "has_history",
-    "is_action",
     "is_helper_reply",
     "is_history",
     "is_search",

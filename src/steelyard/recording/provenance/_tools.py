@@ -14,11 +14,6 @@ _WRITES = re.compile(
     r"(?![a-z])",
     re.IGNORECASE,
 )
-_ACTS = re.compile(
-    r"(?:create|write|save|delete|remove|send|upload|update|add|insert|edit|book|cancel|pay|schedule|reply|notify"
-    r"|submit|transfer|escalate)(?![a-z])",
-    re.IGNORECASE,
-)
 
 _PASSAGES = re.compile(
     r"(?:\w{1,40}_)?(?:contexts?|documents?|docs?|passages|chunks|snippets|excerpts|sources|facts|evidence|knowledge"
@@ -44,10 +39,16 @@ _STATEMENTS = (
     r"(?:(?:i|we) )?(?:(?:could|did|can)(?: ?not|n.t)|(?:was |were )?unable to|failed to) (?:find|locate)"
     rf" (?:anything\b|{_WORD}{{0,3}}{_HITS})",
     rf"{_WORD}{{0,5}}not found{_BARE}",
+    rf"{_WORD}{{0,5}}(?:came (?:back|up) (?:empty|with nothing)|(?:returned|yielded|gave|produced|had|has)"
+    rf" (?:nothing|no {_WORD}{{0,2}}{_HITS}|an empty \w{{1,20}})){_BARE}",
     r"(?:i(?:.m| am) sorry\W{1,3})?i (?:do not|don.t|cannot|can.t) (?:know|help|answer)\b",
     rf"(?:es wurden? )?keine? {_WORD}{{0,2}}(?:ergebnisse?|treffer|dokumente?|informationen)\b",
+    rf"(?:es wurde )?nichts {_WORD}?gefunden\b",
     rf"aucune? {_WORD}{{0,2}}(?:r\u00e9sultats?|documents?|informations?)\b",
-    r"(?:no se encontr\w{1,8}|sin resultados)\b",
+    rf"{_WORD}{{0,3}}rien {_WORD}?trouv\u00e9\b",
+    rf"(?:no (?:se|he|hay|hemos) {_WORD}{{0,2}}(?:encontr\w{{1,8}}|resultados?|nada)|sin resultados)\b",
+    rf"(?:nessun {_WORD}?risultato|nenhum {_WORD}?resultado|nada {_WORD}?encontrado)\b",
+    rf"(?:geen {_WORD}{{0,2}}resultaten|niets {_WORD}?gevonden)\b",
     # Chinese (not found, searched up, matched), Japanese and Korean (cannot be found, there is no result).
     r"[^\s\u3002\uff0c,]{0,12}[\uff0c, ]{0,2}[\u672a\u6ca1\u6c92]\u6709?\u80fd?"
     r"(?:\u627e\u5230|\u68c0\u7d22\u5230|\u641c\u7d22\u5230|\u67e5\u8be2\u5230|\u67e5\u5230|\u5339\u914d\u5230)",
@@ -56,7 +57,8 @@ _STATEMENTS = (
     r"[^.\n]{0,30}(?:\ucc3e\uc744 \uc218 \uc5c6|\uacb0\uacfc\uac00 \uc5c6)",
 )
 _NOTHING = re.compile(
-    r"(?:(?:sorry|unfortunately|error|note)\W{1,3})?(?:(?:there (?:are|is|were|was)|(?:we )?found) )?"
+    r"(?:(?:sorry|unfortunately|error|note|leider|malheureusement|d\u00e9sol\u00e9|lo siento)\W{1,3})?"
+    r"(?:(?:there (?:are|is|were|was)|(?:we )?found) )?"
     rf"(?:{'|'.join(_STATEMENTS)})",
     re.IGNORECASE,
 )
@@ -84,15 +86,6 @@ def is_search(tool: str) -> bool:
     [True, True, False, False]
     """
     return _SEARCHES.search(tool) is not None and _WRITES.search(tool) is None
-
-
-def is_action(tool: str) -> bool:
-    """Whether a tool's name begins with what it does to something, so that it brings no passages.
-
-    >>> [is_action(name) for name in ("send_email", "create_document", "book_search", "get_weather")]
-    [True, True, False, False]
-    """
-    return _ACTS.match(tool) is not None and not is_search(tool)
 
 
 def finds_nothing(text: str) -> bool:

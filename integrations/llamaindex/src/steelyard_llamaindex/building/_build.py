@@ -15,6 +15,7 @@ from steelyard.recording.provenance import (
     Provenance,
     judge_turn,
     notes_on_predecessors,
+    plain,
     sentence,
 )
 from steelyard.recording.reading import is_question
@@ -64,13 +65,13 @@ class LlamaIndexDraft(TurnDraft):
             return None
         given = turn.given or {}
         answer = str(given.get("answer") or self._answer())
-        steps = turn_of(turn, self._options)
+        steps = turn_of(turn)
         steps.answer = answer
         sources = sources_of(steps, tool_contexts=self._options.tool_contexts)
         asked = asked_of(steps, sources)
         question = str(given.get("question") or asked.question)
         origin = decide(steps, sources, answer=answer, question=question)
-        if answer == NO_ANSWER and not steps.calls:
+        if answer == NO_ANSWER and not origin.calls.known:
             # Whatever was retrieved was left out on the way: too unlike the question, say.
             origin = replace(origin, contexts=(), retrieved=unique(sources.found), notes=())
         if not _is_turn(turn, steps, sources, origin, asked, answer):
@@ -140,12 +141,21 @@ def _is_turn(
         # What has no question mark is mostly an instruction for an index: a summary of each document.
         return is_question(asked.question)
     if turn.loose:
-        # Shown to the model, and used by it: either alone may be chance.
+        if answer == NO_ANSWER:
+            return True
+        # Shown to the model, or asked of both: else it may be chance that one came after the other.
         used = origin.contexts_source == "in_prompt" and any(one.seen for one in origin.contexts)
-        return used and judge_turn(steps.calls, answer=answer).is_turn
+        return (used or _is_asked(steps)) and judge_turn(steps.calls, answer=answer).is_turn
     if turn.root.kind != "workflow":
         return True
     return sources.looked_up or bool(sources.documents) or bool(origin.contexts and asked.question)
+
+
+def _is_asked(steps: Steps) -> bool:
+    """Whether a model was asked what had been looked up before."""
+    prompts = [plain(text) for call in steps.calls for text in call.prompts]
+    queries = [step.given for run in steps.before for step in run if isinstance(step.given, str)]
+    return any(plain(query) in prompt for query in queries for prompt in prompts)
 
 
 def _notes(turn: Turn, steps: Steps, sources: Sources, origin: Provenance, asked: Asked) -> list[str]:

@@ -7,10 +7,10 @@ here, so nothing is taken for granted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.record import Context, text_of, to_json_value
+from steelyard.record import text_of, to_json_value
 
 _ASKED = (
     "user_msg",
@@ -137,34 +137,6 @@ def result_of(result: Any) -> Any:
     return result if inner is None else inner
 
 
-def contexts_of(
-    nodes: Iterable[Any], *, query: str | None, hop: int, with_metadata: bool, start: int = 0
-) -> list[Context]:
-    """Nodes as contexts, without those that have no text, such as images."""
-    contexts = [
-        Context(
-            text=_text_of_node(each.node, with_metadata),
-            id=_text_or_none(get(each.node, "node_id")),
-            score=_number_or_none(get(each, "score")),
-            rank=rank,
-            query=query,
-            hop=hop,
-        )
-        for rank, each in enumerate(nodes, start)
-    ]
-    return [context for context in contexts if context.text]
-
-
-def _text_of_node(node: Any, with_metadata: bool) -> str:
-    try:
-        from llama_index.core.schema import MetadataMode
-
-        mode = MetadataMode.LLM if with_metadata else MetadataMode.NONE
-        return text_of(node.get_content(metadata_mode=mode)).strip()
-    except Exception:  # noqa: BLE001 - nodes may be anybody's
-        return text_of(get(node, "text")).strip()
-
-
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of an event, a model or a dataclass, those given freely included."""
     fields = dict(get(value, "__dict__") or {})
@@ -190,15 +162,4 @@ def get(value: Any, name: str) -> Any:
     try:
         return getattr(value, name, None)
     except Exception:  # noqa: BLE001 - properties of a user's object may raise anything
-        return None
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else text_of(value)
-
-
-def _number_or_none(value: Any) -> float | None:
-    try:
-        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    except OverflowError:
         return None

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from steelyard.record import Context, text_of
+from steelyard.record import text_of
 from steelyard.recording.building import Step, StepKind
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall
 from steelyard.recording.reading import messages_in
-from steelyard_llamaindex._options import Options
 from steelyard_llamaindex._turn import Call, Turn
 from steelyard_llamaindex._turn import Step as Span
 from steelyard_llamaindex.building._extract import (
-    contexts_of,
+    NO_ANSWER,
+    answer_of,
     fields_of,
     get,
     nodes_of,
@@ -24,19 +24,21 @@ from steelyard_llamaindex.building._extract import (
     result_of,
     texts_of,
 )
+from steelyard_llamaindex.building._nodes import Nodes
 
 _HAND_OVER = "handoff"
 _KINDS: dict[str, StepKind] = {"retrieve": "retrieval", "query": "rerank", "chat": "rerank", "tool": "tool"}
 """An engine returns what its postprocessors left of what it retrieved, so that it stands for a reranker."""
 
 
-def turn_of(turn: Turn, options: Options) -> Steps:
+def turn_of(turn: Turn) -> Steps:
     """The turn as steps."""
+    read = Nodes([text for call in turn.calls for text in texts_of(call.asked)])
     made: dict[int, Step] = {}
     steps: list[Step] = []
     for span in turn.steps:
         parent = _parent(span, made)
-        step = _step(span, parent, options, is_root=span is turn.root)
+        step = _step(span, parent, read, is_root=span is turn.root)
         if step is not None:
             made[id(span)] = step
             steps.append(step)
@@ -47,7 +49,7 @@ def turn_of(turn: Turn, options: Options) -> Steps:
         given=_given(turn.calls[0].asked if turn.root.kind == "llm" and turn.calls else turn.root.asked),
         returned=result_of(turn.root.result),
         steps=sorted(steps, key=lambda step: step.at),
-        before=[[_retrieval(span, options)] for span in turn.loose],
+        before=[[_retrieval(span, read)] for span in turn.loose],
         earlier=earlier_calls(turn),
         in_conversation=turn.root.kind == "chat",
     )
@@ -80,33 +82,31 @@ def _parent(span: Span, made: dict[int, Step], *, own: bool = False) -> Step | N
     return None if above is None else made[id(above)]
 
 
-def _step(span: Span, parent: Step | None, options: Options, *, is_root: bool) -> Step | None:
+def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Step | None:
     kind = _KINDS.get(span.kind)
     if kind is None:
         return None
     if kind == "retrieval":
-        return replace(_retrieval(span, options), parent=parent)
+        return replace(_retrieval(span, read), parent=parent)
     if kind == "tool":
         # What hands over to another agent is LlamaIndex's own: an instruction to that agent.
-        return None if text_of(get(span.result, "tool_name")) == _HAND_OVER else _tool(span, parent, options)
+        return None if text_of(get(span.result, "tool_name")) == _HAND_OVER else _tool(span, parent, read)
     nodes = nodes_of(result_of(span.result))
     return Step(
         kind=kind,
         name=span.name,
         parent=parent,
-        contexts=_contexts(nodes, options),
+        given=question_of(span.asked) or None,
+        returned=NO_ANSWER if span.result == [] else answer_of(span.result) or None,
+        contexts=read.contexts(nodes),
         at=span.began,
         ended=_ended(span),
     )
 
 
-def _contexts(nodes: list[Any], options: Options) -> tuple[Context, ...]:
-    return tuple(contexts_of(nodes, query=None, hop=0, with_metadata=options.node_text == "llm"))
-
-
-def _retrieval(span: Span, options: Options) -> Step:
+def _retrieval(span: Span, read: Nodes) -> Step:
     nodes = nodes_of(span.result)
-    contexts = _contexts(nodes, options)
+    contexts = read.contexts(nodes)
     return Step(
         kind="retrieval",
         name=span.name,
@@ -118,7 +118,7 @@ def _retrieval(span: Span, options: Options) -> Step:
     )
 
 
-def _tool(span: Span, parent: Step | None, options: Options) -> Step:
+def _tool(span: Span, parent: Step | None, read: Nodes) -> Step:
     output = span.result
     raw = get(output, "raw_output")
     nodes = nodes_of(output)
@@ -128,7 +128,7 @@ def _tool(span: Span, parent: Step | None, options: Options) -> Step:
         name=text_of(get(output, "tool_name")) or span.name,
         parent=parent,
         returned=raw if is_value else text_of(get(output, "content")),
-        contexts=_contexts(nodes, options) or None,
+        contexts=read.contexts(nodes) or None,
         at=span.began,
         ended=_ended(span),
         failed=get(output, "is_error") is True,

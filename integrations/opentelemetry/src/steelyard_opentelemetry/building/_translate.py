@@ -10,7 +10,7 @@ from steelyard.record import Context
 from steelyard.recording import unique
 from steelyard.recording.building import Step, StepKind
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import names_passages, plain
+from steelyard.recording.provenance import plain
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -255,16 +255,6 @@ def asked_within(steps: Steps) -> list[str]:
     returned = {text for step in steps.steps for _, text in strings_in(step.returned)}
     short = (line for line in lines if "\n" not in line and len(line.split()) <= _MOST_ASKED)
     return [line for line in short if line not in returned]
-
-
-def has_empty_place(steps: Steps) -> bool:
-    """Whether something under a name for passages is empty, in a state or among a template's variables."""
-    values = [value for step in steps.steps if step.kind != "tool" for value in (step.given, step.returned)]
-    return any(
-        names_passages(str(name)) and (value == "" or value == [])
-        for fields in (steps.given, *values)
-        for name, value in (fields.items() if isinstance(fields, Mapping) else ())
-    )
 
 
 def looked_up(steps: Steps) -> str:

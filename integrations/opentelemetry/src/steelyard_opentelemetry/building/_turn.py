@@ -23,7 +23,6 @@ from steelyard_opentelemetry.building._translate import (
     asked_within,
     condensed,
     given_of,
-    has_empty_place,
     looked_up,
     named_question,
     steps_of,
@@ -140,8 +139,7 @@ class Turn:
 
         So it is if a step or a template has a place for passages, and nothing in it.
         """
-        looked_up = self.sources.looked_up or has_empty_place(self.steps)
-        return looked_up and not self.sources.documents and not self.has_unread
+        return self.sources.looked_up and not self.sources.documents and not self.has_unread
 
     @cached_property
     def calls(self) -> list[ModelCall]:
