@@ -16,6 +16,9 @@ _OWN = ("langchain", "llamaindex")
 NAMES = (*_OWN, *(f"spans:{d}:{f}" for d in DIALECTS for f in get_args(Framework)))
 """What applications can be run under: a framework's own recorder, or spans as a dialect writes them."""
 
+_LOUD = ("langchain_core", "steelyard", "opentelemetry", "openinference")
+"""Loggers that would tell of each application that is made to fail."""
+
 
 class Bed:
     """Applications of one framework under one recorder. Instrumentors stay: a process has one bed of spans.
@@ -42,11 +45,18 @@ class Bed:
 
     def judgements(self, number: int, seed: int) -> Iterator[Judgement]:
         """Run applications by their seeds, one after the other."""
-        for name in ("langchain_core", "steelyard", "opentelemetry", "openinference"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-        for at in range(number):
-            choices = draw(self.framework, self.axes, seed * 1_000_000 + at)
-            try:
-                yield self.run(choices)
-            except Exception as error:  # noqa: BLE001 - told by the caller
-                self.broken.append(f"{choices.seed}: {type(error).__name__}: {error} {dict(choices.parts())}")
+        loggers = [logging.getLogger(name) for name in _LOUD]
+        levels = [logger.level for logger in loggers]
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
+        try:
+            for at in range(number):
+                choices = draw(self.framework, self.axes, seed * 1_000_000 + at)
+                try:
+                    yield self.run(choices)
+                except Exception as error:  # noqa: BLE001 - told by the caller
+                    cause = f"{type(error).__name__}: {error}"
+                    self.broken.append(f"{choices.seed}: {cause} {dict(choices.parts())}")
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

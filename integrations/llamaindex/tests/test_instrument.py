@@ -75,7 +75,7 @@ def test_nodes_have_the_text_that_the_prompt_shows() -> None:
     instrument(receiver := Receiver())
     engine(retriever=Dated()).query(QUESTION)
     (found,) = Dated().retrieve(QUESTION)
-    Scripted().complete(f"Context: {found.node.text}\n\nQuestion: {QUESTION}")
+    Scripted().complete(f"Context: {found.text}\n\nQuestion: {QUESTION}")
     uninstrument()
     whole, bare = receiver.records
     assert texts(whole) == [f"year: 2024\n\n{PARIS}"]

@@ -71,7 +71,7 @@ class LlamaIndexDraft(TurnDraft):
         asked = asked_of(steps, sources)
         question = str(given.get("question") or asked.question)
         origin = decide(steps, sources, answer=answer, question=question)
-        if answer == NO_ANSWER and not origin.calls.known:
+        if answer == NO_ANSWER and turn.failure is None and origin.contexts_source != "in_prompt":
             # Whatever was retrieved was left out on the way: too unlike the question, say.
             origin = replace(origin, contexts=(), retrieved=unique(sources.found), notes=())
         if not _is_turn(turn, steps, sources, origin, asked, answer):
@@ -141,18 +141,22 @@ def _is_turn(
         # What has no question mark is mostly an instruction for an index: a summary of each document.
         return is_question(asked.question)
     if turn.loose:
-        if answer == NO_ANSWER:
-            return True
-        # Shown to the model, or asked of both: else it may be chance that one came after the other.
-        used = origin.contexts_source == "in_prompt" and any(one.seen for one in origin.contexts)
-        return (used or _is_asked(steps)) and judge_turn(steps.calls, answer=answer).is_turn
+        return answer == NO_ANSWER or _goes_on(steps, origin, answer)
     if turn.root.kind != "workflow":
         return True
     return sources.looked_up or bool(sources.documents) or bool(origin.contexts and asked.question)
 
 
+def _goes_on(steps: Steps, origin: Provenance, answer: str) -> bool:
+    """Whether a model answered from what had been looked up before.
+
+    It was shown that, or asked the same: else it may be chance that one came after the other.
+    """
+    used = origin.contexts_source == "in_prompt" and any(one.seen for one in origin.contexts)
+    return (used or _is_asked(steps)) and judge_turn(steps.calls, answer=answer).is_turn
+
+
 def _is_asked(steps: Steps) -> bool:
-    """Whether a model was asked what had been looked up before."""
     prompts = [plain(text) for call in steps.calls for text in call.prompts]
     queries = [step.given for run in steps.before for step in run if isinstance(step.given, str)]
     return any(plain(query) in prompt for query in queries for prompt in prompts)
