@@ -196,6 +196,59 @@ def test_healthy_streams_seldom_set_it_off() -> None:
         assert false <= 400 * 0.05 + 13  # three standard errors
 
 
+def test_a_week_that_goes_up_and_down_is_not_a_fall() -> None:
+    """200 turns a day; then the mean falls on every day, and that is told."""
+    alarm, false, told = Alarm(metric="faithfulness", below=0.9), 0, []
+    draw = np.random.default_rng(9)
+    for swing in (0.03, -0.03, -0.03):
+        watch, first = Watch.start(alarm), None
+        for number in range(6_500):
+            at = number / 200
+            mean = 0.9 + swing * np.sin(2 * np.pi * at / 7) - (0.1 if number >= 5_000 else 0)
+            turn = scored(number, float(draw.random() < mean)).replace(happened_at=START + at * 86_400)
+            if watch.take(alarm, turn) is not None:
+                first = number
+                break
+        false += first is not None and first < 5_000
+        told.append(first)
+    assert false <= 1
+    assert None not in told
+    assert statistics.median(number for number in told if number is not None) <= 5_400
+
+
+def test_a_bad_session_is_not_a_fall_and_what_is_known_of_it_is_kept(file: str) -> None:
+    alarm = Alarm(metric="faithfulness", below=0.8)
+    values, sessions = [0.95] * 100 + [0.0] * 25, [f"s{n}" for n in range(100)] + ["bad"] * 25
+    watcher = AlarmWatcher([alarm], file=file)
+    told = []
+    for number, (value, session) in enumerate(zip(values, sessions, strict=True)):
+        # Anew each time, as after a restart.
+        watcher = AlarmWatcher([alarm], file=file)
+        told += watcher.take([scored(number, value, session=session)])
+    assert told == []
+    # The same turns of as many sessions are one.
+    told = [
+        event
+        for number in range(25)
+        for event in watcher.take([scored(200 + number, 0.0, session=f"t{number}")])
+    ]
+    assert [event.kind for event in told] == ["fell"]
+
+
+def test_state_of_an_earlier_version_keeps_what_it_learnt(file: str) -> None:
+    alarm = Alarm(metric="faithfulness", falls_by=0.1, baseline=30)
+    watcher = AlarmWatcher([alarm], file=file)
+    feed(watcher, [0.9] * 40)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute(
+            "UPDATE watches SET state = json_set(json_remove(state, '$.bet', '$.alike', '$.season'), "
+            "'$.steps', 9, '$.stakes', json('[0.1, 0.1, 0.1]'))"
+        )
+    (status,) = watcher.status()
+    assert status.target is not None
+    assert feed(watcher, [0.1] * 60, 40)[0].kind == "fell"
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from stats.session_parts import Traffic
 from steelyard.stats import ConfidenceSequence, FallAlarm, ewma
 
 
@@ -33,11 +36,12 @@ def all_at_once(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64
         lowest = 2 * excess / (slope + np.sqrt(slope * slope + 4 * c0 * excess))
         return np.maximum.accumulate(np.minimum(np.where(excess > 0, lowest, 0), 1), axis=1)
 
-    stakes, evidence = np.zeros((3, streams)), np.empty(values.shape)
+    sizes = np.array([[0.02], [0.06], [0.15], [0.4], [0.8]])
+    stakes, evidence = np.zeros((5, streams)), np.empty(values.shape)
     for n in range(scores):
-        kept, left = 1 / (1 + n / 200), 1 / (1 + (n + 1) / 200)
+        kept, left = 1 / (1 + n / 3_000), 1 / (1 + (n + 1) / 3_000)
         excess = values[:, n] - 0.9
-        stakes = (stakes + kept - left) * (1 - np.array([[0.15], [0.4], [0.8]]) * excess)
+        stakes = (stakes + kept - left) * (1 - sizes * excess)
         evidence[:, n] = stakes.mean(axis=0) + left
     return bound(values), 1 - bound(1 - values), evidence
 
@@ -112,3 +116,63 @@ def test_a_probability_below_the_smallest_is_refused() -> None:
 def test_a_moving_average_forgets_by_half_and_weighs_by_inclusion() -> None:
     assert ewma([0.0, 1.0], half_life=1).tolist() == pytest.approx([0.0, 1 / 1.5])
     assert ewma([0.0, 1.0], [1.0, 0.5], half_life=1).tolist() == pytest.approx([0.0, 2 / 2.5])
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        Traffic(size=3, alike=0.3, interleaved=True),
+        Traffic(size=10, alike=0.2),
+        Traffic(size=20, alike=0.3, sample="halving"),
+    ],
+    ids=str,
+)
+def test_turns_of_a_session_count_together(traffic: Traffic) -> None:
+    """Taken for independent turns, they would set off one alarm in three and more."""
+    draw = np.random.default_rng(8)
+    smallest = 0.2 if traffic.sample == "halving" else 1.0
+    false = left = 0
+    for _ in range(20):
+        turns = traffic.stream(draw, 3_000)
+        alarm = FallAlarm(target=0.9, smallest_inclusion=smallest)
+        sequence = ConfidenceSequence(smallest_inclusion=smallest)
+        for place in np.flatnonzero(draw.random(3_000) < turns.inclusion).tolist():
+            value, inclusion = float(turns.values[place]), float(turns.inclusion[place])
+            alarm.add(value, inclusion, session=int(turns.sessions[place]))
+            low, high = sequence.add(value, inclusion, session=int(turns.sessions[place]))
+        false += alarm.raised_at is not None
+        left += not low <= 0.9 <= high
+    assert false <= 4  # 5 % of 20 is 1; more than 4 come once in 400 such tests
+    assert left <= 4
+
+
+def test_odd_sessions_are_defined() -> None:
+    """One for each turn is as good as none; one for all is cut after a hundred turns; long ids count."""
+    values = ([1.0] * 9 + [0.0]) * 40 + [0.0] * 600
+    apart, one, none = FallAlarm(target=0.9), FallAlarm(target=0.9), FallAlarm(target=0.9)
+    for place, value in enumerate(values):
+        apart.add(value, session=f"s{place}")
+        one.add(value, session="all")
+        none.add(value, session="")
+    assert apart.raised_at == none.raised_at
+    assert one.raised_at is not None and none.raised_at is not None
+    assert one.raised_at > none.raised_at
+    two = FallAlarm(target=0.9)
+    for session in ("x" * 1_000_000, "x" * 1_000_000 + "y"):
+        two.add(0.0, session=session)
+    assert len(two.state()["open"]) == 2
+    assert len(str(two.state())) < 300
+
+
+def test_an_alarm_goes_on_where_it_stopped() -> None:
+    whole, part = FallAlarm(target=0.9), FallAlarm(target=0.9)
+    for place in range(30):
+        whole.add(0.5, session=f"s{place % 4}")
+        part.add(0.5, session=f"s{place % 4}")
+        again = FallAlarm(target=0.9)
+        again.resume(json.loads(json.dumps(part.state())))
+        part = again
+    assert part.evidence == pytest.approx(whole.evidence)
+    for wrong in ({}, {"n": -1, "stakes": [1.0] * 5, "open": {}}, {"n": 1, "stakes": [], "open": {}}):
+        with pytest.raises(ValueError, match="not the state"):
+            part.resume(wrong)

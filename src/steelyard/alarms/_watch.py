@@ -7,13 +7,14 @@ turns with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
 from steelyard.alarms._alarm import Alarm
 from steelyard.alarms._event import AlarmEvent, Range, WorstTurn
+from steelyard.alarms._season import Season
 from steelyard.scores import Evaluation, Provenance, Score
-from steelyard.stats import Estimate, FallAlarm, Moments
+from steelyard.stats import Estimate, FallAlarm, Moments, OpenSums
 
 State = Literal["learning", "quiet", "fallen"]
 
@@ -49,10 +50,12 @@ class Watch:
     """Whether silence was told."""
     lower_is_better: bool = False
     """As the metric's Scores say."""
-    steps: int = 0
-    """Scores that the present bet has seen."""
-    stakes: tuple[float, ...] = ()
-    """What has become of the bet."""
+    bet: FallAlarm | None = None
+    """The bet on a fall, or on a recovery."""
+    alike: OpenSums = field(default_factory=OpenSums)
+    """How far turns of one session are alike."""
+    season: Season = field(default_factory=Season)
+    """The usual course of a week."""
     drift: float = 0.0
     """How far the scores have run below the target since `changed_at` (Page's CUSUM, Biometrika 41, 1954)."""
     changed_at: float | None = None
@@ -94,11 +97,18 @@ class Watch:
             TypeError: If it has other fields.
             ValueError: If a field holds something else.
         """
-        stored = dict(data)
+        # Of earlier versions, which did not count sessions: what it bet is void, what it learnt is not.
+        stored = {name: value for name, value in data.items() if name not in ("steps", "stakes")}
+        bet = None
+        if stored.get("bet"):
+            bet = FallAlarm(target=1)
+            bet.resume(stored["bet"])
         return cls(
             **{
                 **stored,
-                "stakes": tuple(map(float, stored["stakes"])),
+                "bet": bet,
+                "alike": OpenSums.resumed(stored["alike"]) if "alike" in stored else OpenSums(),
+                "season": Season(**stored.get("season", {})),
                 "before": Moments(**stored["before"]),
                 "since": Moments(**stored["since"]),
                 "normal": Moments(**stored["normal"]),
@@ -109,7 +119,14 @@ class Watch:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON form."""
-        return {**asdict(self), "seen": list(self.seen)}
+        return {
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+            "bet": self.bet and self.bet.state(),
+            "alike": self.alike.state(),
+            **{name: asdict(getattr(self, name)) for name in ("season", "before", "since", "normal")},
+            "worst": [asdict(turn) for turn in self.worst],
+            "seen": list(self.seen),
+        }
 
     def take(self, alarm: Alarm, evaluation: Evaluation) -> AlarmEvent | None:
         """Take a turn into account; what there is to tell, if anything."""
@@ -138,7 +155,7 @@ class Watch:
         # No plan knows it: budgets, throttles and rules that change thin the sample further. No turn may
         # count for less than it stands for, so the bet is sized by the smallest probability seen.
         self.smallest = min(self.smallest, score.inclusion_probability)
-        return self._step(alarm, quality, score.inclusion_probability, evaluation.at)
+        return self._step(alarm, quality, score.inclusion_probability, evaluation)
 
     def _is_late(self, evaluation: Evaluation) -> bool:
         """Whether a turn says something of the past alone: the bet is on what happens now.
@@ -162,22 +179,40 @@ class Watch:
 
     def estimate(self, sums: Moments) -> Estimate | None:
         """The mean quality of some turns, with its interval."""
-        return sums.estimate(level=_LEVEL, floor=self.smallest)
+        return self._estimate(sums, _LEVEL)
 
-    def _step(self, alarm: Alarm, quality: float, inclusion: float, at: float) -> AlarmEvent | None:
+    def _estimate(self, sums: Moments, level: float) -> Estimate | None:
+        return sums.estimate(level=level, floor=self.smallest, design_effect=self.alike.design_effect)
+
+    def _step(
+        self, alarm: Alarm, quality: float, inclusion: float, evaluation: Evaluation
+    ) -> AlarmEvent | None:
+        at, session = evaluation.at, evaluation.user or evaluation.session
+        usual, slack = self.season.usual(at), self.season.slack(at)
+        self.alike.add(quality, inclusion, session=session)
+        if self.state != "fallen":
+            self.season.add(at, quality, inclusion, variance=self._variance())
         if alarm.falls_by is not None and self.state != "fallen":
             self._learn(alarm, quality, inclusion)
         if self.target is None:
             self.judge_before = self.judge
             return None
         self._follow(quality, inclusion, at)
-        if not self._bet(alarm, quality, inclusion):
+        # A recovery is a fall of the mirrored scores.
+        usual = (-usual if self.state == "fallen" else usual) - slack
+        if not self._bet(alarm, quality, inclusion, session=session, usual=usual):
             return None
         kind: Literal["fell", "recovered"] = "recovered" if self.state == "fallen" else "fell"
         event = self._event(alarm, kind, at)
         self._turn_over(kind)
         self.late = 0
         return event
+
+    def _variance(self) -> float:
+        """Of one turn, as many times as its session makes of it."""
+        turns = self.alike.turns
+        mean = turns.value / turns.weight
+        return max(turns.value_value / turns.weight - mean * mean, 0.0) * self.alike.design_effect
 
     def _learn(self, alarm: Alarm, quality: float, inclusion: float) -> None:
         """Set the target, `falls_by` below the mean so far, and by no less than that mean may be off by.
@@ -192,7 +227,7 @@ class Watch:
             return
         missed = alarm.alpha / 4 / 2**self.learned
         self.learned += 1
-        mean = self.normal.estimate(level=1 - 2 * missed, floor=self.smallest)
+        mean = self._estimate(self.normal, 1 - 2 * missed)
         assert mean is not None
         low, high = alarm.range
         target = min(mean.value - alarm.falls_by / (high - low), mean.low)
@@ -219,26 +254,24 @@ class Watch:
             self.before.merge(self.since)
             self.since, self.changed_at = Moments(), None
 
-    def _bet(self, alarm: Alarm, quality: float, inclusion: float) -> bool:
+    def _bet(
+        self, alarm: Alarm, quality: float, inclusion: float, *, session: str | None, usual: float
+    ) -> bool:
         """Whether the scores have certainly left the side of the target they were on."""
         assert self.target is not None
         fallen = self.state == "fallen"
         # The other half is spent on the target, which may be off (`_learn`).
         alpha = alarm.alpha / 2 if alarm.falls_by is not None else alarm.alpha
-        # A recovery is a fall of the mirrored scores.
-        bet = FallAlarm(
-            target=1 - self.target if fallen else self.target, alpha=alpha, smallest_inclusion=self.smallest
-        )
-        if self.stakes:
-            bet.resume(self.steps, self.stakes)
-        raised = bet.add(1 - quality if fallen else quality, inclusion)
-        self.steps, self.stakes = bet.n, bet.stakes
-        return raised
+        target = 1 - self.target if fallen else self.target
+        bet = self.bet = self.bet or FallAlarm(target=target)
+        bet.target, bet.alpha, bet.smallest_inclusion = target, alpha, self.smallest
+        return bet.add(1 - quality if fallen else quality, inclusion, session=session, usual=usual)
 
     def _turn_over(self, kind: Literal["fell", "recovered"]) -> None:
         self.state = "fallen" if kind == "fell" else "quiet"
         # What the bet on the fall has won says nothing about the way back.
-        self.steps, self.stakes, self.drift, self.changed_at = 0, (), 0.0, None
+        self.bet, self.drift, self.changed_at = None, 0.0, None
+        self.season.forget_week()
         self.before, self.since, self.worst = self.since, Moments(), []
         self.judge_before = self.judge
 

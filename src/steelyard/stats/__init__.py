@@ -27,6 +27,7 @@ from steelyard.stats._labels import auroc, cohen_kappa
 from steelyard.stats._logistic import fit_logistic, smoothed_targets
 from steelyard.stats._mean import pass_rate, turns_needed, weighted_mean
 from steelyard.stats._moments import Moments
+from steelyard.stats._open_units import OpenSums
 from steelyard.stats._paired import holm, paired_difference, sign_flip_p
 from steelyard.stats._sample import Sample, order_blocks, sample_of
 from steelyard.stats._sequence import ConfidenceSequence, FallAlarm, ewma
@@ -47,6 +48,7 @@ __all__ = [
     "GateTest",
     "MetricSummary",
     "Moments",
+    "OpenSums",
     "Sample",
     "Slice",
     "Summarizer",

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.stats._open_units import remember, unit_key
+
+_Sum = tuple[int, float, float]
+"""Of a session: its turns, the most they could add up to, and what they add up to."""
+_MOST_USUAL = 0.15
 _MOST_BET = 0.5  # more would risk all evidence on one score
-# Small bets find small falls, large ones find deep falls sooner; which it will be is not known.
-_BETS = (0.15, 0.4, 0.8)
-_HORIZON = 200.0  # scores after which half of the stake has been put on a fall
+# Small bets find small falls, large ones find deep falls sooner; which it will be is not known, nor how far
+# turns of a session are alike: the more they are, the smaller the best bet.
+_BETS = (0.02, 0.06, 0.15, 0.4, 0.8)
+_HORIZON = 3_000.0  # scores after which half of the stake has been put on a fall
+_LONGEST = 100
+"""After so many turns a session counts as another one."""
+_MOST_LOST = 0.9
+"""No session may cost a bet more than this share of what it has become."""
 
 
 class ConfidenceSequence:
@@ -19,9 +31,11 @@ class ConfidenceSequence:
 
     The empirical-Bernstein sequence of Waudby-Smith & Ramdas (JRSS B 86, 2024, theorem 2), in the form for
     inverse-probability weights (Waudby-Smith, Wu, Ramdas, Karampatziakis & Mineiro 2022, section 3). With a =
-    smallest_inclusion / inclusion in (0, 1], Y = a (X - m) has mean 0 at the true mean m, and lies in -1..1;
-    then prod exp(l Y - g(l) Y^2), g(l) = -log(1 - l) - l, is a supermartingale for any l chosen before X is
-    seen, and m stays in the sequence until it exceeds 2 / alpha (Ville). The bounds are roots of a quadratic.
+    smallest_inclusion / inclusion in (0, 1], Y = sum of a (X - m) over the turns of a session has mean 0 at
+    the true mean m, and is at least -b, b = sum of a; then prod exp(l Y - g Y^2), g = (-log(1 - l b) - l b) /
+    b^2, is a supermartingale for any l chosen before the session is seen (Fan, Grama & Liu 2015), and m stays
+    in the sequence until it exceeds 2 / alpha (Ville). The bounds are roots of a quadratic. Sessions may be
+    interleaved, see `FallAlarm`; of a session as many turns count as its l allows for.
     """
 
     def __init__(self, *, level: float = 0.95, smallest_inclusion: float = 1.0) -> None:
@@ -39,6 +53,8 @@ class ConfidenceSequence:
         self._smallest = smallest_inclusion
         # Prior: one turn of mean 1/2 and variance 1/4 (their eq. 15).
         self._weight = self._value = self._variance = 0.0
+        self._units = 0
+        self._open: dict[str, _Unit] = {}
         self._bet = self._bet_value = 0.0
         self._penalty = [0.0, 0.0, 0.0]
 
@@ -47,8 +63,13 @@ class ConfidenceSequence:
         """The weighted mean so far; 1/2 before the first score."""
         return self._value / self._weight if self._weight else 0.5
 
-    def add(self, value: float, inclusion: float = 1.0) -> tuple[float, float]:
+    def add(self, value: float, inclusion: float = 1.0, *, session: Hashable = None) -> tuple[float, float]:
         """Take a score in 0..1 into account.
+
+        Args:
+            value: The score.
+            inclusion: The probability with which its turn was picked.
+            session: The session of the turn, or its user; None or empty for a turn of its own.
 
         Returns:
             The interval now; it never widens.
@@ -56,34 +77,42 @@ class ConfidenceSequence:
         Raises:
             ValueError: If the inclusion probability is below the smallest one.
         """
-        if inclusion < self._smallest * (1 - 1e-9):
-            raise ValueError(f"inclusion {inclusion!r} is below the smallest one, {self._smallest!r}")
-        # Rounding is let through above, and must not make the share more than 1.
-        share = min(self._smallest / inclusion, 1.0)
-        bet = self._next_bet()
-        penalty = (-math.log1p(-bet) - bet) * share * share
-        self._bet += bet * share
-        self._bet_value += bet * share * value
-        for power in range(3):
-            self._penalty[power] += penalty * value**power
+        share = _share(inclusion, self._smallest)
+        key = unit_key(session)
+        before = None if key is None else self._open.get(key)
+        if before is None or before.turns >= _LONGEST:
+            before = _Unit(bet=self._next_bet())
+            self._units += 1
         self.n += 1
         self._weight += share
         self._value += share * value
-        self._variance += share * share * (value - self.mean) ** 2
+        after = before.with_turn(share, value, counts=before.bet * (before.weight + share) <= _MOST_BET)
+        if key is not None:
+            remember(self._open, key, after)
+        self._variance += after.square(self.mean) - before.square(self.mean)
+        self._replace(before, after)
         self.low = max(self.low, self._bound(self._bet_value, self._penalty))
         c0, c1, c2 = self._penalty
         mirrored = (c0, c0 - c1, c0 - 2 * c1 + c2)
         self.high = min(self.high, 1 - self._bound(self._bet - self._bet_value, mirrored))
         return self.low, self.high
 
-    def _next_bet(self) -> float:
-        """Their plug-in (eq. 15): as large as the variance so far allows."""
-        variance = (0.25 * self._first_share() + self._variance) / (self.n + 1)
-        looks = self.n + 1
-        return min(math.sqrt(2 * self._log / (variance * looks * math.log1p(looks))), _MOST_BET)
+    def _replace(self, before: _Unit, after: _Unit) -> None:
+        """Put what a session says now in the place of what it said before its last turn."""
+        self._bet += after.bet * (after.weight - before.weight)
+        self._bet_value += after.bet * (after.value - before.value)
+        for unit, sign in ((before, -1), (after, 1)):
+            penalty = sign * unit.penalty
+            self._penalty[0] += penalty * unit.weight**2
+            self._penalty[1] += penalty * unit.weight * unit.value
+            self._penalty[2] += penalty * unit.value**2
 
-    def _first_share(self) -> float:
-        return self._weight / self.n if self.n else 1.0
+    def _next_bet(self) -> float:
+        """Their plug-in (eq. 15): as large as the variance of sessions so far allows."""
+        looks = self._units + 1
+        first = self._weight / self.n if self.n else 1.0
+        variance = (0.25 * first + self._variance) / looks
+        return min(math.sqrt(2 * self._log / (variance * looks * math.log1p(looks))), _MOST_BET)
 
     def _bound(self, bet_value: float, penalty: Sequence[float]) -> float:
         """The lowest mean that is not rejected: c0 m^2 - (2 c1 - b) m - (bv - c2 - log) = 0, in 0..1."""
@@ -95,15 +124,46 @@ class ConfidenceSequence:
         return min(2 * excess / (slope + math.sqrt(slope * slope + 4 * c0 * excess)), 1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """What a session has said so far."""
+
+    bet: float
+    turns: int = 0
+    weight: float = 0.0
+    value: float = 0.0
+
+    def with_turn(self, share: float, value: float, *, counts: bool) -> _Unit:
+        if not counts:
+            return _Unit(self.bet, self.turns + 1, self.weight, self.value)
+        return _Unit(self.bet, self.turns + 1, self.weight + share, self.value + share * value)
+
+    def square(self, mean: float) -> float:
+        return (self.value - mean * self.weight) ** 2
+
+    @property
+    def penalty(self) -> float:
+        largest = max(self.weight, 1.0)
+        return (-math.log1p(-self.bet * largest) - self.bet * largest) / largest**2
+
+
 class FallAlarm:
     """Says when scores have fallen below a level, with at most `alpha` false alarms however often one looks.
 
-    A bet against "the mean is at least `target`": each score multiplies the stake by 1 - l a (X - target),
-    with a as in `ConfidenceSequence`; on average this does not grow while the mean is on target (the capital
-    process of Waudby-Smith & Ramdas 2024, section 4). Bets of three sizes are opened at every score, sharing
-    a starting stake of 1 by a prior over when a fall might begin, so that good scores of the past do not hide
-    it (after Shin, Ramdas & Rinaldo, E-detectors, 2023). The alarm goes off when the sum reaches 1 / alpha,
-    which by Ville's inequality happens on a healthy stream with a probability of at most alpha, ever.
+    A bet against "the mean is at least `target`": each session multiplies the stake by 1 - l S, S being the
+    sum of a (X - target) over its turns, with a as in `ConfidenceSequence`; on average this does not grow
+    while the mean is on target, however alike turns of a session are (the capital process of Waudby-Smith &
+    Ramdas 2024, section 4). A session's next turn replaces its factor, so that sessions may be interleaved
+    and nothing waits for their end: as long as turns of a session are alike, not unlike, what an open session
+    has said so far is on average no more than what it will have said. Bets of five sizes are opened at every
+    score, sharing a starting stake of 1 by a prior over when a fall might begin, so that good scores of the
+    past do not hide it (after Shin, Ramdas & Rinaldo, E-detectors, 2023). The alarm goes off when the sum
+    reaches 1 / alpha, which by Ville's inequality happens on a healthy stream with a probability of at most
+    alpha, ever. `benchmarks/sessions.py` measures it.
+
+    Of a session, a bet counts as many turns as it could pay for if all were perfect. After a hundred turns a
+    session counts as another one, as it does if 500 others came since its last turn: one session for
+    all turns is taken for sessions of a hundred turns.
     """
 
     def __init__(self, *, target: float, alpha: float = 0.05, smallest_inclusion: float = 1.0) -> None:
@@ -117,46 +177,92 @@ class FallAlarm:
         self.n = 0
         self.raised_at: int | None = None
         """After how many scores the alarm went off; None while it has not."""
-        self._target = target
-        self._limit = 1 / alpha
-        self._smallest = smallest_inclusion
+        self.target = target
+        """The mean that is promised; it may be changed before any score."""
+        self.alpha = alpha
+        """Probability of ever giving a false alarm."""
+        self.smallest_inclusion = smallest_inclusion
+        """The lowest probability with which any turn can be picked; it may be lowered before any score."""
         self._stakes = [0.0] * len(_BETS)
+        self._open: dict[str, _Sum] = {}
 
-    @property
-    def stakes(self) -> tuple[float, ...]:
-        """What has become of the bets so far; with `n`, all that `resume` needs."""
-        return tuple(self._stakes)
+    def state(self) -> dict[str, Any]:
+        """What `resume` needs, as plain JSON."""
+        units = {
+            key: (turns, round(most, 6), round(total, 6)) for key, (turns, most, total) in self._open.items()
+        }
+        return {"n": self.n, "stakes": list(self._stakes), "open": units}
 
-    def resume(self, n: int, stakes: Sequence[float]) -> None:
+    def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where another alarm with the same options stopped, in an earlier process say.
 
         Raises:
-            ValueError: If these cannot be what such an alarm had.
+            ValueError: If this cannot be what such an alarm had.
         """
+        try:
+            n, stakes = int(state["n"]), [float(stake) for stake in state["stakes"]]
+            units = {
+                str(key): (int(turns), float(most), float(total))
+                for key, (turns, most, total) in state["open"].items()
+            }
+        except (KeyError, TypeError, AttributeError):
+            raise ValueError("this is not the state of a fall alarm") from None
         known = all(math.isfinite(stake) and stake >= 0 for stake in stakes)
         if n < 0 or len(stakes) != len(_BETS) or not known:
             raise ValueError("this is not the state of a fall alarm")
-        self.n = n
-        self._stakes = [float(stake) for stake in stakes]
+        self.n, self._stakes, self._open = n, stakes, units
 
     @property
     def evidence(self) -> float:
         """What a starting stake of 1 has become; at `1 / alpha` the alarm goes off."""
         return sum(self._stakes) / len(_BETS) + _kept(self.n)
 
-    def add(self, value: float, inclusion: float = 1.0) -> bool:
-        """Take a score in 0..1 into account; returns whether the alarm has gone off, now or before."""
-        if inclusion < self._smallest * (1 - 1e-9):
-            raise ValueError(f"inclusion {inclusion!r} is below the smallest one, {self._smallest!r}")
-        excess = (value - self._target) * min(self._smallest / inclusion, 1.0)
+    def add(
+        self,
+        value: float,
+        inclusion: float = 1.0,
+        *,
+        session: Hashable = None,
+        usual: float = 0.0,
+    ) -> bool:
+        """Take a score in 0..1 into account; returns whether the alarm has gone off, now or before.
+
+        Args:
+            value: The score.
+            inclusion: The probability with which its turn was picked.
+            session: The session of the turn, or its user; None or empty for a turn of its own.
+            usual: How far the mean usually is above the target's, -.15 to .15, at the time of this turn.
+
+        Raises:
+            ValueError: If the inclusion probability is below the smallest one.
+        """
+        share = _share(inclusion, self.smallest_inclusion)
+        target = self.target + min(max(usual, -_MOST_USUAL), _MOST_USUAL)
+        key = unit_key(session)
+        turns, most, total = (0, 0.0, 0.0) if key is None else self._open.get(key, (0, 0.0, 0.0))
+        if turns >= _LONGEST:
+            turns, most, total = 0, 0.0, 0.0
+        most, before, total = most + share * max(1 - target, 0.0), total, total + share * (value - target)
         opened = _kept(self.n) - _kept(self.n + 1)
         self._stakes = [
-            (stake + opened) * (1 - bet * excess) for stake, bet in zip(self._stakes, _BETS, strict=True)
+            (stake + opened) * ((1 - bet * total) / (1 - bet * before))
+            if bet * most <= _MOST_LOST or not turns
+            else stake + opened
+            for stake, bet in zip(self._stakes, _BETS, strict=True)
         ]
+        if key is not None:
+            remember(self._open, key, (turns + 1, most, total))
         self.n += 1
-        if self.raised_at is None and self.evidence >= self._limit:
+        if self.raised_at is None and self.evidence >= 1 / self.alpha:
             self.raised_at = self.n
         return self.raised_at is not None
+
+
+def _share(inclusion: float, smallest: float) -> float:
+    if inclusion < smallest * (1 - 1e-9):
+        raise ValueError(f"inclusion {inclusion!r} is below the smallest one, {smallest!r}")
+    # Rounding is let through above, and must not make the share more than 1.
+    return min(smallest / inclusion, 1.0)
 
 
 def _kept(n: int) -> float:

@@ -1,0 +1,218 @@
+"""Figures of turns that come in sessions: what intervals cover, when alarms are false, and how late.
+
+    python benchmarks/sessions.py [-n 200] [--only coverage|alarms|weeks|delays]
+
+Binary scores at .9, sessions whose sizes are geometric and whose rates are beta, one after another or
+interleaved, sampled as a Monitor samples them: all, a fifth, suspicious turns ten times as often, or with a
+probability that halves in mid-run. Each share stands with the upper end of its own 95 % interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from stats.session_parts import Array, Sampling, Traffic, Turns
+from steelyard.alarms import Alarm
+from steelyard.alarms._watch import Watch
+from steelyard.scores import Evaluation, Score
+from steelyard.stats import FallAlarm, pass_rate, weighted_mean
+
+KINDS = ((1, 0.0), (3, 0.1), (3, 0.3), (10, 0.0), (10, 0.2), (20, 0.3))
+COUNTS = (10, 20, 50, 100, 200, 500, 1_000, 2_000)
+_SAMPLINGS = get_args(Sampling)
+_SMALLEST = {"all": 1.0, "fifth": 0.2, "suspicion": 0.1, "halving": 0.2}
+_TURNS = 10_000
+_ORACLE_LIMIT = 8.5
+"""With which a CUSUM that knows .9 and .8 is false in .05 of 10,000 turns; `delays` prints that it is."""
+
+
+def kinds() -> Iterator[Traffic]:
+    """All kinds of traffic."""
+    for size, alike in KINDS:
+        for interleaved in (False, True) if size > 1 else (False,):
+            yield Traffic(size=size, alike=alike, interleaved=interleaved)
+
+
+def named(traffic: Traffic) -> str:
+    """Its cell in the first column."""
+    order = ", interleaved" if traffic.interleaved else ""
+    return f"{traffic.size} turns, {traffic.alike:g}{order}"
+
+
+def share(count: int, of: int) -> str:
+    """A share with the upper end of its interval."""
+    found = pass_rate([place < count for place in range(of)])
+    assert found is not None
+    return f"{found.value:.3f} (to {found.high:.3f})"
+
+
+def coverage(rounds: int) -> None:
+    """How often a 95 % interval holds the truth, for the worst of all kinds by how turns are picked."""
+    print(f"\ncoverage of 95 % intervals, {rounds} samples a cell: on average, worst kind of traffic")
+    print("| turns | " + " | ".join(_SAMPLINGS) + " |\n|---:|" + "---:|" * len(_SAMPLINGS))
+    for count in COUNTS:
+        cells = []
+        for sample in _SAMPLINGS:
+            shares = [covered(replace(kind, sample=sample), count, rounds) for kind in kinds()]
+            cells.append(f"{np.mean(shares):.3f}, {min(shares):.3f}")
+        print(f"| {count:,} | " + " | ".join(cells) + " |", flush=True)
+
+
+def covered(traffic: Traffic, count: int, rounds: int) -> float:
+    """The share of samples whose interval holds the truth."""
+    draw, held = np.random.default_rng(count), 0
+    for _ in range(rounds):
+        turns = traffic.judged(draw, count)
+        floor = _SMALLEST[traffic.sample]
+        found = weighted_mean(turns.values, turns.inclusion, sessions=turns.sessions, floor=floor)
+        assert found is not None
+        held += found.low <= traffic.mean <= found.high
+    return held / rounds
+
+
+def alarms(rounds: int) -> None:
+    """Alarms over 10,000 healthy turns with the mean on target."""
+    print(f"\nfalse alarms in {_TURNS:,} turns with the mean on target, {rounds} streams a cell")
+    print("| sessions | " + " | ".join(_SAMPLINGS) + " |\n|---|" + "---:|" * len(_SAMPLINGS))
+    for kind in kinds():
+        cells = [share(false_alarms(replace(kind, sample=sample), rounds), rounds) for sample in _SAMPLINGS]
+        print(f"| {named(kind)} | " + " | ".join(cells) + " |", flush=True)
+
+
+def weeks(rounds: int) -> None:
+    """Alarms over 10,000 healthy turns whose mean goes up and down in the course of a week."""
+    print(f"\nfalse alarms in {_TURNS:,} turns, a weekly swing of .03, 200 a day, {rounds} streams a cell")
+    print(
+        "| sessions | below .9, rising first | falling first | falls_by .03, rising first | falling first |\n"
+        "|---|---:|---:|---:|---:|"
+    )
+    for kind in (kind for kind in kinds() if not kind.interleaved and (kind.size, kind.alike) != (3, 0.3)):
+        cells = [
+            share(watched(alarm, replace(kind, swing=swing), rounds), rounds)
+            for alarm in (Alarm(metric="m", below=0.9), Alarm(metric="m", falls_by=0.03))
+            for swing in (0.03, -0.03)
+        ]
+        print(f"| {named(kind)} | " + " | ".join(cells) + " |", flush=True)
+
+
+def picked(traffic: Traffic, draw: np.random.Generator) -> tuple[Turns, Array]:
+    """The judged turns of 10,000, and the place of each among them."""
+    turns = traffic.stream(draw, _TURNS)
+    places = np.flatnonzero(draw.random(_TURNS) < turns.inclusion)
+    found = Turns(turns.values[places], turns.inclusion[places], turns.sessions[places])
+    return found, places.astype(float)
+
+
+def false_alarms(traffic: Traffic, rounds: int) -> int:
+    """Streams that set off an alarm."""
+    draw, count = np.random.default_rng(1), 0
+    for _ in range(rounds):
+        turns, _ = picked(traffic, draw)
+        alarm = FallAlarm(target=traffic.mean, smallest_inclusion=_SMALLEST[traffic.sample])
+        rows = zip(*(part.tolist() for part in (turns.values, turns.inclusion, turns.sessions)), strict=True)
+        count += any(alarm.add(value, chance, session=session) for value, chance, session in rows)
+    return count
+
+
+def watched(alarm: Alarm, traffic: Traffic, rounds: int) -> int:
+    """Streams that set off an alarm as a Monitor has it, which goes by the clock."""
+    draw, count = np.random.default_rng(2), 0
+    for _ in range(rounds):
+        turns, places = picked(traffic, draw)
+        count += first_told(alarm, turns, places / traffic.a_day * 86_400) is not None
+    return count
+
+
+def first_told(alarm: Alarm, turns: Turns, times: Array) -> int | None:
+    """The place of the turn that sets an alarm off."""
+    watch = Watch.start(alarm)
+    parts = (turns.values, turns.inclusion, turns.sessions, times)
+    for place, (value, inclusion, session, at) in enumerate(
+        zip(*(one.tolist() for one in parts), strict=True)
+    ):
+        score = Score(metric=alarm.metric, status="scored", value=value, inclusion_probability=inclusion)
+        turn = Evaluation(
+            record_id=str(place), scores=(score,), session=str(session), happened_at=at, evaluated_at=at
+        )
+        if watch.take(alarm, turn) is not None:
+            return place
+    return None
+
+
+def delays(rounds: int) -> None:
+    """Turns until a fall from .9 to .8 is told, beside a CUSUM that knows both."""
+    draw = np.random.default_rng(3)
+    false = sum(oracle(draw.random(_TURNS) < 0.9) is not None for _ in range(rounds))
+    print(f"\nan oracle CUSUM at {_ORACLE_LIMIT}: false in {share(false, rounds)} of {_TURNS:,} turns")
+    print(f"median turns until a fall from .9 to .8 is told, {rounds} streams a cell")
+    print(
+        "| healthy turns before | oracle | FallAlarm | Alarm(below=.9), 200 turns a day |\n"
+        "|---:|---:|---:|---:|"
+    )
+    for before in (0, 500, 1_400, 3_000, 5_000, 8_000):
+        found: dict[str, list[int]] = {"oracle": [], "alarm": [], "watch": []}
+        for _ in range(rounds):
+            values = draw.random(before + 2_000) < np.where(np.arange(before + 2_000) < before, 0.9, 0.8)
+            for name, run in (("oracle", oracle), ("alarm", plain), ("watch", by_clock)):
+                # The oracle begins with the fall: what came before is noise to it as to the others.
+                at = run(values[before:] if name == "oracle" else values)
+                since = None if at is None else at + 1 - (0 if name == "oracle" else before)
+                if since is None or since > 0:
+                    found[name].append(since or 2_000)
+        print(
+            f"| {before:,} | " + " | ".join(f"{np.median(one):.0f}" for one in found.values()) + " |",
+            flush=True,
+        )
+
+
+def oracle(values: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
+    """When Page's CUSUM of the likelihood ratio of .8 to .9 crosses."""
+    drift = 0.0
+    for place, good in enumerate(values.tolist()):
+        drift = max(drift + float(np.log(0.8 / 0.9) if good else np.log(2)), 0.0)
+        if drift >= _ORACLE_LIMIT:
+            return place
+    return None
+
+
+def plain(values: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
+    """When `FallAlarm` goes off."""
+    alarm = FallAlarm(target=0.9)
+    return next((place for place, good in enumerate(values.tolist()) if alarm.add(float(good))), None)
+
+
+def by_clock(values: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
+    """When an alarm goes off that knows days."""
+    count = len(values)
+    turns = Turns(values.astype(float), np.ones(count), np.arange(count))
+    return first_told(Alarm(metric="m", below=0.9), turns, 432.0 * np.arange(count, dtype=float))
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("-n", type=int, default=200, help="simulated samples or streams for each cell")
+    tables: dict[str, Callable[[int], None]] = {
+        "coverage": coverage,
+        "alarms": alarms,
+        "weeks": weeks,
+        "delays": delays,
+    }
+    parser.add_argument("--only", choices=tables)
+    given = parser.parse_args()
+    for name, table in tables.items():
+        if given.only in (None, name):
+            table(given.n)
+
+
+if __name__ == "__main__":
+    main()
