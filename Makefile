@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Hundreds of test programs import the same modules; without bytecode each of them compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-lowest-langchain test-lowest-llamaindex lint types bench mutants clean
+.PHONY: demo test test-lowest test-lowest-langchain test-lowest-llamaindex test-tracers lint types bench mutants clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,17 @@ test-lowest-llamaindex: $(LOWEST_LLAMAINDEX)/.done  ## the LlamaIndex recorder o
 	$(LOWEST_LLAMAINDEX)/bin/python -m pytest -q integrations/llamaindex
 
 test-lowest: test-lowest-langchain test-lowest-llamaindex  ## the recorders on what they support at least
+
+TRACERS := .venv-tracers
+
+$(TRACERS)/.done: pyproject.toml Makefile
+	$(PYTHON) -m venv $(TRACERS)
+	$(TRACERS)/bin/pip install --quiet --disable-pip-version-check -e '.[tracers]' \
+		hypothesis pytest pytest-timeout
+	@touch $@
+
+test-tracers: $(TRACERS)/.done  ## on whose spans scores go beside each vendor's tracer
+	$(TRACERS)/bin/python -m pytest -q --slow tests/tracers
 
 bench: $(VENV)/.dev  ## ours beside ragas and deepeval; MATERIAL holds the stub server, the samples and the peers' runner
 	$(BIN)/python benchmarks/peers/run.py --material $(MATERIAL)

@@ -13,9 +13,10 @@ from steelyard.recording._instrumentor import (
 )
 from steelyard.recording._manual import ManualTurn, with_given
 from steelyard.recording._recorders import RECORDERS, attach_recorders, detach_recorders
+from steelyard.recording._run_span import RunSpan
 from steelyard.recording._session import session_of
 from steelyard.recording._target import TurnTarget, checked_target
-from steelyard.recording._trace import current_span, current_trace, trace_of_span
+from steelyard.recording._trace import current_trace
 from steelyard.recording._unique import unique
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ManualTurn",
     "OnRecord",
     "RECORDERS",
+    "RunSpan",
     "SILENT_TRACE",
     "SPAN_WORDS",
     "SWITCH",
@@ -36,14 +38,12 @@ __all__ = [
     "check_names",
     "check_positive",
     "checked_target",
-    "current_span",
     "current_trace",
     "detach_recorders",
     "is_switched_on",
     "is_unrecorded",
     "provenance",
     "session_of",
-    "trace_of_span",
     "unique",
     "unrecorded",
     "with_given",

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from steelyard.record import Context
-from steelyard.recording import ManualTurn, TurnTarget, current_span
+from steelyard.recording import ManualTurn, TurnTarget
 from steelyard.recording.reading import contexts_of
 from steelyard_langchain._attach import attached, listen
 from steelyard_langchain._block import Block, block_var
@@ -72,7 +72,7 @@ class LangChainManualTurn(ManualTurn):
         self._token: Token[Block | None] | None = None
 
     def _open(self, given: Mapping[str, Any]) -> bool:
-        turn = Turn(UUID(self.id), current_span())
+        turn = Turn(UUID(self.id))
         turn.given = given
         self._block = Block(turn, self._handler)
         self._handler.open_block(turn)

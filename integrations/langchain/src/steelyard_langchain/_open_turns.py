@@ -20,7 +20,7 @@ from steelyard._internal.bounded import BoundedDict
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Status
-from steelyard.recording import TurnTarget, current_span, is_unrecorded
+from steelyard.recording import TurnTarget, is_unrecorded
 from steelyard_langchain._block import Block, current_block
 from steelyard_langchain._loose import LooseRuns
 from steelyard_langchain._options import Options
@@ -33,7 +33,9 @@ INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 STOPS = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """What ends a run without anything having gone wrong in it."""
 
-_Cause = Literal["expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event"]
+_Cause = Literal[
+    "expired", "too_many_open", "not_a_turn", "without_root", "unreadable_event", "span_of_another_run"
+]
 _log = SafeLogger("steelyard.langchain")
 # So many broken streams may straggle at once.
 _REMEMBERED = 256
@@ -67,6 +69,7 @@ class OpenTurns:
             "not_a_turn": 0,
             "without_root": 0,
             "unreadable_event": 0,
+            "span_of_another_run": 0,
         }
 
     def stats(self) -> dict[str, int]:
@@ -103,7 +106,6 @@ class OpenTurns:
         metadata = about.get("metadata")
         turn = Turn(
             run_id,
-            current_span(),
             name=about.get("name"),
             # A copy: chains write into the mapping that they were given.
             inputs=dict(inputs) if type(inputs) is dict else inputs,
@@ -149,10 +151,8 @@ class OpenTurns:
         key = run_id.int
         turn.parents[key] = parent_run_id.int
         self.runs[key] = turn
-        if not turn.located:
-            turn.locate()  # below the root every tracer has seen the root begin
-            if config := var_child_runnable_config.get():
-                turn.configurable = config.get("configurable")
+        if turn.configurable is None and (config := var_child_runnable_config.get()):
+            turn.configurable = config.get("configurable") or {}
         # Closed by another thread since it was looked up: what was entered has to go again.
         if turn.closed:
             self.runs.pop(key, None)
@@ -176,7 +176,7 @@ class OpenTurns:
             return block.adopt(self.runs, run_id)
         if (around := self._around(run_id)) is not None:
             return around
-        turn = Turn(run_id, current_span())
+        turn = Turn(run_id)
         turn.loose = True
         self._loose.begin(turn, finds=finds, follows=not finds)
         self.runs[turn.key] = turn
@@ -190,8 +190,6 @@ class OpenTurns:
         result, which is decided when the Record is built: comparing texts would take too long here.
         """
         turn.outputs = outputs
-        if not turn.located:
-            turn.locate()
         self._close(turn, None)
         self._loose.precede(turn)
         own = turn.models.get(turn.key)
@@ -210,8 +208,6 @@ class OpenTurns:
         turn.outputs = outputs
         if inputs is not None:
             turn.inputs = inputs
-        if not turn.located:
-            turn.locate()
         self._close(turn, error)
         self._loose.precede(turn)
         if turn.status == "interrupted" and turn.metadata:
@@ -253,6 +249,9 @@ class OpenTurns:
         turn.ended = time.perf_counter()
         turn.error = error
         turn.status = _status(turn, error)
+        turn.span.ask_again()
+        if turn.span.end():
+            self.count("span_of_another_run")
         self._drop(turn)
         # Of a turn that ended well nothing straggles.
         if turn.status != "ok":

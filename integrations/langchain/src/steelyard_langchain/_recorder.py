@@ -254,6 +254,7 @@ class CallbackHandler(BaseCallbackHandler):
             turn = self._turns.join(run_id, parent_run_id, finds=False)
             if turn is not None:
                 turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages)
+                turn.span.ask_of_model(run_id)
         except Exception as problem:  # noqa: BLE001
             self._unreadable(
                 "on_chat_model_start", problem, (run_id, parent_run_id), serialized, messages, **kwargs
@@ -281,6 +282,7 @@ class CallbackHandler(BaseCallbackHandler):
             if turn is not None and (model := turn.models.get(run_id.int)) is not None:
                 model.ended = time.perf_counter()
                 model.reply = response
+                turn.span.ask_of_model(run_id)
                 if turn.loose and turn.key == run_id.int:
                     self._turns.end_loose(turn, answer_message(response))
         except Exception as problem:  # noqa: BLE001

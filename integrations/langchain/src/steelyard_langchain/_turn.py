@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from steelyard.record import Status, TraceRef
-from steelyard.recording import trace_of_span
 from steelyard.recording.provenance import ModelCall
-from steelyard_langchain._neighbours import are_tracers_active, trace_of_run
+from steelyard_langchain._span import RootSpan
 
 Passed = tuple[float, Any, bool]
 """When a value was seen, the value, and whether a template was filled with it."""
@@ -115,9 +113,9 @@ class Turn:
     """What was seen of one run tree so far."""
 
     __slots__ = (
-        *("_span", "_trace", "before", "chains", "closed", "configurable", "earlier", "ended", "error"),
+        *("before", "chains", "closed", "configurable", "earlier", "ended", "error"),
         *("feedback", "given"),
-        *("inputs", "interrupted", "key", "last_model", "located", "loose", "metadata", "models", "name"),
+        *("inputs", "interrupted", "key", "last_model", "loose", "metadata", "models", "name"),
         *(
             "nearby",
             "outputs",
@@ -126,6 +124,7 @@ class Turn:
             "results",
             "retrievals",
             "root",
+            "span",
             "started",
             "started_at",
         ),
@@ -135,7 +134,6 @@ class Turn:
     def __init__(
         self,
         root: UUID,
-        span: Any | None,
         *,
         name: str | None = None,
         inputs: Any = None,
@@ -144,8 +142,7 @@ class Turn:
     ) -> None:
         self.root = root
         self.key = root.int
-        self._span = span
-        self._trace: TraceRef | None = None
+        self.span = RootSpan(root)
         self.name = name
         self.inputs = inputs
         self.tags = tags
@@ -165,8 +162,6 @@ class Turn:
         self.texts: list[Passed] = []
         """Texts that inner chains returned, and what templates were filled with."""
         self.last_model: Model | None = None
-        self.located = False
-        """Whether a tracer beside us told the root's span, or there is none."""
         self.outputs: Any = None
         self.error: BaseException | None = None
         self.status: Status = "ok"
@@ -189,10 +184,8 @@ class Turn:
 
     @property
     def trace(self) -> TraceRef:
-        """Where the turn lives in the host's traces; written out when it is first asked for."""
-        if self._trace is None:
-            self._trace = trace_of_span(self._span, run_id=str(self.root), framework="langchain")
-        return self._trace
+        """Where the turn lives in the host's traces."""
+        return self.span.trace(str(self.root))
 
     @property
     def found_before(self) -> tuple[Earlier, ...]:
@@ -206,16 +199,6 @@ class Turn:
     def history(self) -> list[Turn]:
         """The interrupted turns that led to this one, earliest first."""
         return [] if self.before is None else [*self.before.history, self.before]
-
-    def locate(self) -> None:
-        """Take over the span that a tracer beside us keeps for the root, so that scores land on it."""
-        if not are_tracers_active():
-            self.located = True
-            return
-        span = trace_of_run(self.root)
-        if span is not None:
-            self.located = True
-            self._trace = replace(span, run_id=str(self.root))
 
     def kept(self) -> list[Any]:
         """Everything of the host's that the turn holds on to, and what it has of the turns before it."""

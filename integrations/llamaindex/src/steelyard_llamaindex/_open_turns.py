@@ -18,8 +18,9 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import text_of
-from steelyard.recording import Draft, TurnTarget, current_trace, is_unrecorded
+from steelyard.recording import Draft, TurnTarget, is_unrecorded
 from steelyard_llamaindex._kinds import Kind, passes, stream_of
+from steelyard_llamaindex._span import RootSpan
 from steelyard_llamaindex._turn import (
     Call,
     Place,
@@ -101,6 +102,7 @@ class OpenTurns:
         # An asynchronous LLM calls its own synchronous method, and a workflow inside a turn is part of it.
         if kind not in _PARTS and not (kind == "llm" == parent.kind):
             place = (turn, self._step(turn, Step(id_, kind, parent, name, asked, began=perf_counter())))
+            _ask(*place)
         self.places[id_] = place
         turn.open.add(id_)
 
@@ -128,8 +130,7 @@ class OpenTurns:
         """Begin a turn."""
         self._evict()
         step = Step(id_, kind, None, name, asked, began=perf_counter())
-        trace = current_trace(run_id=id_, framework="llamaindex")
-        turn = Turn(id_, step, trace, tags or {}, time.time())
+        turn = Turn(id_, step, RootSpan(id_), tags or {}, time.time())
         turn.steps.append(step)
         turn.open.add(id_)
         self.places[id_] = (turn, step)
@@ -157,6 +158,7 @@ class OpenTurns:
         turn, step = place
         turn.open.discard(id_)
         if step.id == id_:
+            _ask(turn, step)
             self._leave(turn, step, result)
         elif passes(cast(Any, type(result))) and len(turn.passed) < _MOST_STEPS:
             turn.passed.append((perf_counter(), result, False))
@@ -267,6 +269,8 @@ class OpenTurns:
             return
         turn, step = place
         turn.open.discard(id_)
+        if step.id == id_:
+            _ask(turn, step)
         if turn.failure is None and error is not None:
             turn.failure = _shown(error)
         if step.id != id_:
@@ -304,6 +308,7 @@ class OpenTurns:
             if turn.done:
                 return
             turn.done = True
+        turn.span.end()
         self.release(turn)
         try:
             precede(turn)
@@ -353,6 +358,14 @@ _LOOSE_STREAM = (
     "a model streamed an answer after a retrieval, but no run holds the two together, so they are not "
     "recorded; put both into a block `with steelyard_llamaindex.record(question)` (this is logged once)"
 )
+
+
+def _ask(turn: Turn, step: Step) -> None:
+    """Look for the span of a turn at its end, and of a model call at its start and end."""
+    if step is turn.root:
+        turn.span.ask_again()
+    elif step.kind == "llm":
+        turn.span.ask_of_model(step.id)
 
 
 def _is_asked_by_evaluator() -> bool:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from steelyard.record import Status, TraceRef
+from steelyard.record import Status
 from steelyard_llamaindex._kinds import Kind
+from steelyard_llamaindex._span import RootSpan
 from steelyard_llamaindex.building._extract import texts_of
 
 _MOST_FOLLOWED = 12
@@ -84,8 +85,8 @@ class Turn:
     """The id of its root span."""
     root: Step
     """Its first step."""
-    trace: TraceRef | None
-    """The span of the application that was current when it began."""
+    span: RootSpan
+    """Which span of the host's its scores go on."""
     tags: Mapping[str, Any]
     """What the user set with `instrument_tags`."""
     started: float

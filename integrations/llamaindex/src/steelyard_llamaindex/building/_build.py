@@ -48,7 +48,7 @@ class LlamaIndexDraft(TurnDraft):
     @property
     def trace(self) -> TraceRef | None:
         """Where the turn lives in the host's traces."""
-        return self.turn.trace
+        return self.turn.span.trace(self.turn.id)
 
     @property
     def size(self) -> int:
@@ -104,7 +104,7 @@ class LlamaIndexDraft(TurnDraft):
             reference_contexts=tags.reference_contexts,
             status=status,
             error=error,
-            trace=turn.trace,
+            trace=self.trace,
             session=session_of(turn.tags) or turn.session,
             timings=self._timings(steps),
             tags=tags.tags,
