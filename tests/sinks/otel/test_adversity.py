@@ -96,7 +96,7 @@ def test_an_exporter_that_hangs_holds_up_neither_the_loop_nor_other_sinks() -> N
     )
     started = time.monotonic()
     monitor.submit(Record(question="Why?", answer="Because."))
-    assert monitor.flush(60) == 0
+    assert monitor.flush(60) == 1  # what the hanging one lost
     assert time.monotonic() - started < 5
     assert len(memory.evaluations) == 1
     assert monitor.stats().sinks["opentelemetry"].lost == 1
