@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.recording.provenance import context_block, finds_nothing, passages_of, speeches
+from steelyard.recording.provenance import finds_nothing, guessed_passages, passages_of, speeches
 
 ROME, OSLO = "Rome has seven hills.", "Oslo lies on a fjord."
 BOTH = [ROME, OSLO]
@@ -220,8 +220,8 @@ PAGES = "The ferry leaves at 7:15.\nIt takes dogs."
     ],
 )
 def test_the_templates_of_local_models_end_the_context(prompt: str) -> None:
-    assert context_block(prompt.format(PAGES)) == PAGES
-    assert context_block(prompt.format("")) == ""
+    assert guessed_passages(prompt.format(PAGES), "") == [PAGES]
+    assert guessed_passages(prompt.format(""), "") == []
 
 
 @given(st.text(alphabet="<|>/s[INST]user_ \n", max_size=400))

@@ -1,11 +1,12 @@
 """From the steps of a turn to what its Record says: the one builder of all recorders."""
 
-from steelyard.recording.building._asked import asked_of, is_conversation, since_last_asked
+from steelyard.recording.building._asked import Asked, asked_of, is_conversation, since_last_asked
 from steelyard.recording.building._decide import decide, guess, told
 from steelyard.recording.building._sources import Sources, only_searches, sources_of
 from steelyard.recording.building._steps import Step, StepKind, Turn
 
 __all__ = [
+    "Asked",
     "Sources",
     "Step",
     "StepKind",

@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.recording.building._parts import is_telling
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Step, Turn
 from steelyard.recording.provenance import (
-    Asked,
+    Note,
     calls_behind,
     find_passages,
     guessed_passages,
     guessed_question,
-    has_history,
     is_helper_reply,
     plain,
     speeches,
 )
-from steelyard.recording.reading import Message, asked_in, is_question, messages_in, state_of, strings_in
+from steelyard.recording.reading import (
+    Message,
+    asked_in,
+    has_history,
+    is_question,
+    messages_in,
+    state_of,
+    strings_in,
+)
 
 _WHOLLY = 0.9
 _MOST = 60  # words; a longer text is not one question
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What a turn was asked."""
+
+    question: str = field(repr=False)
+    """The user's own words; empty where they were not found."""
+    standalone: str | None = field(default=None, repr=False)
+    """The form that stands without the conversation, where one was made."""
+    notes: tuple[Note, ...] = ()
+    """What is doubtful of it."""
 
 
 def asked_of(turn: Turn, sources: Sources, *, told: Any = None) -> Asked:
@@ -147,7 +166,7 @@ def is_conversation(turn: Turn, writers: Sequence[Step]) -> bool:
     """Whether there was an earlier exchange, by the input or by what these calls were sent."""
     if (
         turn.in_conversation
-        or has_history(state_of(turn.given))
+        or has_history(turn.given)
         or sum(m.role == "user" for m in messages_in(turn.given)) > 1
     ):
         return True

@@ -4,11 +4,9 @@ Pure functions without a framework, for all recorders:
 
 - `find_passages`: which passages stand in a prompt, whatever the prompt did to them;
 - `passages_of`: the passages in a tool's result or a block of a prompt;
-- `context_block`: the part of a prompt that holds passages, where nothing else tells of any;
-- `cut_from_prompt`: the same as passages of a turn;
 - `speeches`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
-- `user_question`: what the user asked;
+- `guessed_passages`, `guessed_question`: what a prompt seems to hold, where nothing tells of any;
 - `is_search`, `names_passages`: whether a tool's text, or a key's, is evidence, by the name;
 - `finds_nothing`: whether it only says that there is none;
 - `judge_turn`: whether a root is a turn of its own;
@@ -41,19 +39,7 @@ from steelyard.recording.provenance._calls import (
 from steelyard.recording.provenance._follows import notes_on_predecessors
 from steelyard.recording.provenance._lines import is_history, plain
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
-from steelyard.recording.provenance._prompt import context_block
-from steelyard.recording.provenance._provenance import (
-    Provenance,
-    cut_from_prompt,
-    trace_provenance,
-)
-from steelyard.recording.provenance._question import (
-    Asked,
-    has_history,
-    question_in,
-    question_in_prompt,
-    user_question,
-)
+from steelyard.recording.provenance._provenance import Provenance, trace_provenance
 from steelyard.recording.provenance._sections import guessed_passages, guessed_question, sections, speeches
 from steelyard.recording.provenance._tools import finds_nothing, is_search, names_passages
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
@@ -66,7 +52,6 @@ __all__ = [
     "MOST_PROMPT",
     "NOTES",
     "AnswerCalls",
-    "Asked",
     "ModelCall",
     "Note",
     "Provenance",
@@ -74,13 +59,10 @@ __all__ = [
     "TurnReason",
     "TurnVerdict",
     "calls_behind",
-    "context_block",
-    "cut_from_prompt",
     "find_passages",
     "finds_nothing",
     "guessed_passages",
     "guessed_question",
-    "has_history",
     "is_helper_reply",
     "is_history",
     "is_search",
@@ -90,12 +72,9 @@ __all__ = [
     "notes_on_predecessors",
     "passages_of",
     "plain",
-    "question_in",
-    "question_in_prompt",
     "sections",
     "sentence",
     "speeches",
     "trace_provenance",
     "unfenced",
-    "user_question",
 ]

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from steelyard.record import Context, ContextsSource
 from steelyard.recording.provenance._calls import AnswerCalls, ModelCall, calls_behind
 from steelyard.recording.provenance._notes import Note, sentence
-from steelyard.recording.provenance._prompt import context_block
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
-from steelyard.recording.reading._passages import passages_of
 
 _WHOLE = 0.95  # what is above lacks a word or two to a template, and was not cut
 _TELLING = 4
@@ -87,40 +85,6 @@ def trace_provenance(
     sightings = find_passages(list(unique), prompts, question=question)
     too_large = sum(map(len, unique)) > MOST_PASSAGES or sum(map(len, prompts)) > MOST_PROMPT
     return _decided(list(unique.values()), sightings, source, found, notes, too_large=too_large)
-
-
-def cut_from_prompt(origin: Provenance, calls: Sequence[ModelCall], *, question: str = "") -> Provenance:
-    r"""The same with the passages that the answer's own prompts tell, where nothing else has any.
-
-    Args:
-        origin: What `trace_provenance` found for these calls.
-        calls: All model calls of the turn.
-        question: What was asked; what repeats only that is not a passage.
-
-    Example:
-        >>> prompt = "Context:\nRome has seven hills.\n\nQuestion: How many?"
-        >>> call = ModelCall(prompts=(prompt,), reply="Seven.")
-        >>> found = cut_from_prompt(trace_provenance([], [call], answer="Seven."), [call])
-        >>> [one.text for one in found.contexts]
-        ['Rome has seven hills.']
-    """
-    prompts = dict.fromkeys(text for at in origin.calls.made for text in calls[at].prompts)
-    blocks = (passages_of(context_block(prompt)) for prompt in prompts)
-    asked = question.strip()
-    passages = [
-        one
-        for found in blocks
-        for one in found
-        if len((one.text.replace(asked, " ") if asked else one.text).split()) >= _TELLING
-    ]
-    if not passages:
-        return origin
-    return replace(
-        origin,
-        contexts=tuple(Context(text=one.text, rank=one.rank) for one in passages),
-        contexts_source="guessed",
-        notes=(sentence("contexts_guessed"),),
-    )
 
 
 def _not_replied(

@@ -93,7 +93,15 @@ def guessed_question(prompt: str) -> str:
     if label and len(label.split()) <= _MOST_WORDS and _ASKS.search(label):
         return rest.strip()
     first = next((line.strip() for line in prompt.split("\n") if line.strip()), "")
-    return next(filter(_may_be_asked, (last, first)), "")
+    return next(filter(_may_be_asked, (last, first)), "") or _only_asked(prompt)
+
+
+def _only_asked(prompt: str) -> str:
+    """The only line outside of what seem to be passages that asks something."""
+    for passage in guessed_passages(prompt, ""):
+        prompt = prompt.replace(passage, "\n")
+    asked = [line.strip() for line in prompt.split("\n") if _may_be_asked(line.strip())]
+    return asked[0] if len(asked) == 1 else ""
 
 
 def _may_be_asked(line: str) -> bool:

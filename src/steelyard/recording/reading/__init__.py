@@ -7,16 +7,18 @@ from steelyard.recording.reading._messages import (
     Role,
     arguments_in,
     earlier_messages,
+    has_history,
     messages_in,
     spoken,
     text_in,
     texts_of,
 )
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
-from steelyard.recording.reading._questions import asked_in, is_question
+from steelyard.recording.reading._questions import ASKED_NAMES, asked_in, is_question
 from steelyard.recording.reading._shapes import attribute, is_document, state_of, strings_in
 
 __all__ = [
+    "ASKED_NAMES",
     "MOST_BLOCK",
     "Message",
     "Role",
@@ -26,6 +28,7 @@ __all__ = [
     "contexts_of",
     "documents_in",
     "earlier_messages",
+    "has_history",
     "is_document",
     "is_question",
     "messages_in",

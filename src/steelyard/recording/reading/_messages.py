@@ -113,6 +113,13 @@ def earlier_messages(value: object, depth: int = 4) -> list[str]:
     return found
 
 
+def has_history(value: object) -> bool:
+    """Whether an input holds an earlier exchange: messages before the user's last, or a named history."""
+    state = state_of(value)
+    named = any("history" in str(name).lower() and item for name, item in (state or {}).items())
+    return named or bool(earlier_messages(value))
+
+
 def _in_object(value: object) -> tuple[Message, ...]:
     """A message object, or one that holds a list of them: a state, a prompt value."""
     if value is None or isinstance(value, (str, bytes, int, float)):

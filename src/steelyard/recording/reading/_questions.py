@@ -11,8 +11,7 @@ from steelyard.recording.reading._shapes import attribute, is_document, is_messa
 
 _DEPTH = 6
 _MARKS = ("?", "\uff1f", "\u061f")
-# In this order: what says "question" itself comes before words that any program uses.
-_QUESTIONS = (
+ASKED_NAMES = (
     *(
         "question",
         "user_question",
@@ -25,6 +24,7 @@ _QUESTIONS = (
     ),
     *("input", "task", "message", "prompt", "search_query", "inputs", "user_prompt", "msg", "q", "ask"),
 )
+"""Names that applications keep the question under; what says "question" itself comes first."""
 _MESSAGES = ("messages", "input_messages", "chat_messages", "new_message", "conversation", "contents")
 _WRAPPERS = (
     *("str_or_query_bundle", "query_bundle", "args", "kwargs", "start_event", "ev", "event", "state"),
@@ -71,7 +71,7 @@ def _in_state(state: Mapping[Any, Any], depth: int) -> str:
     # What a model said and what an index holds is not asked, whatever field is the only text in it.
     if "lc" in state or is_message_mapping(state) or "page_content" in state:
         return ""
-    for name in (*_QUESTIONS, *_MESSAGES, *_WRAPPERS):
+    for name in (*ASKED_NAMES, *_MESSAGES, *_WRAPPERS):
         if name in state and (found := asked_in(state[name], depth - 1)):
             return found
     only = next(iter(state.values())) if len(state) == 1 else None

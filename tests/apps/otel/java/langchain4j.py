@@ -59,7 +59,7 @@ def quarkus_service_with_a_retriever() -> Trace:
     return _service(_injected(), ANSWER)
 
 
-@shape(Turn(one_text=True, note="question: the last line"))
+@shape(Turn(one_text=True, note="question_guessed"))
 def quarkus_service_with_a_system_message() -> Trace:
     """The same with a system message, which stands in the line above the question, in one text."""
     return _service(f"{_RULES}\n{_injected()}", ANSWER)
@@ -82,7 +82,7 @@ def quarkus_service_with_a_tool() -> Trace:
     return trace
 
 
-@shape(Turn(note="question: the last line"))
+@shape(Turn(note="question_guessed"))
 def quarkus_tool_and_a_system_message() -> Trace:
     """The same with a system message: only the last line of the first prompt is surely the user's."""
     trace = Trace(_QUARKUS)
@@ -93,7 +93,7 @@ def quarkus_tool_and_a_system_message() -> Trace:
     return trace
 
 
-@shape(Turn(one_text=True, question="How often does it need oil?", note="question: the last line"))
+@shape(Turn(one_text=True, question="How often does it need oil?", note="question_guessed"))
 def quarkus_query_compressed_first() -> Trace:
     """A conversation: the model condenses the question for the retriever; the user's words are the last."""
     trace = Trace(_QUARKUS)

@@ -13,6 +13,7 @@ from typing import Any
 from steelyard.record import Context, Record, Status, TraceRef, text_of
 from steelyard.recording import TurnDraft, session_of, with_given
 from steelyard.recording.building import (
+    Asked,
     Sources,
     asked_of,
     decide,
@@ -23,7 +24,6 @@ from steelyard.recording.building import (
 )
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
-    Asked,
     ModelCall,
     Provenance,
     calls_behind,

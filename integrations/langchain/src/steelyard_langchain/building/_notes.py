@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard.record import Status, text_of
-from steelyard.recording.building import Sources, is_conversation
+from steelyard.recording.building import Asked, Sources, is_conversation
 from steelyard.recording.building import Turn as Steps
-from steelyard.recording.provenance import Asked, Provenance, notes_on_predecessors, sentence
+from steelyard.recording.provenance import Provenance, notes_on_predecessors, sentence
 from steelyard_langchain._options import Options
 from steelyard_langchain.building._calls import calls_of
 from steelyard_langchain.building._extract import replies_in

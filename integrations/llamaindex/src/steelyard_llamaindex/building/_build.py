@@ -8,10 +8,9 @@ from typing import Any
 
 from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_json_value
 from steelyard.recording import TurnDraft, session_of, unique, with_given
-from steelyard.recording.building import Sources, asked_of, decide, is_conversation, sources_of, told
+from steelyard.recording.building import Asked, Sources, asked_of, decide, is_conversation, sources_of, told
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
-    Asked,
     Provenance,
     judge_turn,
     notes_on_predecessors,

@@ -172,12 +172,6 @@ def _first(attributes: Sequence[Any], keys: Sequence[str]) -> str:
     return ""
 
 
-def _doubts(turn: Turn) -> Iterable[str]:
-    """What the spans say that is not certain about the question."""
-    asked = (parsed for _, parsed in turn.seen("llm") if turn.question in parsed.variables.values())
-    return dict.fromkeys(parsed.doubt for parsed in asked if parsed.doubt)
-
-
 def _has_other_answer(turn: Turn, found: Evidence) -> bool:
     """Whether no span tells the answer, and calls that were shown the passages said different things."""
     if not turn.is_reply_taken:
@@ -198,7 +192,6 @@ def _has_other_answer(turn: Turn, found: Evidence) -> bool:
 
 def _notes(turn: Turn, found: Evidence, dropped: int) -> Iterable[str]:
     yield from (sentence(note) for note in turn.asked.notes)
-    yield from _doubts(turn)
     if turn.is_call_assumed:
         yield sentence("answer_call_assumed")
     if _has_other_answer(turn, found):

@@ -290,4 +290,6 @@ def _sent(steps: Steps) -> Any:
     first = next((step for step in steps.models if step.messages and not step.is_within("tool")), None)
     if first is None or any(step.at < first.at or not step.is_within("tool") for step in steps.retrievals):
         return None
+    if not any(one.role == "user" for one in first.messages):
+        return None  # a prompt of which nobody tells who said what
     return [{"role": one.role, "content": one.text} for one in first.messages if one.role != "tool"]

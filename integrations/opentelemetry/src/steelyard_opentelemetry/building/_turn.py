@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from steelyard.recording.building import Sources, asked_of, sources_of
+from steelyard.recording.building import Asked, Sources, asked_of, sources_of
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import (
     AnswerCalls,
-    Asked,
     ModelCall,
     calls_behind,
     is_helper_reply,

@@ -36,8 +36,6 @@ class ParsedSpan:
     """Arguments of the tools that a model called, each as JSON."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables of a prompt template, by name."""
-    doubt: str = ""
-    """What is not certain about a variable named `question`, where it had to be cut out of a prompt."""
     in_conversation: bool = False
     """Whether what this step was given holds an earlier exchange."""
     empty: bool = False

@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.recording import provenance
-from steelyard.recording.reading import Message, messages_in, read_shown
+from steelyard.recording.reading import ASKED_NAMES, Message, asked_in, has_history, messages_in, read_shown
 
 MOST = 2_000_000
 """Characters of a JSON attribute that are parsed; a longer one is named as unreadable."""
 
 _DEPTH = 6
-_SAID = frozenset(("text", "content", "page_content", "question", "query", "input", "user_input", "prompt"))
+_SAID = frozenset(("text", "content", "page_content", *ASKED_NAMES)) - {"inputs"}
 """Fields whose texts are words, even if they look like JSON."""
 _LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
 _ANSWERS = (
@@ -35,6 +34,7 @@ _ANSWERS = (
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
 _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:=(?![=\s])|\()")
+_OBJECT = re.compile(r"(?:<[\w.<> ]{1,200} at 0x[0-9a-fA-F]{1,16}>|[A-Z]\w{1,60}\(\))\Z")
 _UNSHOWN = re.compile(r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$)")
 _LITERAL = r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _STOP = re.compile(rf"^\w*StopEvent\(result={_LITERAL}")
@@ -48,10 +48,18 @@ class Broken:
     """`invalid_json` or `oversized`."""
 
 
+class Words(str):
+    """A text that an instrumentor says is plain: what looks like JSON in it was typed by somebody."""
+
+    __slots__ = ()
+
+
 def decode(value: object) -> Any:
     """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or isinstance(value, Words):
         return value
+    if _OBJECT.match(value):
+        return ""  # Python shows an object that does not say what it holds
     if not _ENCODED.match(value):
         return value
     if len(value) > MOST:
@@ -88,14 +96,13 @@ def _field(value: object, depth: int) -> Any:
 
 def question_in(value: object) -> str:
     """The user's question in an input payload; nothing where none is found."""
-    value = decode(value)
-    return "" if isinstance(value, Broken) else provenance.question_in(value)
+    return asked_in(loaded(value))
 
 
 def is_conversation(value: object) -> bool:
     """Whether an input payload holds an earlier exchange."""
     value = decode(value)
-    return not isinstance(value, Broken) and provenance.has_history(value)
+    return not isinstance(value, Broken) and has_history(value)
 
 
 def is_empty(value: object, depth: int = 3) -> bool:

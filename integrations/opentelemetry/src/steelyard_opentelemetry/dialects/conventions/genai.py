@@ -6,14 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from steelyard.recording import provenance
 from steelyard.recording.reading import Message, arguments_in, messages_in
 from steelyard_opentelemetry.dialects._dialect import Dialect, indexed
 from steelyard_opentelemetry.dialects.vendors.langsmith import KIND
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._logs import content_of_events, events_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import Broken, answer_in, decode, is_empty, question_in
+from steelyard_opentelemetry.spans._payload import (
+    Broken,
+    answer_in,
+    decode,
+    is_conversation,
+    is_empty,
+    question_in,
+)
 from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["GenAI"]
@@ -91,7 +97,7 @@ class GenAI(Dialect):
             broken=broken or (got.cause if isinstance(got, Broken) else ""),
         )
         if kind != "llm":
-            talk = provenance.has_history(_texts(sent))
+            talk = is_conversation(_texts(sent))
             return replace(step, question=_question(sent), in_conversation=talk)
         return replace(
             step,
@@ -205,9 +211,8 @@ def _texts(messages: tuple[Message, ...]) -> list[dict[str, str]]:
 
 
 def _question(messages: tuple[Message, ...]) -> str:
-    """The user's last words; in a prompt that names a question, that one."""
-    said = question_in(_texts(messages)) if messages else ""
-    return provenance.question_in_prompt(said) or said
+    """The user's last words; where a workflow's input was written as JSON, what it asks."""
+    return question_in(question_in(_texts(messages))) if messages else ""
 
 
 def _variables(attributes: Mapping[str, Any]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.provenance import is_search, passages_of, question_in_prompt
+from steelyard.recording.provenance import is_search, passages_of
 from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._documents import retrieved_in
@@ -119,8 +119,7 @@ class _Said:
 
     @property
     def question(self) -> str:
-        asked = question_in(_first(self.told, _QUESTIONS)) or question_in(self.given)
-        return question_in_prompt(asked) or asked
+        return question_in(_first(self.told, _QUESTIONS)) or question_in(self.given)
 
     @property
     def answer(self) -> str:

@@ -13,6 +13,7 @@ from steelyard_opentelemetry.spans._documents import documents_in, merged, retri
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
     Broken,
+    Words,
     answer_in,
     decode,
     is_conversation,
@@ -74,10 +75,7 @@ class OpenInference(Dialect):
         if kind is None:
             # Embeddings, guardrails, evaluators: part of the tree, but nothing they say is the turn's.
             return ParsedSpan(dialect=self.name, kind="chain")
-        given, got = _shown(attributes, "input.value"), decode(_shown(attributes, "output.value"))
-        # Its own instrumentors say what is JSON: what else looks like it was typed by the user.
-        if not span.scope.startswith(_OWN_SCOPE) or attributes.get("input.mime_type") == "application/json":
-            given = decode(given)
+        given, got = _given(span), decode(_shown(attributes, "output.value"))
         broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
         hidden = _REDACTED in (attributes.get("input.value"), attributes.get("output.value"))
         if kind in _DOCUMENTS:
@@ -122,6 +120,15 @@ class OpenInference(Dialect):
             arguments=_arguments(attributes),
             variables=_variables(attributes),
         )
+
+
+def _given(span: Span) -> Any:
+    """What a step was given."""
+    given = _shown(span.attributes, "input.value")
+    is_json = span.attributes.get("input.mime_type") == "application/json"
+    # Its own instrumentors say what is JSON: what else looks like it was typed by the user.
+    is_typed = span.scope.startswith(_OWN_SCOPE) and isinstance(given, str) and not is_json
+    return Words(given) if is_typed else decode(given)
 
 
 def _flagged(parsed: ParsedSpan, *, hidden: bool, broken: str) -> ParsedSpan:

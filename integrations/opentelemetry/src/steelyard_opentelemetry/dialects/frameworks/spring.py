@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.provenance import context_block, question_in_prompt
 from steelyard.recording.reading import Message
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import as_messages
 from steelyard_opentelemetry.spans._span import Span
 
 __all__ = ["Spring"]
@@ -71,22 +69,14 @@ class Spring(Dialect):
     def _model(self, span: Span) -> ParsedSpan:
         sent = _listed(_told(span, "gen_ai.content.prompt", "gen_ai.prompt"))
         said = _listed(_told(span, "gen_ai.content.completion", "gen_ai.completion"))
-        typed = [m for m in as_messages(span.attributes.get("gen_ai.input.messages")) if m.role == "user"]
         current = {"gen_ai.input.messages", "gen_ai.output.messages"} & span.attributes.keys()
         return ParsedSpan(
             dialect=self.name,
             kind="llm",
             answer=said[-1] if said else "",
             messages=_messages(sent),
-            variables=_question(sent or [message.text for message in typed]),
             hidden=not sent and not said and not current,
         )
-
-
-def _question(texts: list[str]) -> dict[str, str]:
-    """The question that a prompt with passages names; a search may have been asked a rewritten one."""
-    asked = question_in_prompt(texts[-1]) if texts and context_block(texts[-1]) else ""
-    return {"question": asked} if asked else {}
 
 
 def _told(span: Span, event: str, key: str) -> object:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.provenance import question_in_prompt
 from steelyard.recording.reading import Message, messages_in, texts_of
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
@@ -75,13 +74,12 @@ class Vercel(Dialect):
 
 
 def _question(given: object) -> str:
-    """The last user message; in a prompt that names a question, that one."""
+    """The last user message."""
     if not isinstance(given, Mapping):
         return ""
     asked = given.get("prompt")
     messages = asked if isinstance(asked, list) else given.get("messages")
-    text = asked.strip() if isinstance(asked, str) else question_in(messages)
-    return question_in_prompt(text) or text
+    return asked.strip() if isinstance(asked, str) else question_in(messages)
 
 
 def _answer(span: Span) -> str:
