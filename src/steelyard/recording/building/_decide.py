@@ -8,6 +8,7 @@ from itertools import chain
 
 from steelyard.record import Context
 from steelyard.recording._unique import unique
+from steelyard.recording.building._parts import parts_of
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Turn
 from steelyard.recording.building._templates import TEMPLATES
@@ -93,7 +94,8 @@ def _filled_in(origin: Provenance, turn: Turn, *, question: str) -> Provenance |
     if slots is None:
         return None
     texts = may_be_passages(turn, slots, question=question)
-    contexts = tuple(Context(text=text, rank=rank, seen=1.0) for rank, text in enumerate(texts))
+    parts = (part.text for text in texts for part in parts_of(text))
+    contexts = tuple(Context(text=text, rank=rank, seen=1.0) for rank, text in enumerate(parts))
     if not contexts:
         return None  # passages that never change look like the template's own words
     notes = tuple(note for note in origin.notes if not note.startswith("no_contexts"))

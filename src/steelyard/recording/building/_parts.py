@@ -27,6 +27,9 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     if not whole.strip(_EMPTY) or finds_nothing(whole):
         return ()
     rows = [one for one in passages_of(to_json_value(value) if plain is None else whole) if one.text.strip()]
+    if plain is None and len(rows) == 1:
+        # A block of text may hold a list as Python or JSON shows it.
+        rows = [one for one in passages_of(rows[0].text) if one.text.strip()] if rows[0].id is None else rows
     if _are_passages(rows, whole):
         return [one for one in rows if not finds_nothing(one.text)]
     return (Context(text=whole.strip(), rank=0),)

@@ -131,10 +131,11 @@ def has_empty_place(turn: Turn) -> bool:
 
 def _leave_out_said(made: Sources, turn: Turn) -> None:
     """Leave out what only repeats what engines in the turn were asked, and what they and models replied."""
-    if not any(step.kind == "rerank" and step.is_within("rerank") for step in turn.steps):
+    engines = list(_engines(made, turn))
+    if not engines:
         return
-    said = [one for step in turn.steps for one in (step.given, step.returned) if isinstance(one, str)]
-    said += [reply for call in turn.calls for reply in call.replies]
+    said = [one for step in engines for one in (step.given, step.returned) if isinstance(one, str)]
+    said += [*made.queries, *(reply for call in turn.calls for reply in call.replies)]
     parts = sorted({plain(one) for one in said} - {""}, key=len, reverse=True)
 
     def is_news(one: Context | Text) -> bool:
@@ -146,6 +147,18 @@ def _leave_out_said(made: Sources, turn: Turn) -> None:
 
     made.reranked, made.made = list(filter(is_news, made.reranked)), list(filter(is_news, made.made))
     made.kept, made.texts = list(filter(is_news, made.kept)), list(filter(is_news, made.texts))
+
+
+def _engines(made: Sources, turn: Turn) -> Iterator[Step]:
+    """Steps that looked something up and answered with words of their own, for another step to go on with."""
+    inner = {one: None for step in turn.retrievals for one in step.above() if one.parent is not None}
+    found = [one.text for one in (*made.found, *made.reranked)]
+    for step in inner:
+        if step.kind not in ("chain", "rerank") or not isinstance(step.returned, str):
+            continue
+        # What only puts passages together replies nothing.
+        if not any(one.found for one in find_passages(found, [step.returned])):
+            yield step
 
 
 def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:

@@ -34,7 +34,7 @@ _ANSWERS = (
 )
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
 _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:=(?![=\s])|\()")
-_OBJECT = re.compile(r"(?:<[\w.<> ]{1,200} at 0x[0-9a-fA-F]{1,16}>|[A-Z]\w{1,60}\(\))\Z")
+_OBJECT = re.compile(r"(?:<[\w.<> ]{1,200} at 0x[0-9a-fA-F]{1,16}>|[A-Z]\w{1,60}\(\)|null|None)\Z")
 _UNSHOWN = re.compile(r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$)")
 _LITERAL = r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _STOP = re.compile(rf"^\w*StopEvent\(result={_LITERAL}")
@@ -56,10 +56,12 @@ class Words(str):
 
 def decode(value: object) -> Any:
     """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it."""
-    if not isinstance(value, str) or isinstance(value, Words):
+    if not isinstance(value, str):
         return value
     if _OBJECT.match(value):
-        return ""  # Python shows an object that does not say what it holds
+        return ""  # nothing, or an object that does not say what it holds
+    if isinstance(value, Words):
+        return value
     if not _ENCODED.match(value):
         return value
     if len(value) > MOST:
