@@ -56,7 +56,7 @@ from steelyard.testing import ScriptedJudge
 said = itertools.cycle([True, True, True, True, False])
 monitor = Monitor(
     metrics=[Faithfulness(claims="sentences"), ContextRecall()],
-    judge=CircuitBreaker(ScriptedJudge(lambda question, request: YesNo(value=next(said), probability=0.9))),
+    judge=CircuitBreaker(ScriptedJudge(lambda question, request: YesNo(value=next(said)))),
     sinks=[OpenTelemetrySink(), AlarmSink([Alarm(metric="faithfulness", below=0.5)], file=sys.argv[1])],
     budget=Budget(requests_per_day=100_000, cost_per_day=5.0),
 )

@@ -156,7 +156,7 @@ def test_while_the_judge_is_down_memory_fails_by_name_and_the_spool_waits(
     judge.broken = False
     assert monitor.flush(60) == 0
     assert check_spool(monitor.stats()).evaluated == 10
-    assert {e["faithfulness"].value for e in sink.evaluations} == {1.0}
+    assert {e["faithfulness"].hard_value for e in sink.evaluations} == {1.0}
     monitor.close()
 
 

@@ -122,7 +122,7 @@ def test_without_anything_it_works_at_once(monkeypatch: pytest.MonkeyPatch, tmp_
     monitor.close()
     [evaluation] = read_evaluations(tmp_path / "steelyard.db")
     assert evaluation.record_id == "first"
-    values = {score.metric: score.value for score in evaluation.scores if score.status == "scored"}
+    values = {score.metric: score.hard_value for score in evaluation.scores if score.status == "scored"}
     assert values["faithfulness"] == 1.0
 
 

@@ -32,15 +32,17 @@ BAD = turn("bad", answer="It went badly.")
 GOOD = {f"good {number}" for number in range(5)}
 
 
-def judged(bad: Any = BAD, *, sinks: Sequence[Sink] = (), **given: Any) -> tuple[Monitor, MemorySink]:
-    """One bad turn and five good ones have gone through a Monitor."""
+def judged(
+    bad: Any = BAD, *, sinks: Sequence[Sink] = (), lost: int = 0, **given: Any
+) -> tuple[Monitor, MemorySink]:
+    """One bad turn and five good ones have gone through a Monitor, whose sinks lost so many results."""
     sink = MemorySink()
     options: dict[str, Any] = {"metrics": FAITHFUL, "judge": kind_judge()} | given
     monitor = Monitor(**options, sinks=[sink, *sinks])
     monitor.submit(bad)
     for name in sorted(GOOD):
         monitor.submit(turn(name))
-    assert monitor.flush(60) == 0
+    assert monitor.flush(60) == lost
     check_law(monitor.stats())
     assert monitor.stats().seen == 6
     assert set(sink.by_record) >= GOOD
@@ -158,7 +160,7 @@ def test_an_odd_error_of_a_sink_loses_its_own_batch_only(error: Exception, cause
         async def write(self, evaluations: Sequence[Evaluation]) -> None:
             raise error
 
-    monitor, _ = judged(sinks=[Fails(name="fails")])
+    monitor, _ = judged(sinks=[Fails(name="fails")], lost=6)
     counts = monitor.stats().sinks["fails"]
     assert counts.lost == 6 and set(counts.lost_by) <= {cause, "resting"}
     monitor.close()

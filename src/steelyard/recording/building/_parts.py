@@ -26,13 +26,16 @@ def parts_of(value: Any, text: str = "") -> Iterable[Context]:
     whole = text or plain or json.dumps(to_json_value(value), ensure_ascii=False)
     if not whole.strip(_EMPTY) or finds_nothing(whole):
         return ()
-    rows = [one for one in passages_of(to_json_value(value) if plain is None else whole) if one.text.strip()]
-    if plain is None and len(rows) == 1:
-        # A block of text may hold a list as Python or JSON shows it.
-        rows = [one for one in passages_of(rows[0].text) if one.text.strip()] if rows[0].id is None else rows
+    rows = _rows(whole) if plain is not None else _rows(to_json_value(value))
+    if plain is None and len(rows) == 1 and rows[0].id is None:
+        rows = _rows(rows[0].text)  # a block of text may hold a list as Python or JSON shows it
     if _are_passages(rows, whole):
         return [one for one in rows if not finds_nothing(one.text)]
     return (Context(text=whole.strip(), rank=0),)
+
+
+def _rows(value: object) -> list[Context]:
+    return [one for one in passages_of(value) if one.text.strip()]
 
 
 def _are_passages(rows: Sequence[Context], whole: str) -> bool:
