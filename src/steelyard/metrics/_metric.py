@@ -5,6 +5,7 @@ The formulas (`questions`) do no I/O. What does is here: `Metric.score` and `sco
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
@@ -21,6 +22,8 @@ from steelyard.scores import Direction, Provenance, Score, Usage, clean_score
 
 Threshold = float | Literal["baseline"] | None
 """A bar that scores are held against, `"baseline"` for one that is learned, or none."""
+_MANY = 50
+"""Verdicts of a Score after which other records may go on."""
 _NOT_OPTIONS = frozenset({"name", "threshold", "judge"})
 
 
@@ -221,20 +224,12 @@ async def score_record(
     scores = await batcher.run(record, metrics)
     provenance = _provenance(judge, embedder, fuse)
     company = sorted({part for metric in metrics for part in metric.needs}) if fuse == "record" else []
-    return RecordScores(
-        scores=tuple(
-            _finish(
-                _with_view(score, view),
-                metric,
-                record,
-                provenance,
-                company,
-            )
-            for score, metric, view in zip(scores, metrics, batcher.views, strict=True)
-        ),
-        usage=batcher.usage,
-        retry_after=batcher.retry_after,
-    )
+    finished: list[Score] = []
+    for score, metric, view in zip(scores, metrics, batcher.views, strict=True):
+        finished.append(_finish(_with_view(score, view), metric, record, provenance, company))
+        if len(finished[-1].verdicts) > _MANY:
+            await asyncio.sleep(0)
+    return RecordScores(scores=tuple(finished), usage=batcher.usage, retry_after=batcher.retry_after)
 
 
 def _with_view(score: Score, view: MetricView) -> Score:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -10,10 +11,17 @@ from steelyard.judge import locate, locate_all
 from steelyard.questions import Answer, Claims, Part, Question, Texts, YesNo, require
 from steelyard.record import Record
 from steelyard.scores import Evidence, Verdict
-from steelyard.text import statements
+from steelyard.text import Sentence, iter_sentences, iter_statements, spread
 
 ClaimsFrom = Literal["extracted", "sentences", "whole"]
 """Whether the judge extracts claims, each sentence is one, or the whole text is a single one."""
+
+MOST_JUDGED = 200
+"""Claims or sentences of a text that are judged at most, evenly spread over it if there are more."""
+_STRETCH = 20
+"""Sentences that are read without a look at the clock."""
+_SLICE = 0.002
+"""Seconds of reading after which other records may go on."""
 
 Step = Generator[Sequence[Question], Sequence[Answer], list[str]]
 """A part of a metric that asks and comes back with texts."""
@@ -36,16 +44,38 @@ def claims_of(record: Record, of: Literal["answer", "reference"], how: ClaimsFro
     text = record.answer if of == "answer" else record.reference or ""
     if how != "extracted":
         # Questions, headings and refusals claim nothing, and would be judged unsupported.
-        stated = [sentence.text for sentence in statements(text, record.asked)]
+        stated = yield from _in_steps(iter_statements(text, record.asked, most=2 * MOST_JUDGED))
         return stated if how == "sentences" or not stated else [text.strip()]
     (found,) = require((yield [Claims(of=of)]), Texts)
-    return list(dict.fromkeys(found.items))
+    return _each_once(found)
+
+
+def sentences_of(texts: Iterable[str]) -> Step:
+    """The sentences of some texts; use with `yield from`."""
+    return (yield from _in_steps(iter_sentences("\n\n".join(texts))))
+
+
+def _in_steps(found: Iterable[Sentence | None]) -> Step:
+    """Their texts, with pauses: a round without questions is one."""
+    kept: list[str] = []
+    begun = time.perf_counter()
+    for number, sentence in enumerate(found, start=1):
+        if number % _STRETCH == 0 and time.perf_counter() - begun > _SLICE:
+            yield ()
+            begun = time.perf_counter()
+        if sentence is not None:
+            kept.append(sentence.text)
+    return spread(kept, MOST_JUDGED)
+
+
+def _each_once(found: Texts) -> list[str]:
+    return spread(list(dict.fromkeys(found.items)), MOST_JUDGED)
 
 
 def both_claims() -> Generator[Sequence[Question], Sequence[Answer], tuple[list[str], list[str]]]:
     """The claims of the answer and of the reference, in one round; use with `yield from`."""
     ours, theirs = require((yield [Claims(of="answer"), Claims(of="reference")]), Texts)
-    return list(dict.fromkeys(ours.items)), list(dict.fromkeys(theirs.items))
+    return _each_once(ours), _each_once(theirs)
 
 
 def verdicts(

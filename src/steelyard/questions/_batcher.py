@@ -39,6 +39,9 @@ from steelyard.scores import Score, Usage, clean_usage
 
 _Result = TypeVar("_Result")
 
+_PAUSE = 0.002
+"""Seconds that a metric pauses which is not through with a long text."""
+
 
 @dataclass(slots=True)
 class _Case:
@@ -65,17 +68,28 @@ class _Case:
     def advance(self, known: Mapping[Question, Answer]) -> list[Question]:
         """Go as far as the known answers carry it; returns what is still to be asked, nothing at the end."""
         while self.run is not None:
-            outstanding = [
-                question
-                for question in self.questions
-                if not isinstance(question, ScoreOf) and question not in known
-            ]
-            outstanding += [question for part in self.parts.values() for question in part.advance(known)]
-            if outstanding:
+            outstanding = self._outstanding(known)
+            if outstanding or self._waits:
                 return outstanding
             self.asked += [question for part in self.parts.values() for question in part.asked]
             self._resume([self._answer_at(place, known) for place in range(len(self.questions))])
+            if self.pauses:
+                break
         return []
+
+    def _outstanding(self, known: Mapping[Question, Answer]) -> list[Question]:
+        own = (question for question in self.questions if not isinstance(question, ScoreOf))
+        parts = (question for part in self.parts.values() for question in part.advance(known))
+        return [*(question for question in own if question not in known), *parts]
+
+    @property
+    def _waits(self) -> bool:
+        return any(part.pauses for part in self.parts.values())
+
+    @property
+    def pauses(self) -> bool:
+        """Whether the metric asks nothing this time, so that others may go on before it does."""
+        return self._waits or (self.run is not None and not self.questions)
 
     def _answer_at(self, place: int, known: Mapping[Question, Answer]) -> Answer:
         if (part := self.parts.get(place)) is None:
@@ -114,6 +128,17 @@ class _Case:
                 name, cause="metric_error", explanation=f"the metric raised {_place_of(error)}"
             )
         self.run, self.questions, self.parts = None, (), {}
+
+
+def _advanced(cases: Sequence[_Case], known: Mapping[Question, Answer]) -> list[Question] | None:
+    """What is to be asked; None if a metric pauses."""
+    # Each once, in the order in which metrics were given: the same record makes the same requests.
+    found: dict[Question, None] = {}
+    for case in cases:
+        found.update(dict.fromkeys(case.advance(known)))
+        if case.pauses:
+            return None
+    return list(found)
 
 
 def _run(metric: SupportsQuestions, record: Record) -> MetricRun:
@@ -176,11 +201,11 @@ class QuestionBatcher:
         """Drive every metric to its Score, in the order given. Errors become Scores, never exceptions."""
         known: dict[Question, Answer] = {}
         cases = [_Case(metric, record, self.judge.name).start() for metric in metrics]
-        while outstanding := list(
-            # Each once, in the order in which metrics were given: the same record makes the same requests.
-            dict.fromkeys(question for case in cases for question in case.advance(known))
-        ):
-            known.update(await self._round(record, outstanding))
+        while (outstanding := _advanced(cases, known)) != []:
+            if outstanding is None:
+                await asyncio.sleep(_PAUSE)
+            else:
+                known.update(await self._round(record, outstanding))
         self.views = [self._view_of(case) for case in cases]
         return [case.score for case in cases if case.score is not None]
 
@@ -252,8 +277,10 @@ class QuestionBatcher:
     async def _ask(self, record: Record, group: Group) -> dict[Question, Answer]:
         """Ask a group, and once more what did not come back well."""
         view = View.of(record, group.parts)
-        if (size := size_of(view)) > (most := self.judge.capabilities.max_characters):
-            view, left_out = fitted(view, group.questions, characters=most)
+        able = self.judge.capabilities
+        most = min(able.max_characters, able.max_work // len(group.questions))
+        if (size := size_of(view)) > most:
+            view, left_out = await asyncio.to_thread(fitted, view, group.questions, characters=most)
             if left_out is None:
                 detail = f"{size} characters of material, and the judge {self.judge.name!r} takes {most}"
                 return dict.fromkeys(group.questions, Unanswered(cause="too_large", detail=detail))

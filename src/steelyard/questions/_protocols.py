@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -66,6 +67,8 @@ class Capabilities:
     """Questions in one request."""
     max_characters: int = 400_000
     """Characters of material and questions in one request."""
+    max_work: int = sys.maxsize
+    """Characters of material times questions in one request: work that grows with both is bounded by it."""
     calibrated: bool = False
     """Whether its probabilities were calibrated against people."""
 

@@ -3,7 +3,7 @@
 from steelyard.text._evasions import asserted, evades
 from steelyard.text._hedges import unhedged
 from steelyard.text._sentences import Sentence, iter_sentences, sentences
-from steelyard.text._statements import affirms, is_polar, statements, states
+from steelyard.text._statements import affirms, is_polar, iter_statements, spread, statements, states
 
 __all__ = [
     "Sentence",
@@ -12,7 +12,9 @@ __all__ = [
     "evades",
     "is_polar",
     "iter_sentences",
+    "iter_statements",
     "sentences",
+    "spread",
     "statements",
     "states",
     "unhedged",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from steelyard.text._evasions import evades
-from steelyard.text._sentences import Sentence, sentences
+from steelyard.text._sentences import Sentence, iter_sentences
+
+_T = TypeVar("_T")
 
 _REPLIES = """
 yes no yeah yep nope sure ok okay certainly absolutely definitely indeed exactly right correct well oh
@@ -44,12 +48,32 @@ def statements(text: str, question: str = "") -> list[Sentence]:
             English most of all.
         question: What it answers: a bare "yes" or "no" states something where that asks for one.
     """
+    return [one for one in iter_statements(text, question) if one is not None]
+
+
+def iter_statements(text: str, question: str = "", *, most: int | None = None) -> Iterator[Sentence | None]:
+    """`statements`, in steps: None for each step that brings none, so that a long text can be paused in.
+
+    Args:
+        text: Any text.
+        question: What it answers.
+        most: How many sentences are looked at, evenly spread over the text if it has more; None for all.
+    """
     polar = is_polar(question)
-    return [
-        sentence
-        for sentence in sentences(text)
-        if states(sentence.text) or (polar and affirms(sentence.text) is not None)
-    ]
+    found: list[Sentence] = []
+    for sentence in iter_sentences(text):
+        found.append(sentence)
+        yield None
+    for sentence in found if most is None else spread(found, most):
+        is_one = states(sentence.text) or (polar and affirms(sentence.text) is not None)
+        yield sentence if is_one else None
+
+
+def spread(items: Sequence[_T], most: int) -> list[_T]:
+    """The items, or so many of them, evenly spread, if there are more."""
+    if len(items) <= most:
+        return list(items)
+    return [items[at * len(items) // most] for at in range(most)]
 
 
 def states(sentence: str) -> bool:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import replace
 
 import pytest
 
+from steelyard.engine._evaluate import evaluate_one
 from steelyard.judge import LocalJudge, locate_all
 from steelyard.judge.local._cpu_throttle import CpuThrottle
-from steelyard.metrics import Faithfulness
+from steelyard.metrics import Faithfulness, Hallucination, default_metrics
+from steelyard.questions import YesNo
 from steelyard.record import Context, Record
-from steelyard.text import affirms, asserted, evades, sentences, statements, states
+from steelyard.testing import ScriptedJudge
+from steelyard.text import (
+    affirms,
+    asserted,
+    evades,
+    is_polar,
+    sentences,
+    statements,
+    states,
+    unhedged,
+)
 
 LARGE = 100_000
 KINDS = {
@@ -41,6 +55,13 @@ KINDS = {
     "dashes": "- ",
     "blank lines": "\n \n",
 }
+
+
+WALKS: tuple[Callable[[str], object], ...] = (
+    *(sentences, statements, states, evades, asserted, affirms, is_polar, unhedged),
+)
+LONGEST = 0.03
+"""Seconds of its own work in which the loop gets no turn: 10 ms, and room for a machine that is busy."""
 
 
 def test_small_work_goes_before_large() -> None:
@@ -76,7 +97,7 @@ def test_a_text_of_any_kind_is_walked_in_linear_time(piece: str) -> None:
     def seconds(size: int) -> float:
         text = (piece * size)[:size] + " x"
         begun = time.thread_time()
-        for walk in (sentences, statements, states, evades, asserted, affirms):
+        for walk in WALKS:
             walk(text)
         locate_all([text[:50], "Nothing of it."], text)
         return time.thread_time() - begun
@@ -93,6 +114,70 @@ def test_the_places_of_many_claims_cost_no_more_than_a_bound() -> None:
     assert time.thread_time() - begun < 2
     assert found == [None] * 3_000
     assert locate_all(["The tower is high."] * 3, text) == [(0, 18), (19, 37), (38, 56)]
+
+
+class Held:
+    """The longest work of this thread between two turns of its loop."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            begun = time.thread_time()
+            await asyncio.sleep(0)
+            self.seconds = max(self.seconds, time.thread_time() - begun)
+
+
+@pytest.mark.parametrize("piece", KINDS.values(), ids=KINDS.keys())
+def test_no_turn_holds_up_the_loop_that_it_is_judged_in(piece: str) -> None:
+    text = (piece * 20_000)[:20_000]
+    judge = LocalJudge()
+    judge.warm()
+
+    async def longest(record: Record) -> float:
+        held = Held()
+        task = asyncio.create_task(held.watch())
+        await asyncio.sleep(0)
+        gc.disable()  # it goes through all that the whole process holds, at a moment of chance
+        try:
+            await evaluate_one(record, [*default_metrics(judge), Hallucination()], judge=judge)
+        finally:
+            gc.enable()
+            task.cancel()
+        return held.seconds
+
+    for record in (
+        Record(question="How many?", contexts=(Context(text="There are three."),), answer=text),
+        Record(question="How many?", contexts=(Context(text=text),), answer="There are three."),
+    ):
+        # One of a few: other programs take the processor's caches and its clock.
+        assert any(asyncio.run(longest(record)) < LONGEST for _ in range(5))
+
+
+def test_of_an_answer_without_an_end_so_many_claims_are_judged() -> None:
+    text = " ".join(f"The tower of town {number} is high." for number in range(1_000))
+    record = Record(question="What?", contexts=(Context(text="The tower of town 5 is high."),), answer=text)
+    judge = ScriptedJudge(lambda question, request: YesNo(value=True))
+    score = asyncio.run(Faithfulness(claims="sentences").score(record, judge=judge))
+    places = [one.span for one in score.verdicts]
+    assert len(places) == 200 and None not in places
+    # Spread over all of it, each where it stands.
+    assert places[0] == (0, 28) and text[slice(*(places[-1] or (0, 0)))] == "The tower of town 995 is high."
+
+
+def test_contexts_are_cut_before_the_work_where_there_are_many_claims() -> None:
+    contexts = tuple(Context(text=f"The gate of town {n} is low. " * 500) for n in range(4))
+    answer = " ".join(f"The tower of town {number} is high." for number in range(100))
+    judge = ScriptedJudge(lambda question, request: YesNo(value=True))
+    judge.capabilities = replace(judge.capabilities, max_questions=200, max_work=2_000_000)
+    record = Record(question="What?", contexts=contexts, answer=answer)
+    for metric, most in ((Faithfulness(claims="sentences"), 20_000), (Faithfulness(claims="whole"), 200_000)):
+        score = asyncio.run(metric.score(record, judge=judge))
+        shown = judge.requests[-1].view.contexts or ()
+        assert score.value == 1.0
+        assert (score.left_out > 0) == (most < 50_000)
+        assert sum(len(one.text) for one in shown) <= most
 
 
 def test_a_page_of_numerals_is_judged_in_little_time() -> None:

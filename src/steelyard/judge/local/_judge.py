@@ -35,7 +35,7 @@ from steelyard.questions import (
     YesNo,
 )
 from steelyard.scores import Evidence, Usage
-from steelyard.text import affirms, asserted, evades, is_polar, iter_sentences, states
+from steelyard.text import affirms, asserted, evades, is_polar, iter_sentences, iter_statements, spread
 
 THRESHOLD = 0.5
 """Score from which something counts as found.
@@ -52,6 +52,14 @@ fitted either.
 """
 _FRAGMENT = 4
 """Words from which an answer says by itself what it is about."""
+
+_MOST_WORK = 10_000_000
+"""Characters times questions: some seconds of a core at most, and more than any ordinary turn has."""
+
+_MOST_HELD = 50
+"""Sentences of one text that are held against others, evenly spread over it if there are more."""
+_MOST_READ = 1_000
+"""Sentences of a text that are looked at for claims, evenly spread over it if there are more."""
 
 _Work = Generator[None, None, Answer]
 
@@ -92,6 +100,7 @@ class LocalJudge:
             independent=True,
             max_questions=10_000,
             max_characters=10_000_000,
+            max_work=_MOST_WORK,
             calibrated=False,
         )
 
@@ -204,7 +213,7 @@ class _Case:
         (said,) = yield from self._memory.read([asserted(claim) or claim], self._vectors)
         # One unsupported sentence makes a claim of several unsupported.
         worst: Finding | None = None
-        for line in said.lines:
+        for line in spread(said.lines, _MOST_HELD):
             finding = yield from verify(line, read)
             worst = finding if worst is None else min(worst, finding, key=lambda found: found.probability)
         return worst or Finding(), read
@@ -222,7 +231,7 @@ class _Case:
         read = yield from self._memory.read(passages, self._vectors)
         goal, asked = yield from self._memory.read([toward, self._view.question or ""], self._vectors)
         best, score = Finding(), 0.0
-        for line in goal.lines:
+        for line in spread(goal.lines, _MOST_HELD):
             finding = yield from verify(line, read)
             if finding.signals.mean > score:
                 best, score = finding, finding.signals.mean
@@ -247,11 +256,10 @@ class _Case:
     def _claims(self, question: Claims) -> _Work:
         """The sentences of a text that state something."""
         found: list[str] = []
-        polar = is_polar(self._view.question or "")
         for text in _texts(self._view, question.of):
-            for sentence in iter_sentences(text):
+            for sentence in iter_statements(text, self._view.question or "", most=_MOST_READ):
                 yield
-                if states(sentence.text) or (polar and affirms(sentence.text) is not None):
+                if sentence is not None:
                     found.append(sentence.text)
         return Texts(items=tuple(found))
 

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from steelyard._internal.forks import ForkLock
@@ -125,6 +126,12 @@ CLAUSES = re.compile(
 _ITEM = re.compile(r"(?:[-*•–‣▪]|\(?\d{1,3}[.)])\s")
 _LONGEST = 800
 """Characters of a sentence that are read at once."""
+_MOST_WORDS = 100
+"""Words of a sentence that are read at once: they are compared with each other."""
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_MOST_LINES = 2_000
+"""Sentences of a text that are read one by one; of a text with more, what follows is read in stretches."""
 
 Steps = Generator[None, None, Text]
 """Work in slices of well under a millisecond: whoever drives it may do something else at every `yield`."""
@@ -161,16 +168,35 @@ def _counts(lines: Sequence[Line]) -> frozenset[str]:
 def pieces(text: str) -> Iterator[Sentence]:
     """The sentences of a text; one that goes on and on, a table or a log, is cut at white space."""
     # A log or a table without full stops would be one sentence whose window is everything.
-    for sentence in _rows(iter_sentences(text)):
+    for sentence in _first(_rows(iter_sentences(text)), text):
         start = sentence.start
-        while sentence.end - start > _LONGEST:
-            piece = text[start : start + _LONGEST]
-            cut = max(piece.rfind(space) for space in " \n\t")
-            length = cut + 1 if cut > 0 else _LONGEST
-            kept = piece[:length].rstrip()
+        while length := _too_long(text[start : min(sentence.end, start + _LONGEST + 1)]):
+            kept = text[start : start + length].rstrip()
             yield Sentence(kept, start, start + len(kept))
             start += length
         yield Sentence(text[start : sentence.end], start, sentence.end)
+
+
+def _first(found: Iterator[Sentence], text: str) -> Iterator[Sentence]:
+    """Sentences, and all of the text behind the last one that is read by itself as one more."""
+    last = 0
+    for sentence in islice(found, _MOST_LINES):
+        yield sentence
+        last = sentence.end
+    if next(found, None) is not None:
+        yield Sentence(text[last:], last, len(text))
+
+
+def _too_long(piece: str) -> int:
+    """Characters of a piece that are read at once; 0 if all of it is."""
+    # No piece has more words than characters.
+    words = islice(_WORD.finditer(piece), _MOST_WORDS, None) if len(piece) > _MOST_WORDS else iter(())
+    if (more := next(words, None)) is not None:
+        return more.start()
+    if len(piece) <= _LONGEST:
+        return 0
+    cut = max(piece.rfind(space, 0, _LONGEST) for space in " \n\t")
+    return cut + 1 if cut > 0 else _LONGEST
 
 
 def _rows(found: Iterator[Sentence]) -> Iterator[Sentence]:

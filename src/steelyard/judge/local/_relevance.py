@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local._vectors import nearest
+from steelyard.text import spread
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +20,8 @@ class Relevance:
     """A few words for people."""
 
 
+_MOST_LINES = 50
+"""Sentences of a statement that are held against the question, evenly spread over it if there are more."""
 _ASKING_WORDS = """
 who whom whose what which when where why how do be have can could would should will tell giv explain describ
 """
@@ -56,7 +59,7 @@ def relevance(asked: Text, said: Text, *, alone: bool) -> Generator[None, None, 
     # The longest sentence of a message asks; "Hello!" and "Thanks." stand around it.
     question = max(asked.lines, key=lambda line: len(line.words))
     best: tuple[float, list[str]] = (0.0, [])
-    for line in said.lines:
+    for line in spread(said.lines, _MOST_LINES):
         yield
         best = max(best, _score(question, line), key=lambda pair: pair[0])
     wanted = _wanted(asked.text.casefold())

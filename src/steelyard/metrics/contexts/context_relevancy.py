@@ -12,7 +12,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.metrics._expected import chances, expected_share
 from steelyard.metrics._formulas import cosine, jaccard, share_error
 from steelyard.metrics._metric import Metric
-from steelyard.metrics._steps import Step, verdicts
+from steelyard.metrics._steps import MOST_JUDGED, Step, sentences_of, verdicts
 from steelyard.questions import (
     Answer,
     Claims,
@@ -27,7 +27,7 @@ from steelyard.questions import (
     require,
 )
 from steelyard.record import Record
-from steelyard.text import sentences
+from steelyard.text import spread
 
 _Agreeing = Generator[Sequence[Question], Sequence[Answer], float]
 
@@ -101,9 +101,8 @@ class ContextRelevancy(Metric):
         if self.variant == "statements":
             (found,) = require((yield [Claims(of="contexts")]), Texts)
             # A statement that the judge gives twice is asked about once.
-            return list(dict.fromkeys(found.items))
-        split = sentences("\n\n".join(context.text for context in record.contexts))
-        return [sentence.text for sentence in split]
+            return spread(list(dict.fromkeys(found.items)), MOST_JUDGED)
+        return (yield from sentences_of(context.text for context in record.contexts))
 
     def _agreement(self, picks: list[list[str]]) -> _Agreeing:
         pairs = list(combinations(picks, 2))
