@@ -186,6 +186,7 @@ class QuestionBatcher:
     views: list[MetricView] = field(default_factory=list)
     _shown: dict[Question, frozenset[Part]] = field(default_factory=dict, repr=False)
     _left_out: dict[Question, int] = field(default_factory=dict, repr=False)
+    _tenant: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse an unknown fuse mode.
@@ -200,6 +201,7 @@ class QuestionBatcher:
     async def run(self, record: Record, metrics: Sequence[SupportsQuestions]) -> list[Score]:
         """Drive every metric to its Score, in the order given. Errors become Scores, never exceptions."""
         known: dict[Question, Answer] = {}
+        self._tenant = record.tenant
         cases = [_Case(metric, record, self.judge.name).start() for metric in metrics]
         while (outstanding := _advanced(cases, known)) != []:
             if outstanding is None:
@@ -299,7 +301,8 @@ class QuestionBatcher:
         named = keyed(questions)
 
         async def send() -> dict[Question, Answer]:
-            reply = await self.judge.answer(Request(view=view, questions=named, attempt=attempt))
+            request = Request(view=view, questions=named, attempt=attempt, tenant=self._tenant)
+            reply = await self.judge.answer(request)
             answers = {question: check(question, reply.answers.get(key)) for key, question in named.items()}
             self.usage += clean_usage(reply.usage) + Usage(extra=len(reply.answers.keys() - named.keys()))
             return answers

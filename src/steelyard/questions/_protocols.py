@@ -45,6 +45,8 @@ class Request:
     attempt: int = 1
     """2 where the first reply to these questions had no usable answer: they have to be asked otherwise, or a
     judge at temperature 0 says the same again."""
+    tenant: str | None = None
+    """Whose record it is about; what is kept of a reply is given to nobody else. Judges do not see it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

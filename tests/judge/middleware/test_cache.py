@@ -127,6 +127,7 @@ class TestCache:
             Request(view=ONE.view, questions={"q1": Supported(claim="b")}),
             Request(view=ONE.view, questions={"q1": Supported(claim="a", sample=2)}),
             Request(view=ONE.view, questions={"q1": Supported(claim="a", by="reference")}),
+            Request(view=ONE.view, questions=ONE.questions, tenant="acme"),
         ],
     )
     def test_what_differs_is_asked(self, other: Request) -> None:
@@ -224,3 +225,19 @@ class TestCache:
     def test_a_cache_needs_room(self) -> None:
         with pytest.raises(ConfigurationError):
             Cache(Busy(), entries=0)
+
+
+def test_tenants_share_nothing_that_was_kept() -> None:
+    record = Record(question="Q?", contexts=(Context(text="c"),), answer="One. Two.")
+
+    async def main(server: JudgeServer) -> list[int]:
+        judge = Cache(ChatJudge("m", base_url=server.url))
+        asked = []
+        for tenant in ("acme", "bolt", None, "acme"):
+            await score_record(record.replace(tenant=tenant), [Faithfulness()], judge=judge)
+            asked.append(len(server.received))
+        await judge.aclose()
+        return asked
+
+    with JudgeServer() as server:
+        assert asyncio.run(main(server)) == [2, 4, 6, 6]

@@ -154,10 +154,28 @@ def test_pieces_in_two_traces_are_joined_by_what_identifies_them(name: str) -> N
     assert record.metadata["traces"] == [half.trace_id]
 
 
+_CHOSEN = ["7", "conversation-of-anna", "chatcmpl-0000000000000001", "2026-11-23T10:00:00.000001", "1" * 40]
+
+
+@pytest.mark.parametrize("chosen", _CHOSEN)
 @pytest.mark.parametrize("name", _NAMES)
-def test_pieces_in_two_traces_are_not_joined_by_a_short_name_that_others_may_choose(name: str) -> None:
-    (record,) = read_spans(pieces_in_two_traces({name: "7"}, {name: "7"})).records
+def test_pieces_in_two_traces_are_not_joined_by_a_name_that_others_may_choose(name: str, chosen: str) -> None:
+    (record,) = read_spans(pieces_in_two_traces({name: chosen}, {name: chosen})).records
     assert "traces" not in record.metadata
+
+
+_DRAWN = [
+    "0190d5ac-7c1e-7f31-9c53-a1b2c3d4e5f6",
+    "chatcmpl-AbC9dEf2GhIj3kLmN4oP",
+    "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    "resp_68b1c9f0a2d481979be3",
+]
+
+
+@pytest.mark.parametrize("drawn", _DRAWN)
+def test_ids_that_are_drawn_at_random_join_wherever_they_stand(drawn: str) -> None:
+    record = one(list(pieces_in_two_traces({"session.id": drawn}, {"session.id": drawn})))
+    assert len(record.metadata["traces"]) == 1
 
 
 @pytest.mark.parametrize("name", ["user.id", "tenant.id"])
@@ -172,6 +190,11 @@ def test_pieces_of_two_users_or_tenants_are_not_joined(name: str) -> None:
 )
 def test_a_record_has_the_session_that_its_spans_name(name: str) -> None:
     assert one(list(pieces_in_two_traces({name: _LONG}, {name: _LONG}))).session == _LONG
+
+
+def test_a_record_has_the_tenant_that_its_spans_name() -> None:
+    half, call = pieces_in_two_traces({"session.id": _LONG}, {"session.id": _LONG, "tenant.id": "acme"})
+    assert one([half, call]).tenant == "acme"
 
 
 def test_pieces_that_are_linked_are_joined_whichever_holds_the_link() -> None:

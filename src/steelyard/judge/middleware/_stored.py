@@ -36,6 +36,8 @@ def key_of(judge: Judge, request: Request) -> bytes:
         [[key, question.kind, _fields(question)] for key, question in request.questions.items()],
         # A second try is asked for because the first came to nothing; it must not be given the first again.
         *([request.attempt] if request.attempt > 1 else []),
+        # What one tenant's turn cost is not to be seen from another's.
+        *([["tenant", request.tenant]] if request.tenant is not None else []),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).digest()
 

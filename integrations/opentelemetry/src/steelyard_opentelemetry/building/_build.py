@@ -9,7 +9,7 @@ from typing import Any
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.provenance import Provenance, find_passages, sentence
 from steelyard_opentelemetry.building._evidence import Evidence
-from steelyard_opentelemetry.building._identity import SESSION, USER
+from steelyard_opentelemetry.building._identity import SESSION, TENANT, USER
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
@@ -55,6 +55,7 @@ def record_of(turn: Turn, found: Evidence) -> Record:
         timings=_timings(turn),
         tags=_tags(span),
         session=_first([node.span.attributes for node in turn.nodes], SESSION) or None,
+        tenant=_first([node.span.attributes for node in turn.nodes], TENANT) or None,
         metadata=_metadata(turn, traced.contexts),
         notes=(*_notes(turn, found, dropped), *traced.notes),
         truncated=_truncated(turn, traced, dropped),

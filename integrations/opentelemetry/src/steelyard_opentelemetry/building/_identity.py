@@ -8,6 +8,7 @@ texts that are alike may be two users' who asked the same.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
 
@@ -33,7 +34,8 @@ _SHARED = (*SESSION, "request.id", "http.request.id", "gen_ai.request.id")
 _CERTAIN = (TURN, "gen_ai.response.id")
 _MOST_RELATED = 64
 _RANDOM = 16
-"""Characters of an id that no two applications choose alike; a shorter one may be a counter."""
+_DISTINCT = 8
+_BETWEEN = re.compile(r"[\W_]")
 
 Key = tuple[str, ...]
 
@@ -127,15 +129,21 @@ def _keys(piece: Turn) -> set[Key]:
 
 
 def _named(piece: Turn, names: tuple[str, ...], kind: str = "") -> set[Key]:
-    """What a piece is named by; a short name means something only within its trace and its service."""
+    """What a piece is named by; a name that another may have too counts only within its trace and service."""
     found: set[Key] = set()
     for node in piece.nodes:
         span = node.span
         for name in names:
             value = str(span.attributes.get(name) or "")
-            where = () if len(value) >= _RANDOM else (span.trace_id, span.service)
+            where = () if _is_random(value) else (span.trace_id, span.service)
             found |= {(kind or name, value, *where)} if value else set()
     return found
+
+
+def _is_random(value: str) -> bool:
+    """Whether no two applications choose an id alike: words, dates and counters are not, however long."""
+    drawn = "".join(part for part in _BETWEEN.split(value) if any(map(str.isdigit, part)))
+    return len(drawn) >= _RANDOM and len(set(drawn.lower())) >= _DISTINCT
 
 
 def _calls(piece: Turn) -> set[Key]:
