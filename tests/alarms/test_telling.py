@@ -255,7 +255,9 @@ def test_serve_corrects_the_mean_by_the_labels_beside_the_results(tmp_path: Path
     assert people_of_alarm(db, alarm) == ""
     open_labels(db).put(
         [
-            Label(record_id=f"r{n}", value="good" if n % 3 else "bad", who="Ann", labelled_at=START)
+            Label(
+                record_id=f"r{n}", value="good" if n % 3 else "bad", who="Ann", labelled_at=START, drawn=0.3
+            )
             for n in range(30)
         ]
     )

@@ -59,7 +59,7 @@ def written(folder: Path, turns: int = 120) -> tuple[Path, list[bool]]:
 
 def labels(good: list[bool], who: str = "ada") -> list[Label]:
     return [
-        Label(record_id=f"r{number}", value="good" if one else "bad", who=who, labelled_at=1.0)
+        Label(record_id=f"r{number}", value="good" if one else "bad", who=who, labelled_at=1.0, drawn=1.0)
         for number, one in enumerate(good)
     ]
 
@@ -91,8 +91,19 @@ def test_labels_are_stored_as_they_are_given(
         (first, "good", "ada"),
         (second, "bad", "ada"),
     ]
+    assert all(one.drawn is not None and 0 < one.drawn <= 1 for one in open_labels(str(db)))
     left = steelyard("label", "--db", db, "--next", "-n", "1").out
     assert "2 turns labelled" in left and third in left, "a turn that was passed over comes again"
+
+
+def test_a_turn_that_somebody_picked_may_still_be_drawn(steelyard: Steelyard, tmp_path: Path) -> None:
+    """If it dropped out, what is drawn would tell of turns that nobody had picked."""
+    db, _ = written(tmp_path, 20)
+    before = steelyard("label", "--db", db, "--next", "-n", "3").out.splitlines()[1:]
+    first = before[0].split()[0]
+    open_labels(str(db)).put([Label(record_id=first, value="bad", who="ada", labelled_at=1.0)])
+    after = steelyard("label", "--db", db, "--next", "-n", "3").out.splitlines()
+    assert "1 turn labelled" in after[0] and after[1:] == before
 
 
 def test_what_the_judge_says_is_shown_only_after_the_answer(

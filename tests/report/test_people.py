@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from report.parts import NOON, results, turn
-from steelyard.report import Label, open_labels, print_figures, render_html, report
+from steelyard.report import Label, LabelValue, open_labels, print_figures, render_html, report
 from steelyard.scores import Evaluation, Provenance
 
 
@@ -22,8 +22,9 @@ def judged(number: int, value: float, *, inclusion: float = 1.0) -> Evaluation:
     )
 
 
-def label(number: int, good: bool, who: str = "Ann") -> Label:
-    return Label(record_id=f"r{number}", value="good" if good else "bad", who=who, labelled_at=NOON)
+def label(number: int, good: bool, who: str = "Ann", drawn: float | None = 1 / 6) -> Label:
+    value: LabelValue = "good" if good else "bad"
+    return Label(record_id=f"r{number}", value=value, who=who, labelled_at=NOON, drawn=drawn)
 
 
 @pytest.fixture
@@ -48,7 +49,20 @@ def test_the_mean_is_corrected_by_labels_and_said_beside_the_raw_one(labelled: P
     console = Console(file=io.StringIO(), width=200)
     print_figures(console, figures)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "people would call" in printed and "100 labelled of 600 scored turns" in printed
+    assert "people would call" in printed and "100 labelled turns, drawn from 600 scored ones" in printed
+
+
+def test_labels_of_turns_that_people_picked_are_told_apart(tmp_path: Path) -> None:
+    """Somebody labelled a hundred bad turns; forty were drawn, of which 90 % are good."""
+    path = results(tmp_path / "s.db", [judged(n, 0.8) for n in range(400)])
+    open_labels(path).put([label(n, False, drawn=None) for n in range(100)])
+    (people,) = report(path).figures.people
+    assert people.picked == people.labelled == 100 and people.corrected is None
+    open_labels(path).put([label(n, n % 10 != 0, drawn=0.1) for n in range(100, 140)])
+    (people,) = report(path).figures.people
+    assert people.picked == 100 and people.labelled == 140
+    assert people.corrected is not None and people.corrected.low < 0.9 < people.corrected.high
+    assert "100 more were picked by people" in render_html(report(path).figures)
 
 
 def test_few_labels_correct_nothing_and_say_from_how_many_on(tmp_path: Path) -> None:
@@ -56,7 +70,7 @@ def test_few_labels_correct_nothing_and_say_from_how_many_on(tmp_path: Path) -> 
     open_labels(path).put([label(3, False), label(15, True)])
     (people,) = report(path).figures.people
     assert people.corrected is None and people.labelled == 2
-    assert "from 10 on" in render_html(report(path).figures)
+    assert "from 10 drawn ones on" in render_html(report(path).figures)
 
 
 def test_people_who_differ_are_counted_and_their_agreement_is_told(labelled: Path) -> None:

@@ -112,7 +112,15 @@ def judged(number: int, value: float | None, *, judge: str = "chat:one", **optio
     )
 
 
-def label(record: str, value: str, *, at: float = 1.0, who: str = "Ann", claim: int | None = None) -> Label:
+def label(
+    record: str,
+    value: str,
+    *,
+    at: float = 1.0,
+    who: str = "Ann",
+    claim: int | None = None,
+    drawn: float | None = None,
+) -> Label:
     metric = None if claim is None else "faithfulness"
     return Label(
         record_id=record,
@@ -122,6 +130,7 @@ def label(record: str, value: str, *, at: float = 1.0, who: str = "Ann", claim: 
         claim=claim,
         metric=metric,
         note="näh ✓",
+        drawn=drawn,
     )
 
 
@@ -328,6 +337,12 @@ def test_a_later_word_of_the_same_person_replaces_the_earlier_one(labels: LabelS
     ]
     assert labels.of("r2") == [] and len(list(labels)) == 3
     assert {one.note for one in labels} == {"näh ✓"}
+
+
+def test_a_turn_that_was_drawn_stays_so_whoever_labels_it_later(labels: LabelStore) -> None:
+    labels.put([label("r1", "good", drawn=0.25), label("r2", "good")])
+    labels.put([label("r1", "bad", at=2.0)])
+    assert [(one.value, one.drawn) for one in labels] == [("good", None), ("bad", 0.25)]
 
 
 def test_a_word_can_be_taken_back(labels: LabelStore) -> None:

@@ -16,7 +16,7 @@ import pytest
 from servers import PostgresServer
 from sinks.making import make_evaluation
 from steelyard.errors import ConfigurationError
-from steelyard.report import Scope, open_labels, open_results
+from steelyard.report import Label, Scope, open_labels, open_results
 from steelyard.sinks import PostgresSink, SQLiteSink, read_evaluations
 from steelyard.sinks.postgres._schema import _MIGRATIONS
 
@@ -115,3 +115,25 @@ def test_turns_of_an_old_postgres_get_the_time_at_which_they_happened(
     with psycopg.connect(url) as connection:
         query = "SELECT count(*) FROM steelyard.scores s JOIN steelyard.evaluations e ON e.turn = s.turn"
         assert connection.execute(query).fetchone() == (7,)
+
+
+def test_labels_of_an_old_file_say_that_nobody_knows_how_their_turns_were_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    asyncio.run(SQLiteSink(path).write([make_evaluation("r1")]))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(
+            """CREATE TABLE labels_schema (version INTEGER NOT NULL);
+            INSERT INTO labels_schema VALUES (1);
+            CREATE TABLE labels (
+                record_id TEXT NOT NULL, metric TEXT, claim INTEGER, value TEXT NOT NULL,
+                note TEXT NOT NULL, who TEXT NOT NULL, labelled_at REAL NOT NULL
+            );
+            CREATE UNIQUE INDEX labels_by_what_and_who
+                ON labels (record_id, ifnull(metric, ''), ifnull(claim, -1), who);
+            INSERT INTO labels VALUES ('r1', NULL, NULL, 'good', '', 'Ann', 1.0);"""
+        )
+    labels = open_labels(path)
+    (old,) = labels.of("r1")
+    assert old.value == "good" and old.drawn is None
+    labels.put([Label(record_id="r1", value="bad", who="Bo", labelled_at=2.0, drawn=0.5)])
+    assert [(one.who, one.drawn) for one in labels] == [("Ann", None), ("Bo", 0.5)]

@@ -15,7 +15,7 @@ from steelyard.calibration._collect import Answers, Key, Labelled, Material, col
 from steelyard.calibration._file import Calibration
 from steelyard.calibration._fit import Fit, Refusal, fit, spread_error
 from steelyard.calibration._maps import CalibrationMap, IdentityMap, IsotonicMap, PlattMap
-from steelyard.calibration._next import chances_by, next_to_label
+from steelyard.calibration._next import chances_by, drawn_to_label, next_to_label
 from steelyard.calibration._signals import Judged, judged_scores
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "chances_by",
     "collect",
     "corrected",
+    "drawn_to_label",
     "fit",
     "judged_scores",
     "next_to_label",

@@ -28,6 +28,8 @@ class PersonLabel:
     """The metric that is meant; None for the whole turn."""
     claim: None = None
     """These tools have no labels of single claims."""
+    drawn: None = None
+    """They do not say how turns were chosen."""
 
 
 def read_annotations(

@@ -43,6 +43,8 @@ class Agreement:
     """Records that were left out because as many people say good as bad."""
     of_turns: int
     """How many labels are of whole turns."""
+    picked: int
+    """How many labelled turns a person picked, or nobody knows how they were chosen."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,18 +62,18 @@ class Assessment:
     raw_mean: Estimate | None
     """The mean of the scores, turned so that higher is better; None without turns."""
     corrected_mean: Estimate | None
-    """The share of turns that people would call good; None with fewer than ten labels, or if all of them
-    are of high or of low scores."""
+    """The share of turns that people would call good; None with fewer than ten labels of drawn turns, or if
+    all of them are of high or of low scores."""
     to_halve: int | None
     """How many more labels would halve its interval; None where labels alone do not."""
 
 
 def assess(material: Material) -> Assessment:
     """Hold one metric and judge against people's labels."""
-    labelled = material.labelled
-    made = fit(labelled)
+    made = fit(material.labelled)
     chance = made if isinstance(made, Fit) else None
-    found = corrected(material.judged, labelled, chance)
+    drawn = _drawn(material.labelled)
+    found = corrected(material.judged, drawn, chance)
     values = [one.value for one in material.judged]
     return Assessment(
         key=material.key,
@@ -80,7 +82,7 @@ def assess(material: Material) -> Assessment:
         fit=made,
         raw_mean=weighted_mean(values, [one.inclusion for one in material.judged]),
         corrected_mean=found,
-        to_halve=None if found is None else _to_halve(material.judged, labelled, chance, found.margin),
+        to_halve=None if found is None else _to_halve(material.judged, drawn, chance, found.margin),
     )
 
 
@@ -92,7 +94,8 @@ def corrected(
     Turns picked with unequal probabilities are weighted. Which turns were labelled may depend on the score,
     as it does where people look at the lowest ones first or go by `next_to_label`: labels are weighted by the
     share labelled among turns of like scores, where that differs by more than chance. It must not depend on
-    what the label turned out to be.
+    anything else that goes with what the label turned out to be, as it does where people look for what is
+    bad: labels of turns that were not drawn are left out.
 
     Args:
         judged: All judged turns, also the labelled ones.
@@ -101,8 +104,10 @@ def corrected(
             the same labels.
 
     Returns:
-        None with fewer than ten labels, or if none is among the highest, or the lowest, scores.
+        None with fewer than ten labels of drawn turns, or if none is among the highest, or the lowest,
+        scores.
     """
+    labelled = _drawn(labelled)
     if len(labelled) < _LEAST or len(judged) < 2:
         return None
     every = np.array([_number(one, made) for one in judged])
@@ -124,6 +129,10 @@ def corrected(
         for share in _label_shares(every, pairs)
     ]
     return min(found, key=lambda one: one.margin)
+
+
+def _drawn(labelled: Sequence[Labelled]) -> list[Labelled]:
+    return [one for one in labelled if one.drawn]
 
 
 def _number(judged: Judged, made: Fit | None) -> float:
@@ -209,6 +218,7 @@ def _agreement(material: Material) -> Agreement:
         people=_kappa([one for one, _ in pairs], [other for _, other in pairs]),
         contradictory=material.answers.contradictory,
         of_turns=material.of_turns,
+        picked=sum(not pair.drawn for pair in material.labelled),
     )
 
 

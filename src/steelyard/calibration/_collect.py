@@ -36,6 +36,10 @@ class LabelLike(Protocol):
     def claim(self) -> int | None:
         """The claim's index among the metric's verdicts; None where no claim is meant."""
 
+    @property
+    def drawn(self) -> float | None:
+        """The probability with which the turn was drawn to be labelled; None if it was not."""
+
 
 class Key(NamedTuple):
     """Scores that one map may serve: the same metric by the same judge in the same words."""
@@ -55,6 +59,8 @@ class Labelled(NamedTuple):
     """What the judge says."""
     good: bool
     """What people say."""
+    drawn: bool = True
+    """Whether the turn was drawn to be labelled, not picked by a person."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,7 +157,8 @@ def _add(gathered: _Gathered, judged: Judged, metric: str, labels: Sequence[Labe
         gathered.contradictory.append(judged.record_id)
         return
     gathered.of_turns += of_turn
-    gathered.labelled.append(Labelled(judged, counts[True] > counts[False]))
+    drawn = any(label.drawn is not None for label in labels)
+    gathered.labelled.append(Labelled(judged, counts[True] > counts[False], drawn))
 
 
 def _vote(labels: Sequence[LabelLike], metric: str, claims: int) -> tuple[bool | None, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -46,6 +47,17 @@ def next_to_label(
         chance: The probability of a turn, as by `chances_by`; the score itself where it gives None.
         limit: How many.
     """
+    return [one for one, _ in drawn_to_label(judged, labelled, chance=chance, limit=limit)]
+
+
+def drawn_to_label(
+    judged: Iterable[Judged],
+    labelled: Iterable[str] = (),
+    *,
+    chance: Chance = lambda _: None,
+    limit: int = 20,
+) -> list[tuple[Judged, float]]:
+    """The turns of `next_to_label`, each with the probability with which it came up this time."""
     turns = list(judged)
     if not turns:
         return []
@@ -62,7 +74,14 @@ def next_to_label(
             counts[parts[place]] += 1
         else:
             waiting[parts[place]].append(place)
-    return [turns[place] for place in _evenly(waiting, counts, limit)]
+    chosen = _evenly(waiting, counts, limit)
+    there = [float(weights[part].sum()) for part in waiting]
+    taken = Counter(parts[place] for place in chosen)
+    return [
+        (turns[place], min(taken[part] * float(weights[place]) / there[part], 1.0))
+        for place in chosen
+        for part in (parts[place],)
+    ]
 
 
 def chances_by(labelled: Sequence[Labelled]) -> Chance:

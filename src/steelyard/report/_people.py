@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from heapq import nlargest
 
-from steelyard.calibration import Answers, Judged, Labelled, Material, assess, collect
+from steelyard.calibration import Answers, Judged, Material, assess, collect
 from steelyard.errors import InvalidRecord
 from steelyard.report.figures import MetricFigure, PeopleFigure
 from steelyard.report.labels import Label, LabelStore
@@ -70,6 +70,7 @@ def _of_metric(
         scored=len(sample),
         raw=found.raw_mean,
         corrected=found.corrected_mean,
+        picked=found.agreement.picked,
         kappa=found.agreement.kappa,
         area=found.agreement.area,
         people=found.agreement.people,
@@ -84,7 +85,7 @@ def _joined(materials: Sequence[Material], judged: Sequence[Judged]) -> Material
         judged=judged,
         # By the score alone: what else a verdict tells is not known of the scores without a label.
         labelled=[
-            Labelled(replace(one.judged, worst=None), one.good)
+            one._replace(judged=replace(one.judged, worst=None))
             for material in materials
             for one in material.labelled
         ],
@@ -107,14 +108,20 @@ def _has_tag(turn: Evaluation, tag: str) -> bool:
 
 def people_words(found: PeopleFigure) -> str:
     """What people's labels say of a metric, in a sentence."""
+    drawn = found.labelled - found.picked
     if found.corrected is None:
-        parts = [f"{found.labelled:,} labelled turns: from 10 on, the mean is corrected by them"]
+        parts = [
+            f"{found.labelled:,} labelled turns, {drawn:,} of them drawn by steelyard label: from 10 drawn "
+            "ones on, the mean is corrected by them"
+        ]
     else:
         parts = [
             f"people would call {_range(found.corrected)} good, where the judge's mean is "
             f"{'-' if found.raw is None else f'{found.raw.value:.2f}'}"
         ]
-        parts.append(f"from {found.labelled:,} labelled of {found.scored:,} scored turns")
+        parts.append(f"from {drawn:,} labelled turns, drawn from {found.scored:,} scored ones")
+        if found.picked:
+            parts.append(f"{found.picked:,} more were picked by people and count below alone")
     if found.kappa is not None:
         parts.append(f"kappa {_range(found.kappa)}")
     if found.area is not None:

@@ -129,7 +129,9 @@ class PeopleFigure:
     raw: Estimate | None
     """Their mean, turned so that higher is better."""
     corrected: Estimate | None
-    """The share of turns that people would call good (PPI++); None with fewer than ten labels."""
+    """The share of turns that people would call good (PPI++); None with fewer than ten drawn turns."""
+    picked: int
+    """Labelled turns that were not drawn by `steelyard label`: they do not count for `corrected`."""
     kappa: Estimate | None
     """Cohen's kappa of judge and people, a score of at least one half read as good; None where all say the
     same."""

@@ -12,7 +12,7 @@ from steelyard.errors import InvalidRecord
 LabelValue = Literal["good", "bad", "supported", "not_supported"]
 """`good` and `bad` are said of a turn, `supported` and `not_supported` of a claim."""
 
-COLUMNS: Final = ("record_id", "metric", "claim", "value", "note", "who", "labelled_at")
+COLUMNS: Final = ("record_id", "metric", "claim", "value", "note", "who", "labelled_at", "drawn")
 """The columns of the table `labels`, named as the fields."""
 _LONGEST: Final = {"record_id": 1_000, "metric": 200, "note": 2_000, "who": 100}
 _LARGEST_CLAIM: Final = 100_000
@@ -36,12 +36,15 @@ class Label:
     """The claim's index among the metric's verdicts, from 0; None for the whole turn."""
     note: str = ""
     """Why, at most 2,000 characters."""
+    drawn: float | None = None
+    """The probability with which `steelyard label` drew the turn; None if a person picked it, or nobody
+    knows."""
 
-    def row(self) -> tuple[str, str | None, int | None, str, str, str, float]:
+    def row(self) -> tuple[str, str | None, int | None, str, str, str, float, float | None]:
         """As a row of the table `labels`, in the order of `COLUMNS`."""
         return (
             *(self.record_id, self.metric, self.claim, self.value),
-            *(self.note, self.who.strip(), self.labelled_at),
+            *(self.note, self.who.strip(), self.labelled_at, self.drawn),
         )
 
     @classmethod
@@ -66,6 +69,8 @@ class Label:
             raise InvalidRecord("the claim of a label is an index from 0")
         if not math.isfinite(self.labelled_at):
             raise InvalidRecord("the time of a label is a finite number of seconds")
+        if self.drawn is not None and not 0 < self.drawn <= 1:
+            raise InvalidRecord("a turn is drawn for a label with a probability above 0, at most 1")
 
     def _check_texts(self) -> None:
         if not self.record_id or not self.who.strip():
@@ -84,6 +89,8 @@ class LabelStore(Protocol):
 
     def put(self, labels: Iterable[Label]) -> int:
         """Store labels, all or none; the same person's later word on the same thing replaces the earlier one.
+
+        A turn that was drawn stays so, whoever says something of it later.
 
         Returns:
             How many were stored: those older than the one already there are not.

@@ -79,6 +79,7 @@ def _from_csv(row: dict[str, str | None]) -> dict[str, Any]:
         "metric": cells["metric"] or None,
         "claim": _number(cells, "claim", int),
         "labelled_at": _number(cells, "labelled_at", float),
+        "drawn": _number(cells, "drawn", float),
     }
 
 

@@ -6,10 +6,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steelyard._internal.text import printable, shorten
-from steelyard.calibration import Judged, Material, chances_by, collect, next_to_label
+from steelyard.calibration import Judged, Material, chances_by, collect, drawn_to_label
 from steelyard.cli._words import amount, counted
 from steelyard.cli.calibrating._material import Sources
 from steelyard.errors import ConfigurationError
@@ -34,8 +34,8 @@ class Waiting:
 
     metric: str
     """The metric whose scores decide what is worth labelling."""
-    turns: list[Judged]
-    """The turns, the most useful first."""
+    turns: list[tuple[Judged, float]]
+    """The turns, the most useful first, each with the probability with which it was drawn."""
     labelled: int
     """How many turns have a label already."""
 
@@ -46,11 +46,8 @@ def waiting(sources: Sources, *, of_claims: bool, limit: int) -> Waiting:
     Raises:
         ConfigurationError: If there are no judged turns.
     """
-    said = [
-        label
-        for label in open_labels(sources.db)
-        if (label.metric == sources.metric if of_claims else label.metric is None)
-    ]
+    about = sources.metric if of_claims else None
+    said = [label for label in open_labels(sources.db) if label.metric == about]
     by_metric: defaultdict[str, list[Material]] = defaultdict(list)
     for material in collect(sources.evaluations(), said):
         by_metric[material.key.metric].append(material)
@@ -63,8 +60,10 @@ def waiting(sources: Sources, *, of_claims: bool, limit: int) -> Waiting:
     }
     metric = max(turns, key=lambda name: (len(turns[name]), name == "faithfulness"))
     known = {label.record_id for label in said} & turns[metric].keys()
+    # What somebody picked may come again: drawn turns must tell of all, not of those nobody had picked.
+    drawn = {label.record_id for label in said if label.drawn is not None}
     chance = chances_by([pair for part in by_metric[metric] for pair in part.labelled])
-    found = next_to_label(turns[metric].values(), known, chance=chance, limit=limit)
+    found = drawn_to_label(turns[metric].values(), drawn, chance=chance, limit=limit)
     return Waiting(metric=metric, turns=found, labelled=len(known))
 
 
@@ -81,17 +80,17 @@ class Labelling:
     ask: Ask
     """Asks for a letter; None where there is nobody to ask any more."""
 
-    def run(self, turns: list[Judged], metric: str | None) -> int:
+    def run(self, turns: list[tuple[Judged, float]], metric: str | None) -> int:
         """Ask about turns, or about the claims of one metric in them; returns how many labels were stored."""
         count = 0
-        for place, judged in enumerate(turns, 1):
+        for place, (judged, chance) in enumerate(turns, 1):
             evaluation = self._evaluation(judged.record_id)
             if evaluation is None or evaluation.record is None:
                 continue
             self._show(evaluation, f"{place} of {len(turns)}")
             try:
                 for label in self._of_claims(evaluation, metric) if metric else self._of_turn(evaluation):
-                    open_labels(self.db).put([label])
+                    open_labels(self.db).put([replace(label, drawn=chance)])
                     count += 1
             except _Quit:
                 return count

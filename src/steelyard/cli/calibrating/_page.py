@@ -17,6 +17,8 @@ def lines_of(assessment: Assessment) -> list[str]:
     key, agreement = assessment.key, assessment.agreement
     title = f"{key.metric}, judged by {key.judge}, prompt version {key.prompt_version or '-'}"
     said = f"{counted(agreement.n, 'labelled turn')} of {assessment.turns:,}, {agreement.good} of them good"
+    if agreement.picked:
+        said += f"; {agreement.picked} picked by people, {agreement.n - agreement.picked} drawn"
     if agreement.of_turns:
         said += f"; {agreement.of_turns} by labels of the whole turn"
     lines = [printable(title), f"  labels       {said}"]
@@ -55,6 +57,8 @@ def _means(assessment: Assessment) -> list[str]:
             if more is not None
             else "               more labels alone would not halve that interval; judge more turns"
         )
+    elif assessment.agreement.picked:
+        lines.append("               to correct it, label at least 10 turns that `steelyard label` draws")
     return lines
 
 

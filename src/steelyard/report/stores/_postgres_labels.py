@@ -12,10 +12,11 @@ from steelyard.errors import ConfigurationError
 from steelyard.report.labels import COLUMNS, Label
 from steelyard.sinks.postgres import Database, problem_of
 
-_PUT: Final = """INSERT INTO labels AS l (record_id, metric, claim, value, note, who, labelled_at)
-    VALUES (%s, %s, %s, %s, %s, %s, %s)
+_PUT: Final = """INSERT INTO labels AS l (record_id, metric, claim, value, note, who, labelled_at, drawn)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
     ON CONFLICT (record_id, coalesce(metric, ''), coalesce(claim, -1), who) DO UPDATE
-    SET value = excluded.value, note = excluded.note, labelled_at = excluded.labelled_at
+    SET value = excluded.value, note = excluded.note, labelled_at = excluded.labelled_at,
+        drawn = coalesce(excluded.drawn, l.drawn)
     WHERE excluded.labelled_at >= l.labelled_at"""
 
 

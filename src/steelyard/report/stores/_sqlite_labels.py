@@ -15,20 +15,21 @@ from steelyard.report.labels import COLUMNS, Label
 from steelyard.report.stores._sqlite_hours import writing
 from steelyard.sinks import connect_readonly
 
-_SCHEMA: Final = 1
+_SCHEMA: Final = 2
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS labels_schema (version INTEGER NOT NULL)",
     """CREATE TABLE IF NOT EXISTS labels (
         record_id TEXT NOT NULL, metric TEXT, claim INTEGER, value TEXT NOT NULL,
-        note TEXT NOT NULL, who TEXT NOT NULL, labelled_at REAL NOT NULL
+        note TEXT NOT NULL, who TEXT NOT NULL, labelled_at REAL NOT NULL, drawn REAL
     )""",
     """CREATE UNIQUE INDEX IF NOT EXISTS labels_by_what_and_who
         ON labels (record_id, ifnull(metric, ''), ifnull(claim, -1), who)""",
 )
-_PUT: Final = """INSERT INTO labels (record_id, metric, claim, value, note, who, labelled_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
+_PUT: Final = """INSERT INTO labels (record_id, metric, claim, value, note, who, labelled_at, drawn)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (record_id, ifnull(metric, ''), ifnull(claim, -1), who) DO UPDATE
-    SET value = excluded.value, note = excluded.note, labelled_at = excluded.labelled_at
+    SET value = excluded.value, note = excluded.note, labelled_at = excluded.labelled_at,
+        drawn = coalesce(excluded.drawn, labels.drawn)
     WHERE excluded.labelled_at >= labels.labelled_at"""
 
 
@@ -63,9 +64,12 @@ class SQLiteLabels:
     def _read(self, where: str, *values: str) -> Iterator[Label]:
         with closing(connect_readonly(self._path)) as connection:
             try:
-                if not _check_schema(connection, self._path):
+                version = _version(connection, self._path)
+                if not version:
                     return
-                query = f"SELECT {', '.join(COLUMNS)} FROM labels {where} ORDER BY labelled_at, rowid"
+                # Nobody wrote down how turns were chosen before version 2.
+                columns = ", ".join(COLUMNS) if version > 1 else f"{', '.join(COLUMNS[:-1])}, NULL"
+                query = f"SELECT {columns} FROM labels {where} ORDER BY labelled_at, rowid"
                 rows = connection.execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise ConfigurationError(f"{self._path!r} cannot be read: {error_words(error)}") from None
@@ -75,23 +79,28 @@ class SQLiteLabels:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, in a file that was there before."""
         with writing(self._path) as connection, transaction(connection):
-            if not _check_schema(connection, self._path):
+            version = _version(connection, self._path)
+            if not version:
                 for statement in _TABLES:
                     connection.execute(statement)
+            elif version < _SCHEMA:
+                connection.execute("ALTER TABLE labels ADD COLUMN drawn REAL")
+            if version < _SCHEMA:
                 connection.execute("INSERT INTO labels_schema VALUES (?)", (_SCHEMA,))
             yield connection
 
 
-def _check_schema(connection: sqlite3.Connection, path: str) -> bool:
-    """Whether there are tables for labels.
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    """Of the tables for labels; 0 if there are none.
 
     Raises:
         ConfigurationError: If a newer version made them.
     """
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'labels_schema'").fetchone()
     if found is None:
-        return False
+        return 0
+    version: int
     (version,) = connection.execute("SELECT max(version) FROM labels_schema").fetchone()
     if version > _SCHEMA:
         raise ConfigurationError(f"the labels in {path!r} have schema {version}; update steelyard")
-    return True
+    return version

@@ -12,7 +12,7 @@ from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
 from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, time_in
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""
 _LOCK: Final = 0x53544C59
 """Of Postgres's advisory locks: "STLY". Who holds it writes bodies, so that their ids grow as they commit."""
@@ -86,7 +86,9 @@ _SECOND: Final = (
     "WHERE status <> 'scored'",
     "CREATE INDEX scores_not_passed ON scores (metric, happened_at) WHERE passed = 0",
 )
-_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {1: _FIRST, 2: _SECOND}
+# With which probability the turn of a label was drawn; of older labels nobody knows.
+_THIRD: Final = ("ALTER TABLE labels ADD drawn double precision",)
+_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {1: _FIRST, 2: _SECOND, 3: _THIRD}
 """By version, the statements that lead to it from the one before."""
 _AT_ONCE: Final = 1_000
 

@@ -46,7 +46,7 @@ def label(
     found = waiting(sources, of_claims=bool(metric), limit=count)
     typer.echo(f"{counted(found.labelled, 'turn')} labelled; order by {printable(found.metric)}")
     if only_list:
-        for judged in found.turns:
+        for judged, _ in found.turns:
             typer.echo(f"{printable(judged.record_id)}  score {amount(judged.value)}")
         return
 
