@@ -235,6 +235,16 @@ def test_a_bad_session_is_not_a_fall_and_what_is_known_of_it_is_kept(file: str) 
     assert [event.kind for event in told] == ["fell"]
 
 
+@pytest.mark.parametrize(("sessions", "learnt"), [(200, True), (10, False)])
+def test_what_is_normal_is_learnt_from_many_sessions(sessions: int, learnt: bool) -> None:
+    alarm = Alarm(metric="faithfulness", falls_by=0.1, baseline=100)
+    watch = Watch.start(alarm)
+    for number in range(400):
+        session = number % sessions
+        watch.take(alarm, scored(number, float(session % 10 > 0), session=f"s{session}"))
+    assert (watch.state == "quiet") == learnt
+
+
 def test_state_of_an_earlier_version_keeps_what_it_learnt(file: str) -> None:
     alarm = Alarm(metric="faithfulness", falls_by=0.1, baseline=30)
     watcher = AlarmWatcher([alarm], file=file)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from stats.session_parts import Traffic
-from steelyard.stats import find_slices, unpaired_difference, weighted_mean
+from steelyard.scores import Evaluation, Score
+from steelyard.stats import OpenSums, Summarizer, find_slices, unpaired_difference, weighted_mean
 
 
 @pytest.mark.parametrize(
@@ -90,3 +93,35 @@ def test_slices_by_what_is_the_same_in_a_session_are_seldom_found_by_chance() ->
         blind += bool(find_slices(values, columns))
     assert false <= 8
     assert blind >= 20
+
+
+def test_running_sums_find_the_same_design_effect_as_all_turns_at_once() -> None:
+    draw = np.random.default_rng(6)
+    for traffic in (Traffic(size=5, alike=0.3, interleaved=True), Traffic(size=5, alike=0.3, sample="fifth")):
+        turns = traffic.judged(draw, 2_000)
+        sums = OpenSums()
+        for value, inclusion, session in zip(turns.values, turns.inclusion, turns.sessions, strict=True):
+            sums.add(float(value), float(inclusion), session=int(session))
+        whole = weighted_mean(turns.values, turns.inclusion, sessions=turns.sessions)
+        found = sums.estimate()
+        assert whole is not None and found is not None
+        assert sums.design_effect > 1.1
+        assert (found.low, found.high) == pytest.approx((whole.low, whole.high), abs=0.003)
+        assert OpenSums.resumed(json.loads(json.dumps(sums.state()))).design_effect == pytest.approx(
+            sums.design_effect, rel=1e-4
+        )
+
+
+def test_a_summary_counts_turns_of_a_session_together() -> None:
+    turns = [
+        Evaluation(
+            record_id=str(number),
+            scores=(Score(metric="m", status="scored", value=float(number // 10 % 4 > 0)),),
+            session=f"s{number // 10}",
+        )
+        for number in range(200)
+    ]
+    (together,) = Summarizer().add_all(turns).metrics()
+    (apart,) = Summarizer().add_all(one.replace(session=None) for one in turns).metrics()
+    assert together.estimate is not None and apart.estimate is not None
+    assert together.estimate.margin > 2 * apart.estimate.margin

@@ -24,6 +24,8 @@ _SEEN = 512
 _LATE = 3600.0
 """Seconds by which a turn that was judged late may be behind the latest one and still speak of now."""
 _LEVEL = 0.95
+_LEAST_UNITS = 30.0
+"""Fewer sessions hardly tell how much sessions differ."""
 _LEAST_TARGET = 1e-3
 """There is no betting on a mean below 0."""
 
@@ -217,13 +219,15 @@ class Watch:
     def _learn(self, alarm: Alarm, quality: float, inclusion: float) -> None:
         """Set the target, `falls_by` below the mean so far, and by no less than that mean may be off by.
 
-        It is set when there are `baseline` turns, and raised where twice, four times, ... as many allow it; a
-        slow fall never lowers it. The mean is below the lower end of its interval with a quarter of alpha
-        the first time, an eighth the second, and so on; the bet has the other half.
+        It is set when turns are worth `baseline` independent ones, of 30 sessions or more, and raised where
+        twice, four times, ... as many allow it; a slow fall never lowers it. The mean is below the lower end
+        of its interval with a quarter of alpha the first time, an eighth the second, and so on; the bet has
+        the other half.
         """
         assert alarm.falls_by is not None
         self.normal.add(quality, inclusion)
-        if self.normal.n < alarm.baseline << self.learned:
+        known = self.normal.n / self.alike.design_effect
+        if known < alarm.baseline << self.learned or self.alike.units < _LEAST_UNITS:
             return
         missed = alarm.alpha / 4 / 2**self.learned
         self.learned += 1

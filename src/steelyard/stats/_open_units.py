@@ -7,9 +7,12 @@ from collections.abc import Hashable, Mapping, MutableMapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self, TypeVar
 
+from steelyard.stats._estimate import Estimate
 from steelyard.stats._moments import Moments
 
 _T = TypeVar("_T")
+LONGEST = 100
+"""After so many turns a session counts as another one."""
 _MOST = 500
 """Sessions remembered; the one without a turn for the longest time is forgotten first."""
 
@@ -33,13 +36,13 @@ def remember(units: MutableMapping[str, _T], key: str, value: _T) -> None:
 class OpenSums:
     """Running sums over turns that may be of one session, and how alike such turns are.
 
-    A session that comes back after 500 others is taken for another one.
+    A session is taken for another one after a hundred turns, or if it comes back after 500 others.
     """
 
     turns: Moments = field(default_factory=Moments)
     """Of all turns."""
-    open: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By session: the sum of the weights 1 / inclusion of its turns, and of weight times value."""
+    open: dict[str, tuple[int, float, float]] = field(default_factory=dict)
+    """By session: its turns, the sum of their weights 1 / inclusion, and of weight times value."""
     pairs: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Over pairs of turns of one session: sums of w w', of w w' (x + x') / 2 and of w w' x x'."""
 
@@ -50,33 +53,50 @@ class OpenSums:
         if key is None:
             return
         weight = 1 / inclusion
-        before, values = self.open.get(key, (0.0, 0.0))
+        turns, before, values = self.open.get(key, (0, 0.0, 0.0))
+        if turns >= LONGEST:
+            turns, before, values = 0, 0.0, 0.0
         weights, mixed, products = self.pairs
         self.pairs = (
             weights + 2 * before * weight,
             mixed + weight * (values + before * value),
             products + 2 * values * weight * value,
         )
-        remember(self.open, key, (before + weight, values + weight * value))
+        remember(self.open, key, (turns + 1, before + weight, values + weight * value))
+
+    def estimate(self) -> Estimate | None:
+        """The mean of all turns with its 95 % interval; None of nothing."""
+        return self.turns.estimate(design_effect=self.design_effect)
 
     def state(self) -> dict[str, Any]:
         """What `resumed` needs, as plain JSON."""
-        units = {key: (round(weight, 6), round(value, 6)) for key, (weight, value) in self.open.items()}
+        units = {
+            key: (turns, round(weight, 6), round(value, 6))
+            for key, (turns, weight, value) in self.open.items()
+        }
         return {"turns": asdict(self.turns), "open": units, "pairs": self.pairs}
 
     @classmethod
     def resumed(cls, state: Mapping[str, Any]) -> Self:
         """Sums that go on where others stopped, in an earlier process say."""
-        units = {str(key): (float(weight), float(value)) for key, (weight, value) in state["open"].items()}
+        units = {
+            str(key): (int(turns), float(weight), float(value))
+            for key, (turns, weight, value) in state["open"].items()
+        }
         weights, mixed, products = map(float, state["pairs"])
         return cls(Moments(**state["turns"]), units, (weights, mixed, products))
+
+    @property
+    def units(self) -> float:
+        """As many sessions of equal weight would tell as much of how sessions differ; 0 of nothing."""
+        spread = self.turns.square + self.pairs[0]
+        return self.turns.weight**2 / spread if spread else 0.0
 
     @property
     def design_effect(self) -> float:
         """How many times the variance of the mean is what it would be if turns were independent, at least 1.
 
-        The linearised variance with sessions as units over the one without, times g / (g - 1) for g sessions
-        of effectively equal weight.
+        The linearised variance with sessions as units over the one without, times g / (g - 1), g = `units`.
         """
         sums, (weights, mixed, products) = self.turns, self.pairs
         mean = sums.mean
@@ -85,6 +105,5 @@ class OpenSums:
         spread = sums.square_value_value - 2 * mean * sums.square_value + mean * mean * sums.square
         if spread <= 0:
             return 1.0
-        units = sums.weight**2 / (sums.square + weights)
         grown = 1 + (products - 2 * mean * mixed + mean * mean * weights) / spread
-        return max(grown * units / max(units - 1, 1.0), 1.0)
+        return max(grown * self.units / max(self.units - 1, 1.0), 1.0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.stats._open_units import remember, unit_key
+from steelyard.stats._open_units import LONGEST, remember, unit_key
 
 _Sum = tuple[int, float, float]
 """Of a session: its turns, the most they could add up to, and what they add up to."""
@@ -20,8 +20,6 @@ _MOST_BET = 0.5  # more would risk all evidence on one score
 # turns of a session are alike: the more they are, the smaller the best bet.
 _BETS = (0.02, 0.06, 0.15, 0.4, 0.8)
 _HORIZON = 3_000.0  # scores after which half of the stake has been put on a fall
-_LONGEST = 100
-"""After so many turns a session counts as another one."""
 _MOST_LOST = 0.9
 """No session may cost a bet more than this share of what it has become."""
 
@@ -80,7 +78,7 @@ class ConfidenceSequence:
         share = _share(inclusion, self._smallest)
         key = unit_key(session)
         before = None if key is None else self._open.get(key)
-        if before is None or before.turns >= _LONGEST:
+        if before is None or before.turns >= LONGEST:
             before = _Unit(bet=self._next_bet())
             self._units += 1
         self.n += 1
@@ -240,7 +238,7 @@ class FallAlarm:
         target = self.target + min(max(usual, -_MOST_USUAL), _MOST_USUAL)
         key = unit_key(session)
         turns, most, total = (0, 0.0, 0.0) if key is None else self._open.get(key, (0, 0.0, 0.0))
-        if turns >= _LONGEST:
+        if turns >= LONGEST:
             turns, most, total = 0, 0.0, 0.0
         most, before, total = most + share * max(1 - target, 0.0), total, total + share * (value - target)
         opened = _kept(self.n) - _kept(self.n + 1)

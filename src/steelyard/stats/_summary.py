@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from steelyard.scores import Direction, Evaluation, Score, Usage
 from steelyard.stats._estimate import Estimate
-from steelyard.stats._moments import Moments
+from steelyard.stats._open_units import OpenSums
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +48,8 @@ class _Tally:
     """One metric's running sums."""
 
     first: Score
-    values: Moments = field(default_factory=Moments)
-    passes: Moments = field(default_factory=Moments)
+    values: OpenSums = field(default_factory=OpenSums)
+    passes: OpenSums = field(default_factory=OpenSums)
     passed: int = 0
     below: int = 0
     scored: int = 0
@@ -59,19 +59,20 @@ class _Tally:
     explanations: dict[str, str] = field(default_factory=dict)
     worst: list[tuple[str, Score]] = field(default_factory=list)
 
-    def add(self, record_id: str, score: Score, keep: int) -> None:
+    def add(self, evaluation: Evaluation, score: Score, keep: int) -> None:
         if score.value is None:
             cause = score.cause or "unknown"
             self.missing[score.status][cause] += 1
             self.explanations.setdefault(cause, score.explanation)
             return
         self.scored += 1
-        self.values.add(score.value, score.inclusion_probability)
+        unit, inclusion = evaluation.user or evaluation.session, score.inclusion_probability
+        self.values.add(score.value, inclusion, session=unit)
         if score.passed is not None:
-            self.passes.add(float(score.passed), score.inclusion_probability)
+            self.passes.add(float(score.passed), inclusion, session=unit)
         self.passed += score.passed is True
         self.below += score.passed is False
-        self.worst.append((record_id, score))
+        self.worst.append((evaluation.record_id, score))
         self.worst.sort(key=lambda pair: _goodness(pair[1]))
         del self.worst[keep:]
 
@@ -80,7 +81,7 @@ class _Tally:
             metric=self.first.metric,
             direction=self.first.direction,
             threshold=self.first.threshold,
-            mean=self.values.mean,
+            mean=self.values.turns.mean,
             estimate=self.values.estimate(),
             pass_rate=self.passes.estimate(),
             scored=self.scored,
@@ -99,7 +100,7 @@ def _goodness(score: Score) -> float:
 
 
 class Summarizer:
-    """Adds up Evaluations one by one, in bounded memory."""
+    """Adds up Evaluations one by one, in bounded memory; turns of one user, or session, count together."""
 
     def __init__(self, *, worst: int = 5) -> None:
         """Args: worst: how many of the worst records to remember per metric."""
@@ -114,7 +115,7 @@ class Summarizer:
         self.usage += evaluation.usage
         for score in evaluation.scores:
             tally = self._tallies.setdefault(score.metric, _Tally(score))
-            tally.add(evaluation.record_id, score, self._keep)
+            tally.add(evaluation, score, self._keep)
 
     def add_all(self, evaluations: Iterable[Evaluation]) -> Summarizer:
         """Take many into account; returns itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -54,10 +54,7 @@ def waiting(sources: Sources, *, of_claims: bool, limit: int) -> Waiting:
     if not by_metric:
         what = f"scored by {sources.metric!r}" if sources.metric else "with a score"
         raise ConfigurationError(f"{sources.db!r} holds no turn {what}")
-    turns = {
-        name: {one.record_id: one for part in parts for one in part.judged}
-        for name, parts in by_metric.items()
-    }
+    turns = {name: _judged(parts) for name, parts in by_metric.items()}
     metric = max(turns, key=lambda name: (len(turns[name]), name == "faithfulness"))
     known = {label.record_id for label in said} & turns[metric].keys()
     # What somebody picked may come again: drawn turns must tell of all, not of those nobody had picked.
@@ -65,6 +62,10 @@ def waiting(sources: Sources, *, of_claims: bool, limit: int) -> Waiting:
     chance = chances_by([pair for part in by_metric[metric] for pair in part.labelled])
     found = drawn_to_label(turns[metric].values(), drawn, chance=chance, limit=limit)
     return Waiting(metric=metric, turns=found, labelled=len(known))
+
+
+def _judged(parts: Sequence[Material]) -> dict[str, Judged]:
+    return {one.record_id: one for part in parts for one in part.judged}
 
 
 @dataclass(frozen=True, kw_only=True)
