@@ -70,16 +70,6 @@ def test_other_languages_and_scripts(true: str, false: str, text: str) -> None:
         ("The gel is non-toxic.", "The gel is toxic.", "The gel is non-toxic."),
         ("The soup was nice and hot.", "The soup was nice and cold.", "The soup was nice and hot."),
         ("Yeah it weighs 40 kg.", "Yeah it weighs 44 kg.", "It weighs 40 kg."),
-        (
-            "Additionally, the gate was painted green.",
-            "Additionally, the gate was painted red.",
-            "The gate was painted green.",
-        ),
-        (
-            "It is important to note that the gate was painted green.",
-            "It is important to note that the gate was painted red.",
-            "The gate was painted green.",
-        ),
         ("Oak is a band.", "Oak is not a band.", "Oak is a hard rock band from Harrow."),
         ("The room no. 12 is closed.", "The room no. 21 is closed.", "The room no. 12 is closed."),
         (

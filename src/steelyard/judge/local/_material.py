@@ -11,9 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from steelyard._internal.forks import ForkLock
-from steelyard.judge.local._tables import Cell, cells, row
 from steelyard.judge.local._vectors import Vectors, mean
-from steelyard.judge.local.words import Located, Word, located
+from steelyard.judge.local.words import Word, located
 from steelyard.text import Sentence, iter_sentences
 
 if TYPE_CHECKING:
@@ -28,30 +27,22 @@ class Line:
         end: One past its last character.
         words: Its words, at least one.
         text: The sentence itself.
-        cells: Headers and cells, where it is a row of a table.
-        row: The stems of the first cell, where it is a row of a table.
+        row: The stems of the first cell, if it is a row of a table.
         stems: Their stems.
     """
 
     __slots__ = (
-        *("_clauses", "_mean", "_places", "_source", "_vectors", "cells", "end", "row", "start", "stems"),
+        *("_clauses", "_mean", "_places", "_source", "_vectors", "end", "row", "start", "stems"),
         *("text", "words"),
     )
 
-    def __init__(
-        self,
-        start: int,
-        end: int,
-        found: list[Located],
-        vectors: Vectors,
-        text: str = "",
-        cells: tuple[Cell, ...] = (),
-    ) -> None:
-        self.text = text
-        self.cells = cells
-        self.row = cells[0][1] if cells else None
-        self.start = start
-        self.end = end
+    def __init__(self, piece: Sentence, vectors: Vectors, *, is_row: bool = False) -> None:
+        self.text, self.start, self.end = piece.text, piece.start, piece.end
+        found = located(piece.text, proper=vectors.proper)
+        self.row: frozenset[str] | None = None
+        if is_row:
+            stop = piece.text.find("|", 1) % (len(piece.text) + 1)
+            self.row = frozenset([word.stem for word, _, last in found if last <= stop])
         self.words: list[Word] = [word for word, _, _ in found]
         self.stems = frozenset([word.stem for word in self.words])
         self._places = [(first, last) for _, first, last in found]
@@ -66,8 +57,12 @@ class Line:
 
     @property
     def item(self) -> bool:
-        """Whether it is an item of a list, with a bullet or a number."""
-        return _ITEM.match(self.text) is not None
+        """Whether it is an item of a list, with a bullet or a number, or a row of a table."""
+        return self.row is not None or _ITEM.match(self.text) is not None
+
+    def names(self, claim: Line) -> bool:
+        """Whether this is a row of a table that a claim names: all words of its first cell are in it."""
+        return self.row is not None and bool(self.row) and self.row <= claim.stems
 
     @property
     def clauses(self) -> tuple[list[Word], ...]:
@@ -140,15 +135,13 @@ Steps = Generator[None, None, Text]
 def prepare(text: str, vectors: Vectors) -> Steps:
     """Read a text, sentence by sentence."""
     lines: list[Line] = []
-    header: list[list[Located]] = []
+    in_table = False
     for piece in pieces(text):
-        line = _read(piece, header, vectors)
+        # The header of a table introduces its rows, and is not one.
+        line = Line(piece, vectors, is_row=in_table and piece.text.startswith("|"))
+        in_table = piece.text.startswith("|")
         if line.words:
             lines.append(line)
-        if line.row is None:
-            header = []
-        elif not header:
-            header = cells(piece.text, vectors.proper)
         yield
     raw = {word.raw for line in lines for word in line.words if word.raw}
     return Text(text, tuple(lines), frozenset().union(*(line.stems for line in lines)), raw | _counts(lines))
@@ -213,14 +206,6 @@ def _rows(found: Iterator[Sentence]) -> Iterator[Sentence]:
                 begin = start + line.index(bare)
                 yield Sentence(bare, begin, begin + len(bare))
             start += len(line)
-
-
-def _read(piece: Sentence, header: list[list[Located]], vectors: Vectors) -> Line:
-    """A sentence, or a row of a table under its header."""
-    if not piece.text.startswith("|"):
-        return Line(piece.start, piece.end, located(piece.text, proper=vectors.proper), vectors, piece.text)
-    found, below = row(header, cells(piece.text, vectors.proper))
-    return Line(piece.start, piece.end, found, vectors, piece.text, below)
 
 
 class Memory:

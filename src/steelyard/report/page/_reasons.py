@@ -14,8 +14,6 @@ def reason_of(verdict: Verdict) -> str:
     found = [f"{item} is in no context" for item in _items(notes, "missing_numbers", "missing_names")]
     if notes.get("negation_flip"):
         found.append("negation turned round")
-    if pair := _items(notes, "antonym_flip"):
-        found.append(" against ".join(pair))
     return "; ".join(found) or verdict.reason or _PLAIN.get(verdict.kind, "")
 
 

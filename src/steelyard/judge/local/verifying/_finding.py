@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-from steelyard.judge.local.verifying.turns._turn import Turn
+from steelyard.judge.local.verifying.checks._mismatch import Mismatch
 
 ENOUGH = 0.64
 """Score from which a claim is supported. Sentences of people's judgements (the development sets of
 docs/judges.md) are supported more often than not from about here."""
 OVERLAP = 0.5
 """Share of a claim that a text must say before a difference counts as saying the opposite."""
-_RANKED = 0.7
-"""Least probability of a claim whose row a table has at the place it says: few of its words are cells."""
 _FORBIDDEN = 0.3
 """Probability of a claim whose words are all there while something forbids a yes."""
 
@@ -51,20 +49,13 @@ class Penalties:
     """Names of the claim that are nowhere in the texts."""
     negation_flip: bool = False
     """Whether just one of claim and evidence is negated."""
-    antonym_flip: tuple[str, str] | None = None
-    """A word of the claim and its opposite in the window."""
 
     @property
     def total(self) -> float:
-        # Four flat amounts, chosen by hand and not fitted: what was learnt from one data set was wrong for
-        # the next.
         """What is taken off the mean of the signals."""
-        return (
-            0.15 * bool(self.missing_numbers)
-            + 0.15 * bool(self.missing_names)
-            + 0.10 * self.negation_flip
-            + 0.10 * bool(self.antonym_flip)
-        )
+        # Chosen by hand and not fitted: what was learnt from one data set was wrong for the next.
+        missing = bool(self.missing_numbers) + bool(self.missing_names)
+        return 0.15 * missing + 0.10 * self.negation_flip
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +83,8 @@ class Finding:
     """Whether the nearest sentence has another number where the claim's is missing."""
     tabular: bool = False
     """Whether it stands in the row of a table that the claim names, where words have no order."""
-    ranked: bool = False
-    """Whether a table has the order that the claim speaks of."""
-    turns: tuple[Turn, ...] = ()
-    """What else turns the claim round."""
+    mismatches: tuple[Mismatch, ...] = ()
+    """What else speaks against the claim."""
 
     @property
     def score(self) -> float:
@@ -106,7 +95,6 @@ class Finding:
     def probability(self) -> float:
         """The score on a scale where a yes begins at one half; below that where something forbids it."""
         found = self.loosely if self.tabular else _on_scale(self.score)
-        found = max(found, _RANKED) if self.ranked else found
         # Not at one value: of two claims that are both forbidden, the nearer ranks higher.
         found = found if self.holds else min(found, _FORBIDDEN * self.score)
         # To four places: what a linear algebra library adds up in another order is the same claim still.
@@ -128,13 +116,13 @@ class Finding:
         """
         missing = self.penalties.missing_numbers or self.penalties.missing_names
         # Half a conflict is a conflict: the other half is said by the same words.
-        return not missing and not self.turns and self.conflict < 0.5
+        return not missing and not self.mismatches and self.conflict < 0.5
 
     @property
     def conflict(self) -> float:
         """How much the window says the opposite: its likeness to the claim, where something is turned."""
-        opposite = any(turn.opposite for turn in self.turns)
-        turned = self.penalties.negation_flip or self.penalties.antonym_flip or self.rival_number or opposite
+        opposite = any(one.opposite for one in self.mismatches)
+        turned = self.penalties.negation_flip or self.rival_number or opposite
         return self.signals.soft if turned and self.signals.window >= OVERLAP else 0.0
 
     @property
@@ -144,9 +132,7 @@ class Finding:
         wrong += [f"name {name!r} is nowhere" for name in self.penalties.missing_names]
         if self.penalties.negation_flip:
             wrong.append("one of claim and evidence is negated")
-        if self.penalties.antonym_flip:
-            wrong.append("{!r} against {!r}".format(*self.penalties.antonym_flip))
-        wrong += [turn.reason for turn in self.turns]
+        wrong += [one.reason for one in self.mismatches]
         return "; ".join(
             [f"{self.signals.window:.0%} of its words are found together, rare ones counting more", *wrong]
         )

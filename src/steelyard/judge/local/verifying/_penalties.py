@@ -1,4 +1,4 @@
-"""What a claim has that the texts do not have or say otherwise: numbers, names, negations, opposites."""
+"""What a claim has that the texts do not have or say otherwise: numbers, names, negations."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local.verifying._finding import Penalties
 from steelyard.judge.local.verifying._negations import denies, first_negation, prefixes
-from steelyard.judge.local.verifying._opposites import TELLING, excludes, opposites
 from steelyard.judge.local.verifying._signals import share
-from steelyard.judge.local.verifying.turns._amounts import written_apart
-from steelyard.judge.local.words import Word, stem
+from steelyard.judge.local.verifying.checks._amounts import written_apart
+from steelyard.judge.local.words import Word, rule, stem
 
 _CLOSE = 0.6
 """Share of a claim that a sentence must have before a negation in one of the two counts."""
-_OF_THINGS = frozenset({"no", "without", "ohne", "sans", "sin", "senza", "sem"})
-"""Words that negate what follows them and not the sentence they stand in."""
+_TELLING = 3.5
+"""Weight from which a word can be what is negated; articles, pronouns and auxiliaries are below it."""
 
 
 def penalties(
@@ -27,15 +26,10 @@ def penalties(
     known: frozenset[str],
 ) -> Penalties:
     """What must not differ and does; `lines` are the window, `known` the stems of all texts."""
-    stems = frozenset[str]().union(*(line.stems for line in lines))
-    negated, against = _negation_flip(claim, lines, weights), _antonym_flip(claim, lines, stems, known)
-    # "Not open" is "closed": turned round twice it says the same.
-    twice = negated and against is not None
     return Penalties(
         missing_numbers=_missing_numbers(claim, texts, known),
         missing_names=_missing_names(claim, texts, known),
-        negation_flip=negated and not twice,
-        antonym_flip=None if twice else against,
+        negation_flip=_negation_flip(claim, lines, weights),
     )
 
 
@@ -135,8 +129,8 @@ def _polar(clause: Sequence[Word], there: frozenset[str]) -> _Part:
     """A clause, with "unknown" as "not known" where the other side says "known"."""
     at = first_negation(clause)
     negated, place = at is not None, len(clause) if at is None else at
-    meant = clause[place:] if negated and clause[place].surface.lower() in _OF_THINGS else clause
-    words = {w.stem for w in meant if w.weight >= TELLING and not denies(w)}
+    meant = clause[place:] if negated and clause[place].surface.lower() in rule("of_things") else clause
+    words = {w.stem for w in meant if w.weight >= _TELLING and not denies(w)}
     for word in meant:
         bare = _without_un(word.stem)
         if bare in there and word.stem not in there:
@@ -161,32 +155,3 @@ def _without_un(word: str) -> str:
         # "Uncle" and "under" are words of their own, and "unless" is a conjunction.
         stem(word.removeprefix("un")) if word.startswith("un") and len(word) > 5 and word != "unless" else ""
     )
-
-
-def _antonym_flip(
-    claim: Line, lines: Sequence[Line], stems: frozenset[str], known: frozenset[str]
-) -> tuple[str, str] | None:
-    """A word of the claim, and its opposite that the window or the most similar clause has instead."""
-    for clause in claim.clauses:
-        others = {word.stem for word in clause if word.weight >= TELLING}
-        for word in clause:
-            absent = word.stem not in stems
-            # Colours exclude each other only where the texts do not have the claim's at all: a flag has
-            # several.
-            against = opposites(word.stem) | (frozenset() if word.stem in known else excludes(word.stem))
-            if not against:
-                continue
-            there = stems - claim.stems if absent else _like(others - {word.stem}, lines)
-            if word.stem not in there and against & there:
-                return (word.surface, min(against & there))
-    return None
-
-
-def _like(wanted: set[str], lines: Sequence[Line]) -> frozenset[str]:
-    """The words of the clause that has all of some others; none where there is no such clause."""
-    # One word in common is no sign that two clauses speak of the same.
-    if len(wanted) < 2:
-        return frozenset()
-    clauses = [frozenset(word.stem for word in part) for line in lines for part in line.clauses]
-    found = [clause for clause in clauses if wanted <= clause]
-    return found[0] if len(found) == 1 else frozenset()

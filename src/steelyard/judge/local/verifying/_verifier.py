@@ -1,8 +1,8 @@
 """The lexical verifier: how well some texts carry a sentence, and what speaks against it.
 
-Six signals, equally weighted, say how much of the claim is found; four penalties name what must not differ.
-Nothing here was fitted: learned combinations of the same signals did not carry over from one data set to the
-next.
+Six signals, equally weighted, say how much of the claim is found; penalties and checks name what must not
+differ. Nothing here was fitted: learned combinations of the same signals did not carry over from one data set
+to the next.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local.verifying._finding import Finding
 from steelyard.judge.local.verifying._penalties import penalties
 from steelyard.judge.local.verifying._signals import measure
-from steelyard.judge.local.verifying._windows import find, lines_of, rows_of, trim
-from steelyard.judge.local.verifying.turns._ranks import agrees
-from steelyard.judge.local.verifying.turns._turns import turns
+from steelyard.judge.local.verifying._windows import find, lines_of, trim
+from steelyard.judge.local.verifying.checks import mismatches
 
-VERSION = "5"
+VERSION = "6"
 """Goes up when the same texts would get another score."""
 
 
@@ -36,7 +35,7 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
     if window is None:
         return Finding()
     yield
-    lines = lines_of(window, claim, texts)
+    lines = lines_of(window, texts)
     known = frozenset[str]().union(*(text.stems for text in texts))
     # Later sentences say "it" of what the first one names.
     opening = texts[window.text].lines[0]
@@ -48,15 +47,12 @@ def verify(claim: Line, texts: Sequence[Text]) -> Generator[None, None, Finding]
     rival = bool(missed.missing_numbers) and any(
         word.kind == "number" and word.stem not in claim.stems for line in lines for word in line.words
     )
-    shown = trim(window, claim, texts)
-    rows = rows_of(window, texts)
     yield
     return Finding(
         signals=signals,
         penalties=missed,
-        window=shown,
+        window=trim(window, claim, texts),
         rival_number=rival,
-        tabular=any(line.row and line.row <= claim.stems for line in lines),
-        ranked=agrees(claim, rows) is True,
-        turns=tuple(turns(claim, lines, rows, known)),
+        tabular=any(line.names(claim) for line in lines),
+        mismatches=mismatches(claim, lines),
     )

@@ -7,7 +7,6 @@ from collections.abc import Generator, Mapping, Sequence
 
 from steelyard.judge.local._material import Line, Text
 from steelyard.judge.local.verifying._finding import Window
-from steelyard.judge.local.verifying.turns._turn import named
 
 _SPAN = 3
 """Sentences in a window."""
@@ -45,11 +44,10 @@ _NONE: frozenset[str] = frozenset()
 def _hits(claim: Line, lines: Sequence[Line]) -> list[frozenset[str]]:
     """What each sentence has of the claim; where it names rows of a table, the other rows have nothing."""
     hits = [claim.stems & line.stems for line in lines]
-    if not named(claim, lines):
+    if not any(line.names(claim) for line in lines):
         return hits
     return [
-        hit if line.row is None or line.row <= claim.stems else _NONE
-        for hit, line in zip(hits, lines, strict=True)
+        hit if line.row is None or line.names(claim) else _NONE for hit, line in zip(hits, lines, strict=True)
     ]
 
 
@@ -83,8 +81,8 @@ def _likest(claim: Line, equals: Sequence[Window], texts: Sequence[Text]) -> Gen
     return best
 
 
-def lines_of(window: Window, claim: Line, texts: Sequence[Text]) -> list[Line]:
-    """The sentences of a window: of a list all items with what introduces them, of a table the rows named."""
+def lines_of(window: Window, texts: Sequence[Text]) -> list[Line]:
+    """The sentences of a window; of a list or a table all items or rows, with what introduces them."""
     text = texts[window.text].lines
     first, last = window.first, window.last
     if any(line.item for line in text[first:last]):
@@ -93,32 +91,7 @@ def lines_of(window: Window, claim: Line, texts: Sequence[Text]) -> list[Line]:
         first = max(0, first - 1) if text[first].item else first
         while last < min(len(text), window.last + _ITEMS) and text[last].item:
             last += 1
-    found = list(text[first:last])
-    named = [line for line in found if line.row is None or line.row <= claim.stems]
-    if not any(line.row for line in named):
-        return found
-    return [*_caption(text, first), *named]
-
-
-def _caption(text: Sequence[Line], first: int) -> Sequence[Line]:
-    """The sentence before the table that a window begins in, which says what its cells are."""
-    while first and text[first].row is not None and text[first - 1].row is not None:
-        first -= 1
-    return text[first - 1 : first] if first and text[first].row is not None else ()
-
-
-def rows_of(window: Window, texts: Sequence[Text]) -> list[Line]:
-    """The rows of the table that a window touches, without its header."""
-    text = texts[window.text].lines
-    at = next((at for at in range(window.first, window.last) if text[at].row is not None), None)
-    if at is None:
-        return []
-    first = last = at
-    while first > max(0, at - _ITEMS) and text[first - 1].row is not None:
-        first -= 1
-    while last < min(len(text), at + _ITEMS) and text[last].row is not None:
-        last += 1
-    return [line for line in text[first:last] if any(above for above, _ in line.cells)]
+    return list(text[first:last])
 
 
 _ITEMS = 30

@@ -1,52 +1,84 @@
-"""Numbers of a sentence with what belongs to them: units, fractions, dates, spelled numbers."""
+"""Numbers of a sentence with what belongs to them: units, currencies, dates, spelled numbers.
+
+A quantity is compared by what it measures ("6,200 cm" is "62 m", and is not "6,200 m").
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
-from steelyard.judge.local.words._calendar import MONTHS
-from steelyard.judge.local.words._forms import NUMBERS
-from steelyard.judge.local.words._numbers import (
-    CURRENCIES,
-    POWERS,
-    SYMBOLS,
-    UNITS,
-    measure,
-    plain,
-)
+from steelyard.judge.local.words._lists import lists
 from steelyard.judge.local.words._stems import NUMBER
 from steelyard.judge.local.words._word import Located, Word
 
+_Joined = tuple[int, list[Located]]
+"""How many words belong together, and what they are read as."""
+
+_SYMBOLS = frozenset("$€£₹₺₩")
+_POWERS = {"square": 2, "sq": 2, "cubic": 3}
+"""What stands before a length that is an area or a volume."""
+_PAIRS = {
+    ("per", "cent"): "%",
+    ("percentage", "point"): "prozentpunkt",
+    ("percentage", "points"): "prozentpunkt",
+    ("degrees", "celsius"): "celsius",
+    ("degrees", "fahrenheit"): "fahrenheit",
+}
+_HOURLY = {"miles": "mph", "kilometres": "km/h", "kilometers": "km/h", "km": "km/h"}
+_DAY = re.compile(r"[-\s.]{0,4}(?:st|nd|rd|th)?[\s.,]{0,4}(?:of |de |the )?")
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
+_PAYING = re.compile(
+    r"\b(?:cost|pric|fee|paid|pay|budget|charg|salar|rent|wage|fine|tax|loan|grant|earn|revenue|profit|sold|worth"
+    r"|sell|bought|spen[dt]|sterling|raised|donat|invest)|£",
+    re.IGNORECASE,
+)
+
 
 def begins(folded: str, stem: str) -> bool:
-    """Whether a quantity, a fraction or a date may begin with a word: most are passed over by this."""
-    return stem.lstrip("-")[:1].isdigit() or folded in _OPENING or folded in MONTHS
+    """Whether a quantity or a date may begin with a word: most are passed over by this."""
+    return stem.lstrip("-")[:1].isdigit() or folded in lists().currencies or folded in lists().months
+
+
+def measure(value: str, unit: str) -> str | None:
+    """A number with its unit as an amount of the base unit, e.g. `62 m`; None if there is no such unit."""
+    power, _, name = unit.rpartition(" ")
+    known = lists().units.get(name)
+    if known is None or not _PLAIN.fullmatch(value):
+        return None
+    (dimension, factor), exponent = known, _POWERS.get(power, 1)
+    try:
+        amount = Decimal(value) * factor**exponent
+    except InvalidOperation:
+        return None
+    return f"{plain(amount)} {dimension}{exponent if exponent > 1 else ''}"
+
+
+def plain(amount: Decimal) -> str:
+    """An amount without an exponent and without zeros that say nothing."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def in_measures(text: str, found: list[Located]) -> list[Located]:
-    """The words of a sentence with spelled numbers, quantities, fractions and dates each as one number."""
+    """The words of a sentence with spelled numbers, quantities and dates each as one number."""
     done: list[Located] = []
     at = 0
     while at < len(found):
-        if not found[at][0].opens:
-            done.append(found[at])
-            at += 1
-            continue
-        step, joined = _joined_at(text, found, at)
+        step, joined = _joined_at(text, found, at) if found[at][0].opens else (1, [found[at]])
         done.extend(joined)
         at += step
     return done
 
 
-def _joined_at(text: str, found: list[Located], at: int) -> tuple[int, list[Located]]:
+def _joined_at(text: str, found: list[Located], at: int) -> _Joined:
     """What begins at a word, and how many words it takes."""
-    for reading in (_written_date, _day_of_month, _fraction, _below_zero, _clock, _and_a_half, _money):
+    for reading in (_written_date, _day_of_month, _money):
         if (read := reading(text, found, at)) is not None:
             return read
     word, start, end = found[at]
-    if not word.stem.lstrip("-")[:1].isdigit() or (word.kind != "number" and word.stem not in _SMALL):
+    if not word.stem.lstrip("-")[:1].isdigit() or (word.kind != "number" and word.stem not in "012"):
         return 1, [_lone_month(found, at)]
     if word.surface == "one" and at > 0 and found[at - 1][0].surface.casefold() == "no":
         return 1, [(word._replace(stem="nobody", kind="word"), start, end)]
@@ -73,21 +105,7 @@ def _quantity(text: str, start: int, end: int, value: str, unit: str) -> Word:
     return Word(made, text[start:end], NUMBER, "number", raw)
 
 
-_PAYING = re.compile(
-    r"\b(?:cost|pric|fee|paid|pay|budget|charg|salar|rent|wage|fine|tax|loan|grant|earn|revenue|profit|sold|worth"
-    r"|sell|bought|spen[dt]|sterling|raised|donat|invest)|£",
-    re.IGNORECASE,
-)
-
-
-_SMALL = frozenset({"0", "1", "2"})
-_PARTS = {"half": "2", "third": "3", "quarter": "4", "fifth": "5", "tenth": "10", "halves": "2"}
-_PARTS |= {f"{name}s": number for name, number in _PARTS.items()}
-_OPENING = frozenset({*_PARTS, *CURRENCIES, "minus", "moins"})
-_DAY = re.compile(r"[-\s.]{0,4}(?:st|nd|rd|th)?[\s.,]{0,4}(?:of |de |the )?")
-
-
-def _written_date(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
+def _written_date(text: str, found: list[Located], at: int) -> _Joined | None:
     """`1998-06-03`, read as a year and two numbers below zero, `3.6.1998`, `25/12/1998`, `1998/12/25`."""
     word, start, end = found[at]
     following = found[at + 2][2] if at + 2 < len(found) else start
@@ -124,7 +142,7 @@ def _day_last(parts: Sequence[str], *, slashes: bool) -> Sequence[str] | None:
     return year, month, day
 
 
-def _day_of_month(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
+def _day_of_month(text: str, found: list[Located], at: int) -> _Joined | None:
     """`14 March`, `March 14`, `14th of March`, `el 14 de marzo`: the day and the month."""
     if at + 1 >= len(found):
         return None
@@ -133,7 +151,7 @@ def _day_of_month(text: str, found: list[Located], at: int) -> tuple[int, list[L
         last += 1
     (one, start, _), (other, _, end) = found[at], found[last]
     for day, month in ((one, other), (other, one)):
-        number = MONTHS.get(month.surface.casefold())
+        number = lists().months.get(month.surface.casefold())
         if number and day.stem.isdigit() and 1 <= int(day.stem) <= 31 and day.surface[0].isdigit():
             if not _DAY.fullmatch(text[found[at][2] : found[last][1]]):
                 return None
@@ -146,7 +164,7 @@ def _day_of_month(text: str, found: list[Located], at: int) -> tuple[int, list[L
 def _lone_month(found: list[Located], at: int) -> Located:
     """A month beside a year, or with a capital inside of a sentence, must be found like a number."""
     word, start, end = found[at]
-    number = MONTHS.get(word.surface.casefold())
+    number = lists().months.get(word.surface.casefold())
     if number is None:
         return found[at]
     beside = [found[place][0] for place in (at - 1, at + 1, at + 2) if 0 <= place < len(found)]
@@ -156,88 +174,10 @@ def _lone_month(found: list[Located], at: int) -> Located:
     return found[at]
 
 
-def _fraction(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
-    """`half a kilogram` is a quantity; `half of`, `a third of` and `two thirds` are numbers."""
-    word, start, end = found[at]
-    name = word.surface.casefold()
-    behind = [other.surface.casefold() for other, *_ in found[at + 1 : at + 3]]
-    first, second = (*behind, "", "")[:2]
-    if name == "half" and first in ("a", "an") and second in UNITS:
-        last = found[at + 2][2]
-        amount = measure("0.5", second) or "1/2"
-        return 3, [(Word(amount, text[start:last], NUMBER, "number"), start, last)]
-    if name == "half":
-        return 1, [(Word("1/2", word.surface, NUMBER, "number", "50 %"), start, end)]
-    if name in _PARTS and first == "of" and at > 0 and found[at - 1][0].surface in ("a", "A"):
-        return 1, [(_share(1, int(_PARTS[name]), word.surface), start, end)]
-    count = "1" if name == "one" else word.stem
-    if not count.isdigit() or not _counted(first, second):
-        return None
-    last = found[at + 1][2]
-    return 2, [(_share(int(count), int(_PARTS[first]), text[start:last]), start, last)]
-
-
-def _counted(name: str, following: str) -> bool:
-    """Whether a word is parts that can be counted; "one half" is left to "half", a number by itself."""
-    return name in _PARTS and name != "half" and (name.endswith("s") or following == "of")
-
-
-def _share(count: int, parts: int, surface: str) -> Word:
-    """A fraction, which a text may have in percent."""
-    raw = "" if 100 * count % parts else f"{100 * count // parts} %"
-    return Word(f"{count}/{parts}", surface, NUMBER, "number", raw)
-
-
-def _below_zero(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
-    """`minus 5 °C`."""
-    minus, start, end = found[at]
-    if minus.surface.casefold() not in ("minus", "moins") or at + 1 == len(found):
-        return None
-    number, first, last = found[at + 1]
-    if number.kind != "number" or not number.stem[0].isdigit() or first - end != 1:
-        return None
-    if at and found[at - 1][0].kind == "number":
-        return None
-    below = (number._replace(stem=f"-{number.stem}", surface=text[start:last]), start, last)
-    step, joined = _joined_at(text, [*found[:at], below, *found[at + 2 :]], at)
-    return step + 1, joined
-
-
-def _clock(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
-    """`3 p.m.`, `3:30 pm` and `15 Uhr` as the time on a clock of 24 hours."""
-    word, start, end = found[at]
-    if at + 1 == len(found) or found[at + 1][1] - end > 1:
-        return None
-    half = found[at + 1][0].surface.casefold().replace(".", "")
-    hour, _, minutes = word.stem.partition(":")
-    if half not in ("am", "pm", "uhr") or not hour.isdigit() or int(hour) > (24 if half == "uhr" else 12):
-        return None
-    turned = int(hour) % 12 + 12 * (half == "pm") if half != "uhr" else int(hour)
-    last = found[at + 1][2]
-    time = Word(f"{turned}:{minutes or '00'}", text[start:last], NUMBER, "number", word.stem)
-    return 2, [(time, start, last)]
-
-
-def _and_a_half(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
-    """`two and a half hours`, `two hours and a half`."""
-    word, start, _ = found[at]
-    folded = [other.surface.casefold() for other, *_ in found[at + 1 : at + 5]]
-    if not word.stem.isdigit() or "half" not in folded:
-        return None
-    if folded[:3] == ["and", "a", "half"]:
-        unit, last = (folded[3], at + 4) if len(folded) > 3 and folded[3] in UNITS else ("", at + 3)
-    elif folded[1:4] == ["and", "a", "half"] and folded[0] in UNITS:
-        unit, last = folded[0], at + 4
-    else:
-        return None
-    value, end = plain(Decimal(word.stem) + Decimal("0.5")), found[last][2]
-    return last + 1 - at, [(_quantity(text, start, end, value, unit), start, end)]
-
-
-def _money(text: str, found: list[Located], at: int) -> tuple[int, list[Located]] | None:
+def _money(text: str, found: list[Located], at: int) -> _Joined | None:
     """`EUR 35`, `Rs. 500`: the currency before the amount."""
     name, start, end = found[at]
-    if name.surface.casefold() not in CURRENCIES or at + 1 == len(found):
+    if name.surface.casefold() not in lists().currencies or at + 1 == len(found):
         return None
     number, first, last = found[at + 1]
     if number.kind != "number" or not number.stem[0].isdigit() or text[end:first].strip(". \u00a0"):
@@ -248,26 +188,21 @@ def _money(text: str, found: list[Located], at: int) -> tuple[int, list[Located]
 def _symbol(text: str, start: int, end: int, following: int) -> tuple[str, int] | None:
     """The sign of a currency on either side of a number."""
     before, behind = text[start - 1 : start] if start else "", text[end : end + 2].strip()[:1]
-    sign = before if before in SYMBOLS else behind if behind in SYMBOLS else ""
+    sign = before if before in _SYMBOLS else behind if behind in _SYMBOLS else ""
     return (sign, following - 1) if sign else None
 
 
 def _compound(text: str, found: list[Located], at: int) -> tuple[str, int]:
     """`twenty-five` and `three hundred and twenty` as one value, and how many words they are."""
     value, step = found[at][0].stem, 1
+    if not (value.isdigit() and found[at][0].surface[0].isalpha()):
+        return value, step
     while at + step < len(found):
         gap = text[found[at + step - 1][2] : found[at + step][1]]
-        following, skip = found[at + step][0], 1
-        if following.surface == "and" and at + step + 1 < len(found):
-            following, skip = found[at + step + 1][0], 2
-        small = following.stem
-        spelled = following.surface.isalpha() and small.isdigit() and following.surface.casefold() in NUMBERS
-        if (
-            not spelled
-            or gap not in ("-", " ")
-            or not value.isdigit()
-            or not found[at][0].surface[0].isalpha()
-        ):
+        skip = 1 + (found[at + step][0].surface == "and" and at + step + 1 < len(found))
+        following = found[at + step + skip - 1][0]
+        small = lists().numbers.get(following.surface.casefold())
+        if small is None or following.stem != small or gap not in ("-", " "):
             break
         tens = skip == 1 and int(value) % 10 == 0 and int(value) % 100 >= 20 and int(small) < 10
         hundreds = int(value) >= 100 and int(value) % 100 == 0 and int(small) < 100
@@ -285,44 +220,23 @@ def _unit(text: str, found: list[Located], at: int, end: int) -> tuple[str, int]
         return None
     gap, name = text[end : found[at][1]], found[at][0].surface.casefold()
     after = found[at + 1][0].surface.casefold() if at + 1 < len(found) else ""
-    if name in _DEGREES:
-        return (after, at + 1) if after in ("celsius", "fahrenheit") else None
     if gap.strip() == "°":
         name = f"°{name}"
     elif gap.strip(" -\u00a0\u202f") or len(gap) > 1:
         return None
-    if name in UNITS and name not in POWERS:
-        return _composed(text, found, at, name, after)
-    pair = _of_two_words(name, after)
-    return (pair, at + 1) if pair else None
-
-
-def _of_two_words(name: str, after: str) -> str | None:
-    """A unit that is written as two words: `per cent`, `percentage points`, `square metres`."""
-    if name in POWERS:
-        return f"{name} {after}" if UNITS.get(after, ("", 0))[0] == "m" else None
-    return _PAIRS.get((name, after))
-
-
-_DEGREES = frozenset({"degree", "degrees", "grad"})
-_PAIRS = {
-    ("per", "cent"): "%",
-    ("percentage", "point"): "prozentpunkt",
-    ("percentage", "points"): "prozentpunkt",
-}
+    if (pair := _PAIRS.get((name, after))) is not None:
+        return pair, at + 1
+    if name in _POWERS:
+        return (f"{name} {after}", at + 1) if lists().units.get(after, ("", 0))[0] == "m" else None
+    return _composed(text, found, at, name, after) if name in lists().units else None
 
 
 def _composed(text: str, found: list[Located], at: int, name: str, after: str) -> tuple[str, int]:
-    """A unit with what belongs to it: `km/h`, `miles per hour`, `m2`."""
+    """A unit with what belongs to it: `km/h`, `miles per hour`."""
     between = text[found[at][2] : found[at + 1][1]] if after else ""
     speed = f"{name}/{after}"
-    if between == "/" and speed in UNITS:
+    if between == "/" and speed in lists().units:
         return speed, at + 1
-    if after == "per" and at + 2 < len(found) and found[at + 2][0].surface == "hour" and name in _LONG:
-        return _LONG[name], at + 2
-    if not between and after in ("2", "3") and UNITS[name][0] == "m" and at + 1 < len(found):
-        return f"{'square' if after == '2' else 'cubic'} {name}", at + 1
+    if after == "per" and name in _HOURLY and at + 2 < len(found) and found[at + 2][0].surface == "hour":
+        return _HOURLY[name], at + 2
     return name, at
-
-
-_LONG = {"miles": "mph", "kilometres": "km/h", "kilometers": "km/h", "km": "km/h"}

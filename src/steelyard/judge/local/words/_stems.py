@@ -8,7 +8,7 @@ import re
 from functools import cache, lru_cache
 from importlib import resources
 
-from steelyard.judge.local.words._forms import FORMS, NUMBERS
+from steelyard.judge.local.words._lists import lists
 
 _VOWEL = re.compile(r"[aeiouy]")
 
@@ -20,9 +20,10 @@ def stem(folded: str) -> str:
     A light stemmer (plurals, -ed, -ing, -ly and a final e, with doubled consonants undone): it must not
     conflate words that mean different things, and what it leaves apart the word vectors bring together.
     """
-    if folded in NUMBERS:
-        return NUMBERS[folded]
-    word = FORMS.get(folded, folded)
+    known = lists()
+    if folded in known.numbers:
+        return known.numbers[folded]
+    word = known.forms.get(folded, folded)
     if len(word) < 4 or not word.isascii():
         return word
     word = _root(_singular(word))

@@ -7,14 +7,11 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from steelyard.judge.local.words._calendar import MONTHS, weekday
 from steelyard.judge.local.words._chinese import CHARACTERS, COUNTED, chinese_number
-from steelyard.judge.local.words._common import COMMON, LITTLE, PARTICLES
 from steelyard.judge.local.words._figures import GROUPED, GROUPED_BY_SPACES, figure, has_decimal_comma
 from steelyard.judge.local.words._folding import INVISIBLE, MARKS, fold, visible
-from steelyard.judge.local.words._forms import COUNTS
-from steelyard.judge.local.words._numbers import ONES, SCALES, plain
-from steelyard.judge.local.words._quantities import begins, in_measures
+from steelyard.judge.local.words._lists import lists
+from steelyard.judge.local.words._quantities import begins, in_measures, plain
 from steelyard.judge.local.words._stems import NUMBER, RARE, TELLING, stem, weight
 from steelyard.judge.local.words._word import Kind, Located, Word
 
@@ -46,6 +43,8 @@ _MONEY = frozenset("$€£¥")
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "s"})
 _VERSIONED = frozenset({"version", "versions", "release", "v", "section", "chapter"})
 """What stands before a number in which 2.10 is not 2.1."""
+_LITTLE = 2.0
+"""What one of the commonest words of other languages tells: as much as "with"."""
 
 
 def words(text: str, *, proper: Callable[[str], bool] = lambda word: False) -> list[Word]:
@@ -74,7 +73,7 @@ def located(
         start, end = match.span()
         if not found:
             word = _opening(word, proper)
-        elif (found[-1][0].opens or raw in ONES) and _completes(found, text, word, start, end):
+        elif (found[-1][0].opens or raw in lists().ones) and _completes(found, text, word, start, end):
             continue
         elif word.kind == "number":
             word = _numbered(word, raw, found[-1][0])
@@ -97,7 +96,7 @@ _MARKER = re.compile(r"\s*\(?\d{1,2}[.)]\s+(?=\S)")
 def _after_marker(text: str) -> int:
     """Where a sentence begins behind the number of an item in a list."""
     match = _MARKER.match(text)
-    if match is None or text[match.end() :].partition(" ")[0].casefold() in MONTHS:  # "3. Mai"
+    if match is None or text[match.end() :].partition(" ")[0].casefold() in lists().months:  # "3. Mai"
         return 0
     return match.end()
 
@@ -127,13 +126,13 @@ def _completes(found: list[Located], text: str, word: Word, start: int, end: int
         return False
     if start == last and word.stem in _ORDINALS:
         return True
-    if start - last > 1 or word.stem not in SCALES:
+    if start - last > 1 or word.stem not in lists().scales:
         return False
     # 5 m are metres, $5m are millions.
     if word.surface == "m" and text[first - 1 : first] not in _MONEY:
         return False
     try:
-        value = Decimal(digits) * SCALES[word.stem]
+        value = Decimal(digits) * lists().scales[word.stem]
     except InvalidOperation:
         return False
     made = Word(plain(value), text[first:end], NUMBER, "number", opens=True)
@@ -162,7 +161,7 @@ def _read(surface: str, comma: bool) -> tuple[Word, ...]:
     folded = fold(surface)
     if not folded:
         return ()
-    if (day := weekday(folded)) is not None:
+    if (day := _weekday(folded)) is not None:
         return (Word(f"weekday{day}", surface, NUMBER, "name"),)
     if folded.endswith("n't") and len(folded) > 3:
         verb = _CONTRACTED.get(folded, folded[:-3])
@@ -172,17 +171,23 @@ def _read(surface: str, comma: bool) -> tuple[Word, ...]:
         )
     stemmed = stem(folded)
     opens = begins(surface.casefold(), stemmed)
-    tells = LITTLE if folded in COMMON and not _is_named(surface, folded) else weight(folded)
+    tells = _LITTLE if folded in lists().common and not _is_named(surface, folded) else weight(folded)
     return (Word(stemmed, surface, tells, _kind(surface, folded, tells), opens=opens),)
+
+
+def _weekday(folded: str) -> int | None:
+    """Which day of the week a word names, Monday being 1; Korean has its particle in the same word."""
+    days = lists().weekdays
+    return days.get(folded) or (days.get(folded[:3]) if folded[1:3] == "요일" else None)
 
 
 def _is_named(surface: str, folded: str) -> bool:
     """Whether a little word of another language is an acronym or part of a name: "MIT", "Los Angeles"."""
-    return surface.isupper() or (folded in PARTICLES and surface[0].isupper())
+    return surface.isupper() or (folded in lists().particles and surface[0].isupper())
 
 
 def _kind(surface: str, folded: str, tells: float) -> Kind:
-    if folded in COUNTS:
+    if folded in lists().counts:
         return "number"
     return "name" if len(surface) > 1 and surface[0].isupper() and tells >= TELLING else "word"
 

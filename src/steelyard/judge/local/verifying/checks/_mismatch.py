@@ -1,4 +1,4 @@
-"""A difference that turns a claim round, and what the checks for such differences share."""
+"""A difference between a claim and its evidence, and what the checks for such differences share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ TELLING = 4.0
 _SAME = 0.6
 """Share of a clause's telling words that a clause about the same thing has."""
 
-_PLACES = frozenset({"step", "item", "entry", "point", "stage", "rule", "schritt", "punkt", "étape", "paso"})
-"""What a number says the place of, beside it."""
 
-
-class Turn(NamedTuple):
+class Mismatch(NamedTuple):
     """A difference that forbids a yes."""
 
     reason: str
@@ -32,24 +29,11 @@ def telling(words: Iterable[Word]) -> set[str]:
     return {word.stem for word in words if word.weight >= TELLING and word.kind != "number"}
 
 
-def around(words: Iterable[Word]) -> set[str]:
-    """The stems of the words that say what a part of a sentence is about, numbers with them."""
-    return {word.stem for word in words if word.weight >= TELLING or word.kind == "number"}
-
-
-def shared(wanted: set[str], there: set[str]) -> float:
-    """What part of some stems is there."""
-    return len(wanted & there) / len(wanted) if wanted else 0.0
-
-
-def named(claim: Line, lines: Iterable[Line]) -> list[Line]:
-    """The rows of a table that a claim names: all words of their first cell are in it."""
-    return [line for line in lines if line.row and line.row <= claim.stems]
-
-
 def is_year(word: Word) -> bool:
-    """Whether a number is likely to be a year."""
-    return len(word.stem) == 4 and word.stem.isdigit() and "1000" <= word.stem < "2200"
+    """Whether a word is likely to be a year."""
+    return (
+        word.kind == "number" and len(word.stem) == 4 and word.stem.isdigit() and "1000" <= word.stem < "2200"
+    )
 
 
 def closest(clause: Sequence[Word], lines: Sequence[Line], kind: str) -> list[tuple[Line, Sequence[Word]]]:
@@ -65,9 +49,3 @@ def closest(clause: Sequence[Word], lines: Sequence[Line], kind: str) -> list[tu
     ]
     best = max((score for score, _, _ in scored), default=0.0)
     return [(line, part) for score, line, part in scored if score >= max(_SAME, best - 0.01)]
-
-
-def is_place(words: Sequence[Word], at: int) -> bool:
-    """Whether a number says which item: "step 4", "the third step"."""
-    beside = [words[place].surface.casefold() for place in (at - 1, at + 1) if 0 <= place < len(words)]
-    return not _PLACES.isdisjoint(beside)

@@ -6,27 +6,33 @@ import re
 from collections.abc import Iterable, Sequence
 
 from steelyard.judge.local._material import Line, Text
-from steelyard.judge.local.verifying.turns._turn import Turn, closest, is_place, is_year
-from steelyard.judge.local.words import Word
+from steelyard.judge.local.verifying.checks._mismatch import Mismatch, closest, is_year
+from steelyard.judge.local.words import Word, rule
 
 
-def other_amount(claim: Line, lines: Sequence[Line]) -> Turn | None:
+def other_amount(claim: Line, lines: Sequence[Line]) -> Mismatch | None:
     """A clause about the same thing has another number of the same sort, and none has the claim's."""
     for clause in claim.clauses:
-        numbers = [w for at, w in enumerate(clause) if w.kind == "number" and not is_place(clause, at)]
+        numbers = [w for at, w in enumerate(clause) if w.kind == "number" and not _is_place(clause, at)]
         near = [part for _, part in closest(clause, lines, "number")] if numbers else []
         for number in numbers:
             other = _instead(number, near)
             if other is None or _anchored(number, clause, near, lines):
                 continue
             if not written_apart(number.surface, lines):
-                return Turn(f"{number.surface!r} where the evidence has {other.surface!r}", opposite=True)
+                return Mismatch(f"{number.surface!r} where the evidence has {other.surface!r}", opposite=True)
     return None
 
 
+def _is_place(words: Sequence[Word], at: int) -> bool:
+    """Whether a number says which item: "step 4", "the third step"."""
+    beside = [words[place].surface.casefold() for place in (at - 1, at + 1) if 0 <= place < len(words)]
+    return not rule("places").isdisjoint(beside)
+
+
 def _instead(number: Word, near: Sequence[Sequence[Word]]) -> Word | None:
-    """The first number of the same sort in some clauses; None where one of them is the number itself."""
-    same = [w for part in near for w in part if w.kind == "number" and sort(w) == sort(number)]
+    """The first number of the same sort in some clauses; None if one of them is the number itself."""
+    same = [w for part in near for w in part if w.kind == "number" and _sort(w) == _sort(number)]
     return same[0] if same and all(word.stem != number.stem for word in same) else None
 
 
@@ -51,7 +57,7 @@ def _anchored(
     return any(number.stem in part and anchors & part for part in parts)
 
 
-def sort(word: Word) -> str:
+def _sort(word: Word) -> str:
     """What kind of number it is: numbers of different sorts do not exclude each other."""
     if " " in word.stem:
         return word.stem.rpartition(" ")[2]
@@ -61,6 +67,4 @@ def sort(word: Word) -> str:
         return "day"
     if ":" in word.stem:
         return "time"
-    if "/" in word.stem:
-        return "fraction"
     return "year" if is_year(word) else "number"
