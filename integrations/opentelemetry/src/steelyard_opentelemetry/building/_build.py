@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.provenance import Provenance, find_passages, sentence
-from steelyard_opentelemetry.building._evidence import Evidence
+from steelyard_opentelemetry.building._evidence import EMPTY, Evidence
 from steelyard_opentelemetry.building._identity import SESSION, TENANT, USER
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._span import Span
@@ -21,7 +21,6 @@ _LAST_OF_SEVERAL = (
     "no span tells what the user was given: of several replies to these passages the last one is taken; set "
     "the output of the span around them, or steelyard.answer"
 )
-_EMPTY = "Empty Response"
 _NANO = 1e9
 _TELLING = 4
 """Words that a reply must have to be told by them."""
@@ -77,7 +76,7 @@ def failure(turn: Turn) -> str:
     """What went wrong in a turn as a whole, as `Type: message`; nothing where it went well."""
     if turn.root.span.failed:
         return _error(turn.root.span)
-    if turn.answer == _EMPTY:
+    if turn.answer == EMPTY:
         # LlamaIndex swallows an error of the model and answers with this text.
         return next((_error(node.span) for node in turn.nodes if node.span.failed), "")
     return ""

@@ -208,15 +208,18 @@ def _only_searches(turn: Turn) -> bool:
 def is_judgeable(turn: Turn, found: Evidence) -> bool:
     """Whether a record can come of it.
 
-    A failed turn needs a question; any other one question, answer and documents, or retrievals which told
-    that they found nothing. A call that grades, routes or writes a query is not a turn of its own.
+    A failed turn needs a question; any other one question, answer and documents, be it that none was shown,
+    or retrievals which told that they found nothing. A call that grades, routes or writes a query is not a
+    turn of its own.
     """
     if failure(turn) and turn.question and (turn.retrieves or found.contexts):
         return True
     if not (turn.question and turn.answer):
         return False
-    if not found.contexts:
-        return turn.found_nothing
+    if not found.contexts and turn.found_nothing:
+        return True
+    if not found.contexts and not found.origin.retrieved:
+        return False
     is_step = _formats(turn, found) or is_helper(turn)
     return not (is_step or is_indexing(turn, found) or is_asked_by_evaluator(turn))
 

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.record import Context
+from steelyard.recording import unique
 from steelyard.recording.building import Sources, decide, guess
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, Provenance, names_passages
 from steelyard_opentelemetry.building._translate import ranked
 from steelyard_opentelemetry.building._turn import Turn
+
+EMPTY = "Empty Response"
+"""What LlamaIndex answers by itself, without asking a model: nothing is left to answer from, or it failed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +83,10 @@ def _evidence(turn: Turn) -> Evidence:
         # What a prompt that was cut does not show may have stood in the rest of it.
         every = tuple(replace(one, seen=None) for one in origin.retrieved)
         origin = replace(origin, contexts=every, retrieved=(), contexts_source=sources.look_ups.source)
+    has_failed = any(node.span.failed for node in turn.nodes)
+    if turn.answer == EMPTY and origin.contexts_source != "in_prompt" and not has_failed:
+        # Whatever was retrieved was left out on the way: too unlike the question, say.
+        origin = replace(origin, contexts=(), retrieved=unique(sources.found), notes=())
     return Evidence(steps=steps, sources=sources, origin=origin)
 
 
