@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -272,6 +273,47 @@ def test_a_forked_child_begins_anew(receiver: Receiver) -> None:
     child.join(60)
     provider.force_flush()
     assert [record.question for record in receiver.records] == [QUESTION]
+    provider.shutdown()
+
+
+def test_a_flush_keeps_its_time_and_tells_the_truth() -> None:
+    taken, go_on = threading.Event(), threading.Event()
+
+    class Slow(Receiver):
+        def submit(self, turn: Record | Draft, /) -> None:
+            taken.set()
+            if not self.records:
+                go_on.wait(20)
+            super().submit(turn)
+
+    processor = EvaluationSpanProcessor(receiver := Slow(), quiet=60)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    for _ in range(3):
+        run_turn(provider)
+    started = time.monotonic()
+    assert not processor.force_flush(50)
+    assert time.monotonic() - started < 5
+    assert taken.wait(60)
+    # The first flush is still at it.
+    assert not processor.force_flush(50)
+    go_on.set()
+    assert processor.force_flush(60_000)
+    assert len(receiver.records) == 3
+    provider.shutdown()
+
+
+def test_a_flush_that_could_not_hand_over_a_turn_says_so() -> None:
+    class Fails(Receiver):
+        def submit(self, turn: Record | Draft, /) -> None:
+            raise OSError
+
+    processor = EvaluationSpanProcessor(Fails(), quiet=60)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    run_turn(provider)
+    assert not processor.force_flush()
+    assert processor.force_flush()
     provider.shutdown()
 
 

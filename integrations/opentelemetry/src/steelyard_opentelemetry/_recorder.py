@@ -29,6 +29,7 @@ from steelyard.recording import (
 )
 from steelyard_opentelemetry import _hook
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
+from steelyard_opentelemetry._within import done_within
 from steelyard_opentelemetry.building._diagnosis import Diagnosis
 from steelyard_opentelemetry.building._extractor import Extraction, TurnExtractor
 from steelyard_opentelemetry.logs import _held
@@ -324,16 +325,26 @@ class EvaluationSpanProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Hand over every turn whose spans have all ended, without waiting for the quiet period.
 
+        Functions of yours (`on_record`) may take longer than there is time, so that the work is done on a
+        thread of its own, which goes on if the time is up.
+
         Returns:
-            Whether there was time for it.
+            Whether all of them were handed over in time. What waits for a later span, such as passages whose
+            answer has not begun, stays where it is.
         """
-        if not self._lock.acquire(timeout=max(timeout_millis, 0) / 1000):
+        deadline = time.monotonic() + max(timeout_millis, 0) / 1000
+        return done_within(deadline, lambda: self._flush(deadline))
+
+    def _flush(self, deadline: float) -> bool:
+        lock = self._lock
+        if not lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
             return False
         try:
+            errors = self._errors
             self._work(force=True)
+            return self._errors == errors
         finally:
-            self._lock.release()
-        return True
+            lock.release()
 
     def shutdown(self) -> None:
         """Hand over what there is, complete or not, and stop."""

@@ -25,6 +25,7 @@ from steelyard.record import TraceRef
 from steelyard.recording import check_positive
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import span_attributes
+from steelyard_opentelemetry._within import done_within
 from steelyard_opentelemetry.delayed._exclusive import ExclusiveSection
 from steelyard_opentelemetry.delayed._pending import HoldingCounts, PendingSpans
 from steelyard_opentelemetry.dialects import retrieves
@@ -248,23 +249,14 @@ class HoldingSpanProcessor(SpanProcessor):
         """Let all held roots go, scored or not, and flush the wrapped processor.
 
         The wrapped processor may take longer than it is given, so that it is flushed on a thread of its own,
-        which goes on where the time is up.
+        which goes on if the time is up.
 
         Returns:
             Whether all of it was done in time.
         """
         self._check_process()
         deadline = time.monotonic() + max(timeout_millis, 0) / 1000
-        flushed: list[bool] = []
-        worker = threading.Thread(
-            target=lambda: flushed.append(self._flush(deadline)), name="steelyard-flush", daemon=True
-        )
-        try:
-            worker.start()
-        except RuntimeError:  # the interpreter is shutting down
-            return self._flush(deadline)
-        worker.join(max(0.0, deadline - time.monotonic()))
-        return bool(flushed and flushed[0])
+        return done_within(deadline, lambda: self._flush(deadline))
 
     def _flush(self, deadline: float) -> bool:
         self._release_all("flush")
