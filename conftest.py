@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Generator, Iterator
@@ -17,6 +18,10 @@ from hypothesis import settings
 # Shared machines stall; a slow example is no failure. CI explores the same examples every time.
 settings.register_profile("steelyard", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("steelyard")
+
+# A shell's background job ignores SIGINT, and so would every program that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module", autouse=True)
