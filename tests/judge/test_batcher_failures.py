@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from judge.fusing import Asks, ask, deep, embeds, shallow, three
+from judge.fusing import RECORD, Asks, ask, deep, embeds, scored, shallow, three
 from judge_server import Fault, JudgeServer, Received
+from steelyard.questions import Embed, MetricRun, QuestionBatcher, Vector, require
+from steelyard.record import Record
+from steelyard.scores import Usage
+from steelyard.testing import ScriptedJudge
 
 
 def verdicts(*values: Any) -> str:
@@ -69,6 +75,27 @@ def test_what_fails_twice_fails_by_name(first: str, second: str, cause: str) -> 
         scores, _ = ask(server, [Asks("three", three)])
         assert len(server.received) == 2
     assert [scores["three"].status, scores["three"].cause, scores["three"].value] == ["failed", cause, None]
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_vectors_that_are_not_one_a_text_are_no_answer(count: int) -> None:
+    class Short:
+        name = "short"
+
+        async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Sequence[float]], Usage]:
+            return [[1.0, 0.0]] * count, Usage()
+
+        async def aclose(self) -> None: ...
+
+    def vectors(record: Record) -> MetricRun:
+        found = require((yield [Embed(text=text) for text in ("a", "b", "c")]), Vector)
+        return scored("vectors", float(len(found)))
+
+    judge = ScriptedJudge(lambda question, request: None)
+    batcher = QuestionBatcher(judge=judge, embedder=Short())
+    (score,) = asyncio.run(batcher.run(RECORD, [Asks("vectors", vectors)]))
+    assert (score.status, score.cause) == ("failed", "malformed_reply")
+    assert f"{count} vectors for 3 texts" in (score.explanation or "")
 
 
 def test_a_refusal_is_asked_again_and_then_named() -> None:

@@ -129,6 +129,7 @@ def test_what_will_not_pass_is_named_at_once(fault: Fault, error: type[JudgeErro
     ("fault", "cause"),
     [
         (Fault(status=500), "server_error"),
+        (Fault(status=408), "timeout"),
         (Fault(status=503, headers={"retry-after": "0"}), "server_error"),
         (Fault(status=429, headers={"retry-after": "0.01"}), "rate_limited"),
         (Fault(status=429), "rate_limited"),
@@ -136,7 +137,7 @@ def test_what_will_not_pass_is_named_at_once(fault: Fault, error: type[JudgeErro
         (Fault(hang=5), "timeout"),
         (Fault(drip=0.05), "timeout"),
     ],
-    ids=["500", "503", "429", "429 without a wait", "dropped", "hang", "drip"],
+    ids=["500", "408", "503", "429", "429 without a wait", "dropped", "hang", "drip"],
 )
 def test_what_may_pass_is_asked_again_and_counted(fault: Fault, cause: str) -> None:
     timeout = 0.5 if cause == "timeout" else 30.0

@@ -128,6 +128,11 @@ class TestCache:
             Request(view=ONE.view, questions={"q1": Supported(claim="a", sample=2)}),
             Request(view=ONE.view, questions={"q1": Supported(claim="a", by="reference")}),
             Request(view=ONE.view, questions=ONE.questions, tenant="acme"),
+            Request(
+                view=View(contexts=ONE.view.contexts, reference_contexts=(Context(text="d"),)),
+                questions=ONE.questions,
+            ),
+            Request(view=ONE.view, questions=ONE.questions, attempt=2),
         ],
     )
     def test_what_differs_is_asked(self, other: Request) -> None:

@@ -158,10 +158,18 @@ class TestAdaptiveConcurrency:
                 job.cancel()
             await asyncio.gather(*jobs, return_exceptions=True)
             assert inner.calls == 3
-            # Cancelled in the very moment in which its turn comes.
-            first, second = (asyncio.ensure_future(judge.answer(ONE)) for _ in range(2))
-            first.add_done_callback(lambda _: second.cancel())
-            await asyncio.wait([first, second])
+            # Cancelled in the very moment in which its turn comes, and before it can take it.
+            second: list[asyncio.Task[Reply]] = []
+
+            async def first() -> None:
+                await judge.answer(ONE)
+                second[0].cancel()
+
+            leaving = asyncio.create_task(first())
+            await asyncio.sleep(0)
+            second.append(asyncio.create_task(judge.answer(ONE)))
+            await asyncio.gather(leaving, *second, return_exceptions=True)
+            assert second[0].cancelled()
             assert isinstance((await asyncio.wait_for(judge.answer(ONE), 1)), Reply)
 
         asyncio.run(main())
