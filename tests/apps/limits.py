@@ -22,16 +22,6 @@ _BY_SIGN: dict[str, dict[str, str]] = {
     },
     # The instrumentor leaves such blocks out of the prompt's messages.
     "contexts_not_in_prompt": {"results_in_blocks_of_their_own": "openinference"},
-    # Replies that are streamed are not on the spans, so that the answer's prompt is not known.
-    "no_prompt_seen": {
-        "fusion_of_ranks": "openllmetry",
-        "multi_query_by_map": "openllmetry",
-        "one_step_back": "openllmetry",
-        "other_chain_where_one_fails": "openllmetry",
-        "passage_imagined_first": "openllmetry",
-        "rewritten_for_retrieval": "openllmetry",
-        "routed_by_a_branch": "openllmetry",
-    },
     # The instrumentor never ends the root of a stream.
     "unlinked": {"streamed_query_engine": "openllmetry"},
 }

@@ -18,7 +18,7 @@ class Receiver:
 
     handed: list[tuple[str | None, Record | Draft]] = field(default_factory=list)
     owners: dict[str, str] = field(default_factory=dict)
-    """The turns of traces, where records come by traces."""
+    """The turns of spans, where records come from spans."""
     diagnosed: Counter[str] = field(default_factory=Counter)
     """Causes of missing records that were counted elsewhere than on a record."""
     _built: list[tuple[str | None, Record]] | None = None
@@ -32,11 +32,14 @@ class Receiver:
         if self._built is None:
             built = [(id, turn if isinstance(turn, Record) else turn.build()) for id, turn in self.handed]
             self._built = [
-                (id or self.owners.get(record.trace_id or ""), record)
+                (id or self._owner(record), record)
                 for id, record in built
                 if record is not None
             ]
         return self._built
+
+    def _owner(self, record: Record) -> str | None:
+        return self.owners.get(record.trace.span_id) if record.trace and record.trace.span_id else None
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ _LONG = 3600.0
 
 
 class Relay(SpanProcessor):
-    """Passes spans on to the processor of the application that runs, and notes whose traces they are of."""
+    """Passes spans on to the processor of the application that runs, and notes whose they are."""
 
     def __init__(self) -> None:
         self.to: EvaluationSpanProcessor | None = None
@@ -46,7 +46,8 @@ class Relay(SpanProcessor):
         if self.to is None:
             return
         if (turn := NOW.get()) and span.context:
-            self.owners.setdefault(f"{span.context.trace_id:032x}", turn.id)
+            # Several turns stand in one trace where an instrumentor leaves its span current behind it.
+            self.owners[f"{span.context.span_id:016x}"] = turn.id
         self.to.on_start(span, parent_context)
 
     def on_end(self, span: ReadableSpan) -> None:

@@ -23,7 +23,7 @@ from steelyard.recording.provenance import (
     names_passages,
     plain,
 )
-from steelyard.recording.reading import documents_in, messages_in, strings_in
+from steelyard.recording.reading import asked_in, documents_in, messages_in, strings_in
 
 _MOST_TEXTS = 400
 _MOSTLY = 0.5
@@ -134,7 +134,7 @@ def _leave_out_said(made: Sources, turn: Turn) -> None:
     engines = list(_engines(made, turn))
     if not engines:
         return
-    said = [one for step in engines for one in (step.given, step.returned) if isinstance(one, str)]
+    said = [text for step in engines for text in (asked_in(step.given), _reply(step.returned))]
     said += [*made.queries, *(reply for call in turn.calls for reply in call.replies)]
     parts = sorted({plain(one) for one in said} - {""}, key=len, reverse=True)
 
@@ -154,11 +154,19 @@ def _engines(made: Sources, turn: Turn) -> Iterator[Step]:
     inner = {one: None for step in turn.retrievals for one in step.above() if one.parent is not None}
     found = [one.text for one in (*made.found, *made.reranked)]
     for step in inner:
-        if step.kind not in ("chain", "rerank") or not isinstance(step.returned, str):
+        if step.kind not in ("chain", "rerank") or not (reply := _reply(step.returned)):
             continue
         # What only puts passages together replies nothing.
-        if not any(one.found for one in find_passages(found, [step.returned])):
+        if not any(one.found for one in find_passages(found, [reply])):
             yield step
+
+
+def _reply(returned: Any) -> str:
+    """What a step replied in words: a text, or the only one beside data."""
+    if not isinstance(returned, Mapping):
+        return returned if isinstance(returned, str) else ""
+    texts = [value for value in returned.values() if isinstance(value, str)]
+    return texts[0] if len(texts) == 1 else ""
 
 
 def only_searches(turn: Turn, sources: Sources, answer: str) -> bool:

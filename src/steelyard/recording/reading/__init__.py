@@ -15,7 +15,13 @@ from steelyard.recording.reading._messages import (
 )
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
 from steelyard.recording.reading._questions import ASKED_NAMES, asked_in, is_question
-from steelyard.recording.reading._shapes import attribute, is_document, state_of, strings_in
+from steelyard.recording.reading._shapes import (
+    attribute,
+    is_document,
+    is_message_mapping,
+    state_of,
+    strings_in,
+)
 
 __all__ = [
     "ASKED_NAMES",
@@ -30,6 +36,7 @@ __all__ = [
     "earlier_messages",
     "has_history",
     "is_document",
+    "is_message_mapping",
     "is_question",
     "messages_in",
     "passages_of",

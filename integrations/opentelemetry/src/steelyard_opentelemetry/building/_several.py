@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.recording.provenance import is_helper_reply
-from steelyard.recording.reading import spoken
+from steelyard.recording.provenance import find_passages, is_helper_reply
+from steelyard.recording.reading import spoken, strings_in
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._results import unwrapped
 
 _HISTORY = re.compile(r"(?:^|\n)\W{0,4}(?:assistant|ai|bot|chatbot|model)\W{0,4}:\W{0,4}\Z", re.IGNORECASE)
 # Groups are compared with each other, so that very large traces stay one turn.
 _MOST_PIECES = 2000
 _LEAD = 40
+_MOSTLY = 0.5
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -107,8 +109,19 @@ def _stand_alone(groups: Sequence[_Group]) -> bool:
 
 def _is_told(group: _Group, pieces: Sequence[Turn]) -> bool:
     """Whether calls were told what a tool returned, as agents do that reason in text, rather than asked."""
-    returned = (_plain(piece.answer) for piece in pieces if piece.seen("tool") or piece.retrieves)
-    return any(text and text in group.said and len(group.said) <= len(text) + _LEAD for text in returned)
+    texts = list({_plain(text) for piece in pieces for text in _returned(piece)} - {""})
+    pairs = zip(texts, find_passages(texts, [group.said]), strict=True)
+    returned = [text for text, seen in pairs if seen.found or text in group.said]
+    length = sum(map(len, returned))
+    return bool(returned) and (length >= len(group.said) * _MOSTLY or len(group.said) <= length + _LEAD)
+
+
+def _returned(piece: Turn) -> Iterator[str]:
+    """What a look-up or a tool came to, and the texts of what its tools returned."""
+    if piece.seen("tool") or piece.retrieves:
+        yield piece.answer
+    for _, parsed in piece.seen("tool"):
+        yield from (text for _, text in strings_in(unwrapped(parsed.result)))
 
 
 def _helps(piece: Turn, queries: set[str]) -> bool:

@@ -112,6 +112,8 @@ def _told(step: Step, node: Node, parsed: ParsedSpan, known: Sequence[Context]) 
 
 def _lists(node: Node, parsed: ParsedSpan) -> Iterator[Sequence[Context]]:
     """The lists of documents that a retrieval may stand for, the best first."""
+    if parsed.empty:
+        return
     below = [n.parsed for n in node.below() if n.parsed and n is not node]
     # Of rerankers the inner one has what comes from the ranking itself.
     yield from (one.documents for one in below if one.kind == "rerank" == parsed.kind)
@@ -211,6 +213,15 @@ def named_question(turn: Turn) -> str:
     return next((parsed.question for parsed in _outermost(turn) if parsed.question), "")
 
 
+def told_answer(turn: Turn) -> str:
+    """What the root returned in words; if it tells nothing at all, what the only step below it did."""
+    root = turn.root.parsed
+    if root is not None and (root.answer or root.passing or root.kind not in ("chain", "agent")):
+        return root.answer
+    outer = _outermost(turn)
+    return outer[0].answer if len(outer) == 1 else ""
+
+
 def condensed(steps: Steps, question: str) -> str | None:
     """The one query that everything was looked up under, if it is another form of the question."""
     queries = {step.given for step in steps.retrievals if isinstance(step.given, str)}
@@ -238,8 +249,6 @@ def _outermost(turn: Turn) -> list[ParsedSpan]:
 def _input(parsed: ParsedSpan) -> Any:
     """What a step was given, without what tracers put beside it; nothing if it only names an object."""
     given = loaded(parsed.passing[0]) if parsed.passing else None
-    if isinstance(given, Mapping) and "inputs" in given and given.keys() & {"tags", "metadata", "kwargs"}:
-        given = given["inputs"]
     if isinstance(given, Mapping) and (set(given) == {"resume"} or "init_state" in given):
         # A graph goes on with a person's word, and a workflow tells its state: neither is what was asked.
         return parsed.question

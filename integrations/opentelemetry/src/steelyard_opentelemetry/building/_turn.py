@@ -25,6 +25,7 @@ from steelyard_opentelemetry.building._translate import (
     looked_up,
     named_question,
     steps_of,
+    told_answer,
 )
 from steelyard_opentelemetry.spans._cut import Cut, find_cut
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -145,11 +146,13 @@ class Turn:
         """All model calls, in order of start.
 
         Where the reply of one alone was not seen, or of those of one conversation, and no other's is in the
-        answer, the answer is the last one's: some instrumentors do not write down what was streamed.
+        answer, the answer is the last one's: some instrumentors do not write down what was streamed. Of
+        several, those count that ran directly in a step which returned the answer.
         """
         told = self._told_calls
         # A call without prompts may have been anything, an embedding among them.
         silent = [at for at, call in enumerate(told) if not call.replies and call.prompts]
+        silent = [at for at in silent if self._around(at) == self.answer] or silent
         if not silent or not self.answer or not _goes_on([told[at] for at in silent]):
             return told
         # Where another call is known to have made the answer, nothing is assumed of this one.
@@ -158,6 +161,12 @@ class Turn:
         told[silent[-1]] = replace(told[silent[-1]], reply=self.answer)
         self.is_call_assumed = True
         return told
+
+    def _around(self, at: int) -> str:
+        """What the step returned that a model call ran in directly."""
+        call = self.llms[at][0]
+        parent = next((node for node in self.nodes if call in node.children), None)
+        return parent.parsed.answer if parent is not None and parent.parsed is not None else ""
 
     @property
     def replies_within_retrieval(self) -> list[str]:
@@ -220,7 +229,7 @@ class Turn:
         return (answer_in(found) if found.startswith("{") else "") or found
 
     def _told_answer(self) -> str:
-        own = self.root.parsed.answer if self.root.parsed else ""
+        own = told_answer(self)
         if own.endswith(_CUT):
             # Shown objects are cut; a model's reply may hold the whole.
             stem = own.removesuffix(_CUT)
@@ -232,8 +241,7 @@ class Turn:
     @cached_property
     def is_reply_taken(self) -> bool:
         """Whether no span says what the user was given, so that the last reply is taken for the answer."""
-        own = self.root.parsed.answer if self.root.parsed else ""
-        return not own and not any(parsed.answer for _, parsed in self.seen("turn"))
+        return not told_answer(self) and not any(parsed.answer for _, parsed in self.seen("turn"))
 
     @cached_property
     def answering(self) -> list[tuple[Node, ParsedSpan]]:

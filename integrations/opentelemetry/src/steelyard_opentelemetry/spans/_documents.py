@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from steelyard.record import Context
+from steelyard.recording.reading import is_message_mapping
 from steelyard_opentelemetry.spans._payload import Broken, decode
 
 _DEPTH = 6
@@ -34,13 +35,20 @@ def documents_in(value: object, depth: int = _DEPTH) -> tuple[Context, ...]:
     if isinstance(value, Mapping):
         if document := _framework(value):
             return (document,)
-        inner = (documents_in(value[key], depth - 1) for key in _LISTS if key in value)
-        return next(filter(None, inner), ())
+        usual = [key for key in _LISTS if key in value]
+        # What a conversation says besides was found for an earlier answer.
+        others = () if is_message_mapping(value) else (key for key in value if key not in _LISTS)
+        parts = (*(value[key] for key in usual), *(value[key] for key in others if _may_hold(value[key])))
+        return next(filter(None, (documents_in(part, depth - 1) for part in parts)), ())
     if not isinstance(value, Sequence):
         return ()
     items = [documents_in(item, depth - 1) for item in value]
     # A list that holds anything else is not a retriever's.
     return tuple(chain.from_iterable(items)) if all(items) else ()
+
+
+def _may_hold(value: object) -> bool:
+    return isinstance(value, (Mapping, list))
 
 
 def retrieved_in(value: object) -> tuple[Context, ...]:

@@ -17,6 +17,8 @@ MOST = 2_000_000
 _DEPTH = 6
 _SAID = frozenset(("text", "content", "page_content", *ASKED_NAMES)) - {"inputs"}
 """Fields whose texts are words, even if they look like JSON."""
+_ASKED = "str_or_query_bundle"
+"""LlamaIndex's field for the user's words, or for an object that holds them."""
 _LISTS = ("documents", "docs", "nodes", "source_nodes", "results", "matches", "outputs", "output")
 _ANSWERS = (
     *(
@@ -81,7 +83,11 @@ def loaded(value: object, depth: int = _DEPTH) -> Any:
         return found
     if isinstance(found, list):
         return [_field(item, depth - 1) for item in found]
-    return {key: item if key in _SAID else _field(item, depth - 1) for key, item in found.items()}
+    return {key: item if _is_said(key, item) else _field(item, depth - 1) for key, item in found.items()}
+
+
+def _is_said(key: object, value: object) -> bool:
+    return key in _SAID or (key == _ASKED and isinstance(value, str) and not _SHOWN.match(value))
 
 
 def _field(value: object, depth: int) -> Any:

@@ -29,6 +29,8 @@ __all__ = ["OpenLLMetry"]
 _KINDS: dict[str, Kind] = {"workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool"}
 _QUERIES = ("query", "qb", "str_or_query_bundle", "query_bundle")
 _HIT = "db.query.result"
+_STREAMED = {"input": ""}
+"""What LangChain gives a run's tracer at its start if the input is a stream."""
 _OWN_SCOPE = re.compile(r"opentelemetry\.instrumentation\.(?!(?:google_)?genai\b)\w+(?<!_v2)$")
 _LIBRARIES = (
     *("langchain", "llamaindex", "openai", "anthropic", "bedrock", "cohere", "mistralai", "ollama"),
@@ -115,16 +117,16 @@ class OpenLLMetry(Dialect):
     def _step(
         self, kind: Kind, attributes: Mapping[str, Any], given: Any, got: Any, broken: str
     ) -> ParsedSpan:
-        outputs = got.get("outputs", got.get("output", got)) if isinstance(got, Mapping) else got
+        given, got = _inputs(given, got), _outputs(got)
         name = str(attributes.get("tool.name") or attributes.get("traceloop.entity.name") or "")
         return ParsedSpan(
             dialect=self.name,
             kind=kind,
-            question=_question(given, got),
+            question=question_in(given),
             in_conversation=is_conversation(given),
-            answer=answer_in(outputs),
+            answer=answer_in(got),
             tool=name if kind == "tool" else "",
-            result=outputs if kind == "tool" else None,
+            result=got if kind == "tool" else None,
             passing=(given, got),
             hidden=given is None and got is None and kind == "tool",
             broken=broken,
@@ -146,7 +148,8 @@ def _kind_by_shape(kind: Kind, attributes: Mapping[str, Any], given: object, got
     if kind != "chain":
         return kind
     fields = given if isinstance(given, Mapping) else {}
-    if isinstance(got, list) and not fields.keys().isdisjoint(("nodes", *_QUERIES)) and documents_in(got):
+    is_asked = not fields.keys().isdisjoint(("nodes", *_QUERIES))
+    if isinstance(got, list) and is_asked and (documents_in(got) or not got):
         return "rerank" if "nodes" in fields else "retrieval"
     # A model's reply, or messages to it; a step of LangChain is given its messages under `inputs` too.
     replied = isinstance(got, Mapping) and "raw" in got and not got.keys().isdisjoint(("message", "text"))
@@ -159,14 +162,17 @@ def _is_conversation(messages: object) -> bool:
     return isinstance(messages, list) and bool(messages_in(messages))
 
 
-def _question(given: object, got: object) -> str:
-    """The question of a step; a streamed LangChain run tells its input only with its output."""
-    if isinstance(given, Mapping) and "inputs" in given:
-        late = got.get("kwargs") if isinstance(got, Mapping) else None
-        return question_in(given["inputs"]) or question_in(
-            late.get("inputs") if isinstance(late, Mapping) else None
-        )
-    return question_in(given)
+def _inputs(given: Any, got: Any) -> Any:
+    """What a LangChain run was given, without what stands beside it; of a stream its output tells it."""
+    if not isinstance(given, Mapping) or "inputs" not in given:
+        return given
+    inputs = given["inputs"]
+    late = got.get("kwargs") if isinstance(got, Mapping) else None
+    return late["inputs"] if inputs == _STREAMED and isinstance(late, Mapping) and "inputs" in late else inputs
+
+
+def _outputs(got: Any) -> Any:
+    return got.get("outputs", got.get("output", got)) if isinstance(got, Mapping) else got
 
 
 def _sent(given: object) -> tuple[Message, ...]:
