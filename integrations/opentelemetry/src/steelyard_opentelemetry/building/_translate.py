@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.record import Context
@@ -14,7 +15,7 @@ from steelyard.recording.provenance import plain
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import loaded
+from steelyard_opentelemetry.spans._payload import Words, as_typed, loaded
 from steelyard_opentelemetry.spans._results import has_failed, unwrapped
 from steelyard_opentelemetry.spans._tree import Node
 
@@ -40,7 +41,7 @@ _SENT = frozenset(("messages", "prompt", "contents", "input", "request"))
 def steps_of(turn: Turn) -> Steps:
     """The turn as steps; what the root was given is left to `given_of`."""
     calls = {id(node): call for (node, _), call in zip(turn.llms, turn.calls, strict=True)}
-    known = list(_known(turn))
+    known = _Known(list(_known(turn)), turn.prompts)
     kept: list[tuple[Step, str]] = []
     for node, step in _with_parents(turn):
         parsed = node.parsed
@@ -67,7 +68,17 @@ def _returned(turn: Turn) -> Any:
     return loaded(passing[-1]) if len(passing) > 1 else None
 
 
-def _fill(step: Step, node: Node, parsed: ParsedSpan, known: Sequence[Context], *, is_root: bool) -> None:
+@dataclass(frozen=True, slots=True, repr=False)
+class _Known:
+    """What the whole turn tells, by which one step is read."""
+
+    documents: Sequence[Context]
+    """Documents that any span mentions."""
+    prompts: Sequence[str]
+    """What models were sent."""
+
+
+def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root: bool) -> None:
     """What a step other than a model call was given and returned."""
     if parsed.kind in ("retrieval", "rerank"):
         _told(step, node, parsed, known)
@@ -99,14 +110,15 @@ def _with_parents(turn: Turn) -> Iterator[tuple[Node, Step | None]]:
         yield node, step
 
 
-def _told(step: Step, node: Node, parsed: ParsedSpan, known: Sequence[Context]) -> None:
+def _told(step: Step, node: Node, parsed: ParsedSpan, known: _Known) -> None:
     """What a retrieval or a reranker returned: its own documents, else those of the retrieval inside it."""
-    step.given = parsed.query or None
+    typed = as_typed(parsed.passing[0], known.prompts) if parsed.passing else None
+    step.given = typed if isinstance(typed, Words) else parsed.query or None
     lists = list(_lists(node, parsed))
     texts = next((found for found in lists if any(one.text for one in found)), ())
     if texts or parsed.empty:
         documents = (one for one in texts if one.text)
-        step.contexts = ranked(merged(documents, known))
+        step.contexts = ranked(merged(documents, known.documents))
     step.silent = sum(not one.text for one in (texts or next(filter(None, lists), ())))
 
 
@@ -194,11 +206,11 @@ def given_of(turn: Turn, steps: Steps) -> Any:
     told = [(node, parsed) for node, parsed in turn.seen("chain", "agent", "turn")]
     inner = [parsed for node, parsed in told if "tool" not in turn.above[id(node)]]
     said = {text.strip() for call in steps.calls for text in call.replies}
-    within = (given for given in map(_input, inner) if asked_in(given) not in {*said, turn.answer, ""})
+    within = (given for parsed in inner if (given := _input(parsed, turn.prompts)) and asked_in(given) not in {*said, turn.answer, ""})
     sent = _sent(steps)
     said_last, filled = asked_in(sent), _filled_in(steps)
     return (
-        next(filter(None, map(_input, _outermost(turn))), None)
+        next(filter(None, (_input(parsed, turn.prompts) for parsed in _outermost(turn))), None)
         or looked_up(steps)
         or (filled if asked_in(filled) else None)
         or (sent if said_last and "\n" not in said_last else None)
@@ -246,14 +258,14 @@ def _outermost(turn: Turn) -> list[ParsedSpan]:
     return found
 
 
-def _input(parsed: ParsedSpan) -> Any:
+def _input(parsed: ParsedSpan, prompts: Sequence[str]) -> Any:
     """What a step was given, without what tracers put beside it; nothing if it only names an object."""
-    given = loaded(parsed.passing[0]) if parsed.passing else None
+    given = loaded(as_typed(parsed.passing[0], prompts)) if parsed.passing else None
     if isinstance(given, Mapping) and (set(given) == {"resume"} or "init_state" in given):
         # A graph goes on with a person's word, and a workflow tells its state: neither is what was asked.
         return parsed.question
     # The dialect reads what Python shows of objects; what is left after it holds no words.
-    is_shown = isinstance(given, str) and given != parsed.question
+    is_shown = isinstance(given, str) and given != parsed.question and not isinstance(given, Words)
     return parsed.question if is_shown or not given else given
 
 

@@ -56,6 +56,23 @@ class Words(str):
     __slots__ = ()
 
 
+def as_typed(value: object, prompts: Sequence[str]) -> Any:
+    """A payload in which what looks like JSON is words, if a prompt has it as it stands: somebody typed it."""
+    if isinstance(value, str) and _is_sent(value, prompts):
+        return Words(value)
+    found = decode(value)
+    if not isinstance(found, Mapping):
+        return found
+    return {
+        key: Words(item) if isinstance(item, str) and _is_sent(item, prompts) else item
+        for key, item in found.items()
+    }
+
+
+def _is_sent(text: str, prompts: Sequence[str]) -> bool:
+    return bool(_ENCODED.match(text)) and any(text.strip() in prompt for prompt in prompts)
+
+
 def decode(value: object) -> Any:
     """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it."""
     if not isinstance(value, str):

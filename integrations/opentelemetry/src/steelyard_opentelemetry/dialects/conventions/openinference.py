@@ -75,7 +75,8 @@ class OpenInference(Dialect):
         if kind is None:
             # Embeddings, guardrails, evaluators: part of the tree, but nothing they say is the turn's.
             return ParsedSpan(dialect=self.name, kind="chain")
-        given, got = _given(span), decode(_shown(attributes, "output.value"))
+        raw, got = _given(span), decode(_shown(attributes, "output.value"))
+        given = decode(raw)
         broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
         hidden = _REDACTED in (attributes.get("input.value"), attributes.get("output.value"))
         if kind in _DOCUMENTS:
@@ -91,6 +92,7 @@ class OpenInference(Dialect):
                 windows=windows_in(_entries(attributes, kind)),
                 answer=answer,
                 empty=not documents and is_empty(got),
+                passing=(raw,),
             )
         elif kind == "llm":
             part = self._llm(attributes, given, got)
@@ -104,7 +106,7 @@ class OpenInference(Dialect):
                 variables=_variables(attributes),
                 tool=_shown(attributes, "tool.name"),
                 result=got if kind == "tool" else None,
-                passing=(given, got),
+                passing=(raw, got),
             )
         return _flagged(part, hidden=hidden, broken=broken)
 
@@ -123,12 +125,12 @@ class OpenInference(Dialect):
 
 
 def _given(span: Span) -> Any:
-    """What a step was given."""
+    """What a step was given, as it stands."""
     given = _shown(span.attributes, "input.value")
     is_json = span.attributes.get("input.mime_type") == "application/json"
     # Its own instrumentors say what is JSON: what else looks like it was typed by the user.
     is_typed = span.scope.startswith(_OWN_SCOPE) and isinstance(given, str) and not is_json
-    return Words(given) if is_typed else decode(given)
+    return Words(given) if is_typed else given
 
 
 def _flagged(parsed: ParsedSpan, *, hidden: bool, broken: str) -> ParsedSpan:

@@ -16,6 +16,7 @@ from steelyard_opentelemetry.spans._documents import documents_in, retrieved_in,
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
     Broken,
+    Words,
     answer_in,
     decode,
     is_conversation,
@@ -168,7 +169,9 @@ def _inputs(given: Any, got: Any) -> Any:
         return given
     inputs = given["inputs"]
     late = got.get("kwargs") if isinstance(got, Mapping) else None
-    return late["inputs"] if inputs == _STREAMED and isinstance(late, Mapping) and "inputs" in late else inputs
+    if inputs == _STREAMED and isinstance(late, Mapping):
+        inputs = late.get("inputs", inputs)
+    return Words(inputs) if isinstance(inputs, str) else inputs
 
 
 def _outputs(got: Any) -> Any:
