@@ -31,11 +31,7 @@ class Receiver:
         """The records with the ids of their turns, where those are known."""
         if self._built is None:
             built = [(id, turn if isinstance(turn, Record) else turn.build()) for id, turn in self.handed]
-            self._built = [
-                (id or self._owner(record), record)
-                for id, record in built
-                if record is not None
-            ]
+            self._built = [(id or self._owner(record), record) for id, record in built if record is not None]
         return self._built
 
     def _owner(self, record: Record) -> str | None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
 from steelyard.recording.provenance import Provenance, find_passages, sentence
-from steelyard_opentelemetry.building._evidence import EMPTY, Evidence
+from steelyard_opentelemetry.building._evidence import Evidence
 from steelyard_opentelemetry.building._identity import SESSION, TENANT, USER
-from steelyard_opentelemetry.building._turn import Turn
+from steelyard_opentelemetry.building._turn import EMPTY, Turn
 from steelyard_opentelemetry.spans._span import Span
 from steelyard_opentelemetry.spans._tree import Node
 

@@ -108,11 +108,16 @@ def _with_look_ups(whole: Sequence[Turn], pieces: Sequence[Turn]) -> tuple[list[
     turns: list[Turn] = []
     for turn in whole:
         begun = turn.root.span.start
-        before = [one for one in left if one.retrieves and one.root.span.end <= begun and not one.answer]
+        before = [one for one in left if one.root.span.end <= begun and _searches(one)]
         used = [] if turn.retrieves or not before else used_by(before, turn)
         left = [one for one in left if one not in used]
         turns.append(Turn.of(turn.root, [*used, turn]) if used else turn)
     return turns, left
+
+
+def _searches(piece: Turn) -> bool:
+    """Whether a piece looked something up and answered nothing, be it that a model wrote its queries."""
+    return piece.retrieves and (not piece.answer or _only_searches(piece))
 
 
 def _turns_of(top: Node) -> list[Turn]:
@@ -261,7 +266,7 @@ def is_asked_by_evaluator(turn: Turn) -> bool:
 def _is_given_answer(turn: Turn) -> bool:
     """Whether the root's input holds an answer beside the question, and its output none."""
     root = turn.root.parsed
-    given = root.passing[0] if root is not None and root.passing and not root.answer else None
+    given = loaded(root.passing[0]) if root is not None and root.passing and not root.answer else None
     if not isinstance(given, Mapping):
         return False
     return all(

@@ -11,10 +11,7 @@ from steelyard.recording.building import Sources, decide, guess
 from steelyard.recording.building import Turn as Steps
 from steelyard.recording.provenance import ModelCall, Provenance, names_passages
 from steelyard_opentelemetry.building._translate import ranked
-from steelyard_opentelemetry.building._turn import Turn
-
-EMPTY = "Empty Response"
-"""What LlamaIndex answers by itself, without asking a model: nothing is left to answer from, or it failed."""
+from steelyard_opentelemetry.building._turn import EMPTY, Turn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

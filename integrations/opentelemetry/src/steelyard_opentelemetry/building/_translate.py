@@ -206,7 +206,11 @@ def given_of(turn: Turn, steps: Steps) -> Any:
     told = [(node, parsed) for node, parsed in turn.seen("chain", "agent", "turn")]
     inner = [parsed for node, parsed in told if "tool" not in turn.above[id(node)]]
     said = {text.strip() for call in steps.calls for text in call.replies}
-    within = (given for parsed in inner if (given := _input(parsed, turn.prompts)) and asked_in(given) not in {*said, turn.answer, ""})
+    within = (
+        given
+        for parsed in inner
+        if (given := _input(parsed, turn.prompts)) and asked_in(given) not in {*said, turn.answer, ""}
+    )
     sent = _sent(steps)
     said_last, filled = asked_in(sent), _filled_in(steps)
     return (
@@ -228,10 +232,22 @@ def named_question(turn: Turn) -> str:
 def told_answer(turn: Turn) -> str:
     """What the root returned in words; if it tells nothing at all, what the only step below it did."""
     root = turn.root.parsed
-    if root is not None and (root.answer or root.passing or root.kind not in ("chain", "agent")):
-        return root.answer
-    outer = _outermost(turn)
-    return outer[0].answer if len(outer) == 1 else ""
+    if root is None or not (root.answer or root.passing or root.kind not in ("chain", "agent")):
+        outer = _outermost(turn)
+        return _said(outer[0]) if len(outer) == 1 else ""
+    return _said(root)
+
+
+def _said(parsed: ParsedSpan) -> str:
+    """A step's answer: as its dialect reads it, or the only text that it returned and was not given."""
+    if parsed.answer or parsed.kind not in ("chain", "agent") or len(parsed.passing) < 2:
+        return parsed.answer
+    given, returned = (loaded(payload) for payload in (parsed.passing[0], parsed.passing[-1]))
+    if not isinstance(returned, Mapping):
+        return ""
+    known = {text for _, text in strings_in(given)}
+    texts = {text for _, text in strings_in(returned)} - known
+    return texts.pop() if len(texts) == 1 else ""
 
 
 def condensed(steps: Steps, question: str) -> str | None:

@@ -16,7 +16,7 @@ from steelyard.recording.provenance import (
     calls_behind,
     is_helper_reply,
 )
-from steelyard.recording.reading import asked_in
+from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.building._afterthoughts import without_afterthoughts
 from steelyard_opentelemetry.building._translate import (
     asked_within,
@@ -35,6 +35,8 @@ from steelyard_opentelemetry.spans._tree import Node
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
 _HEAD = 20_000
 _CUT = "..."
+EMPTY = "Empty Response"
+"""What LlamaIndex answers by itself, without asking a model: nothing is left to answer from, or it failed."""
 _REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
 
 
@@ -146,14 +148,15 @@ class Turn:
         """All model calls, in order of start.
 
         Where the reply of one alone was not seen, or of those of one conversation, and no other's is in the
-        answer, the answer is the last one's: some instrumentors do not write down what was streamed. Of
-        several, those count that ran directly in a step which returned the answer.
+        answer, the answer is the last one's: some instrumentors do not write down what was streamed. A call
+        counts if the step that it ran in directly returned the answer, or tells nothing of what it returned.
         """
         told = self._told_calls
         # A call without prompts may have been anything, an embedding among them.
-        silent = [at for at, call in enumerate(told) if not call.replies and call.prompts]
-        silent = [at for at in silent if self._around(at) == self.answer] or silent
-        if not silent or not self.answer or not _goes_on([told[at] for at in silent]):
+        around = {at: self._around(at) for at, call in enumerate(told) if not call.replies and call.prompts}
+        silent = [at for at, returned in around.items() if returned and self.answer in returned]
+        silent = silent or [at for at, returned in around.items() if returned is None]
+        if not silent or self.answer in ("", EMPTY) or not _goes_on([told[at] for at in silent]):
             return told
         # Where another call is known to have made the answer, nothing is assumed of this one.
         if len(told) == 1 or calls_behind(told, self.answer, queries=self.queries).known:
@@ -162,11 +165,14 @@ class Turn:
         self.is_call_assumed = True
         return told
 
-    def _around(self, at: int) -> str:
-        """What the step returned that a model call ran in directly."""
+    def _around(self, at: int) -> set[str] | None:
+        """The texts that the step returned in which a model call ran directly; None if it tells none."""
         call = self.llms[at][0]
-        parent = next((node for node in self.nodes if call in node.children), None)
-        return parent.parsed.answer if parent is not None and parent.parsed is not None else ""
+        parsed = next((node.parsed for node in self.nodes if call in node.children), None)
+        if parsed is None or not (parsed.answer or any(parsed.passing[1:])):
+            return None
+        returned = loaded(parsed.passing[-1]) if len(parsed.passing) > 1 else None
+        return {parsed.answer, *(text.strip() for _, text in strings_in(returned))}
 
     @property
     def replies_within_retrieval(self) -> list[str]:

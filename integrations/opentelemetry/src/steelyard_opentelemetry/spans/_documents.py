@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -35,11 +35,7 @@ def documents_in(value: object, depth: int = _DEPTH) -> tuple[Context, ...]:
     if isinstance(value, Mapping):
         if document := _framework(value):
             return (document,)
-        usual = [key for key in _LISTS if key in value]
-        # What a conversation says besides was found for an earlier answer.
-        others = () if is_message_mapping(value) else (key for key in value if key not in _LISTS)
-        parts = (*(value[key] for key in usual), *(value[key] for key in others if _may_hold(value[key])))
-        return next(filter(None, (documents_in(part, depth - 1) for part in parts)), ())
+        return next(filter(None, (documents_in(part, depth - 1) for part in _parts(value))), ())
     if not isinstance(value, Sequence):
         return ()
     items = [documents_in(item, depth - 1) for item in value]
@@ -47,8 +43,13 @@ def documents_in(value: object, depth: int = _DEPTH) -> tuple[Context, ...]:
     return tuple(chain.from_iterable(items)) if all(items) else ()
 
 
-def _may_hold(value: object) -> bool:
-    return isinstance(value, (Mapping, list))
+def _parts(value: Mapping[str, Any]) -> Iterator[Any]:
+    """What may hold documents in a payload, the usual places first."""
+    yield from (value[key] for key in _LISTS if key in value)
+    # What a conversation says besides was found for an earlier answer.
+    if not is_message_mapping(value):
+        others = (item for key, item in value.items() if key not in _LISTS)
+        yield from (item for item in others if isinstance(item, (Mapping, list)))
 
 
 def retrieved_in(value: object) -> tuple[Context, ...]:

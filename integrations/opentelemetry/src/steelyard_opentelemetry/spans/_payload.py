@@ -37,9 +37,12 @@ _ANSWERS = (
 _ENCODED = re.compile(r'^\s*(?:\{\s*(?:"|\})|\[\s*(?:[\[{"\]]|-?\d))')
 _SHOWN = re.compile(r"[A-Za-z_][\w.]{0,80}(?:=(?![=\s])|\()")
 _OBJECT = re.compile(r"(?:<[\w.<> ]{1,200} at 0x[0-9a-fA-F]{1,16}>|[A-Z]\w{1,60}\(\)|null|None)\Z")
-_UNSHOWN = re.compile(r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$)")
+_UNSHOWN = re.compile(
+    r"^(?:<[\w ]*generator|<[\w.<>]+ object|<coroutine|None$|null$"
+    r"|<?[A-Z]\w*\((?:\w+=[\s\S]*)?(?:\)>?|\.\.\.)$)"
+)
 _LITERAL = r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
-_STOP = re.compile(rf"^\w*StopEvent\(result={_LITERAL}")
+_STOP = re.compile(rf"^\w*StopEvent\(result=(?:\w+\(response=)?{_LITERAL}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Words(str):
 
 
 def as_typed(value: object, prompts: Sequence[str]) -> Any:
-    """A payload in which what looks like JSON is words, if a prompt has it as it stands: somebody typed it."""
+    """A payload in which what looks like JSON is words if a prompt has it as it stands: somebody typed it."""
     if isinstance(value, str) and _is_sent(value, prompts):
         return Words(value)
     found = decode(value)
@@ -192,7 +195,7 @@ def _answer_text(value: str) -> str:
     if stop:
         return _literal(stop[1])
     # Anything else that shows an object rather than a text: the model's own words are found elsewhere.
-    if _UNSHOWN.match(text) or re.match(r"^(?:\w*Event|AgentOutput|ToolCall\w*|\w*Response)\(\w+=", text):
+    if _UNSHOWN.match(text):
         return ""
     return text
 
