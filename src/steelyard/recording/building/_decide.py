@@ -8,6 +8,7 @@ from itertools import chain
 
 from steelyard.record import Context
 from steelyard.recording._unique import unique
+from steelyard.recording.building._asked import since_last_asked
 from steelyard.recording.building._parts import parts_of
 from steelyard.recording.building._sources import Sources
 from steelyard.recording.building._steps import Turn
@@ -24,7 +25,7 @@ from steelyard.recording.provenance import (
 from steelyard.recording.reading import passages_of
 
 
-def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Provenance:
+def decide(turn: Turn, sources: Sources, *, answer: str, question: str, doubtful: bool = False) -> Provenance:
     """Which passages the answer rests on.
 
     Knowledge ends the search: a guess is made only if nothing was looked up, given or made.
@@ -34,6 +35,8 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Prove
         sources: What came into it.
         answer: What the user was shown.
         question: What was asked.
+        doubtful: Whether the question was cut out of a prompt; what the rest of a template was filled in
+            with is then a guess too.
     """
     trace = _Trace(turn, sources, answer, question)
     origin = trace(sources.documents)
@@ -48,7 +51,10 @@ def decide(turn: Turn, sources: Sources, *, answer: str, question: str) -> Prove
     nothing = trace(())
     if sources.looked_up:
         return nothing
-    return _filled_in(nothing, turn, question=question) or guess(nothing, turn, question=question)
+    filled = _filled_in(nothing, turn, question=question)
+    if filled is None:
+        return guess(nothing, turn, question=question)
+    return _guessed(filled, [one.text for one in filled.contexts]) if doubtful else filled
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,7 +94,7 @@ def _brought(trace: _Trace) -> Provenance | None:
 def _filled_in(origin: Provenance, turn: Turn, *, question: str) -> Provenance | None:
     """The same with what the answer's template was filled in with; None if that is not known."""
     slots: list[str] | None = None
-    for prompt in dict.fromkeys(text for at in origin.calls.made for text in turn.calls[at].prompts):
+    for prompt in _asked_last(origin, turn):
         found = TEMPLATES.filled_in(prompt, question=question)
         slots = slots if found is None else [*(slots or ()), *found]
     if slots is None:
@@ -126,17 +132,29 @@ def guess(origin: Provenance, turn: Turn, *, question: str) -> Provenance:
 
     They carry neither ids nor scores, and are not scored unless that is asked for.
     """
-    prompts = dict.fromkeys(text for at in origin.calls.made for text in turn.calls[at].prompts)
-    cut = [one for prompt in prompts for one in guessed_passages(prompt, question)]
+    cut = [one for prompt in _asked_last(origin, turn) for one in guessed_passages(prompt, question)]
     answer = turn.answer.strip()
     texts = dict.fromkeys(one.text for text in cut for one in passages_of(text) if one.text != answer)
-    if not texts:
-        return origin
+    return _guessed(origin, texts) if texts else origin
+
+
+def _guessed(origin: Provenance, texts: Iterable[str]) -> Provenance:
     contexts = tuple(Context(text=text, rank=rank) for rank, text in enumerate(texts))
     notes = tuple(note for note in origin.notes if not note.startswith("no_contexts"))
     return replace(
         origin, contexts=contexts, contexts_source="guessed", notes=(*notes, sentence("contexts_guessed"))
     )
+
+
+def _asked_last(origin: Provenance, turn: Turn) -> Iterable[str]:
+    """What the answer's calls were sent, without what was said in earlier turns of the conversation."""
+    found: dict[str, None] = {}
+    for at in origin.calls.made:
+        messages = turn.models[at].messages
+        latest = [*(one for one in messages if one.role == "system"), *since_last_asked(messages)]
+        texts = [one.text for one in latest if one.text and one.role != "assistant"]
+        found.update(dict.fromkeys(texts or turn.calls[at].prompts))
+    return found
 
 
 def _without_copies(origin: Provenance, sources: Sources) -> Provenance:

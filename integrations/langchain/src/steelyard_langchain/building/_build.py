@@ -164,7 +164,8 @@ def _separate(view: View, steps: Steps, options: Options) -> Record | None:
     steps.answer = answer = call.reply
     sources = sources_of(steps, tool_contexts=options.tool_contexts)
     asked = asked_of(steps, sources)
-    origin = decide(steps, sources, answer=answer, question=asked.question)
+    doubtful = "question_guessed" in asked.notes
+    origin = decide(steps, sources, answer=answer, question=asked.question, doubtful=doubtful)
     if not _is_answered_from(sources, origin, asked) or not judge_turn([call], answer=answer).is_turn:
         return None
     record = _record(view, steps, options, asked, answer, sources, origin, view.status)

@@ -73,7 +73,8 @@ def _evidence(turn: Turn) -> Evidence:
             contexts=ranked(marked), retrieved=(), contexts_source="told", calls=turn.behind, notes=()
         )
         return Evidence(steps=steps, sources=sources, origin=told)
-    origin = decide(steps, sources, answer=turn.answer, question=turn.question)
+    doubtful = "question_guessed" in turn.asked.notes
+    origin = decide(steps, sources, answer=turn.answer, question=turn.question, doubtful=doubtful)
     if not origin.contexts:
         origin = _untold(turn, origin)
     if origin.retrieved and _has_cut_prompt(turn, origin):

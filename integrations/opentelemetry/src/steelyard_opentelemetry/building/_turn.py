@@ -14,6 +14,8 @@ from steelyard.recording.provenance import (
     AnswerCalls,
     ModelCall,
     calls_behind,
+    guessed_passages,
+    guessed_question,
     is_helper_reply,
 )
 from steelyard.recording.reading import asked_in, strings_in
@@ -34,6 +36,7 @@ from steelyard_opentelemetry.spans._tree import Node
 
 _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stand-alone", re.IGNORECASE)
 _HEAD = 20_000
+_TAGGED = re.compile(r"\s*<(\w[\w-]{0,40})>.*</\1>\s*\Z", re.DOTALL)
 _CUT = "..."
 EMPTY = "Empty Response"
 """What LlamaIndex answers by itself, without asking a model: nothing is left to answer from, or it failed."""
@@ -341,9 +344,12 @@ class Turn:
         """A question with its stand-alone form, the end that was cut off it, and what is doubtful."""
         if not found.standalone and self.in_conversation and not self.agentic:
             found = replace(found, standalone=condensed(self.steps, found.question))
-        if self.steps.given is not None and "\n" in found.question and not self._is_told:
-            # Words of a prompt in several lines may be a template's.
-            found = replace(found, notes=(*found.notes, "question_guessed"))
+        own = found.question
+        if self.steps.given is not None and ("\n" in own or _TAGGED.match(own)) and not self._is_told:
+            # Words of a prompt in several lines, or in tags, may be a template's.
+            is_prompt = bool(_TAGGED.match(own)) or bool(guessed_passages(own, ""))
+            named = guessed_question(own) if is_prompt and not self.agentic else ""
+            found = replace(found, question=named or own, notes=("question_guessed",))
         # Of a question whose end was cut the longest text that begins like it is taken.
         if not self.cut.ends(found.question):
             return found
