@@ -88,6 +88,10 @@ def test_filters(steelyard: Steelyard, tmp_path: Path) -> None:
     assert steelyard("report", "--db", path, "--tag", "new").out.startswith("1 record ")
     assert steelyard("report", "--db", path, "--since", "24h").out.startswith("2 records")
     assert steelyard("report", "--db", path, "--until", "24h").out.startswith("1 record ")
+    assert "known: none 100 % of 3 turns" in steelyard("report", "--db", path).out
+    assert steelyard("report", "--db", path, "--evidence", "none").out.startswith("3 records")
+    assert steelyard("report", "--db", path, "--evidence", "guessed").out.startswith("0 records")
+    assert "is one of known, told" in steelyard("report", "--db", path, "--evidence", "gussed").err
     nothing = steelyard("report", "--db", path, "--metric", "nonsense").out
     assert nothing.startswith("0 records") and "no evaluated turns" in nothing
 

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,6 +26,7 @@ from steelyard.report import (
     open_labels,
     open_results,
 )
+from steelyard.report.turns import EVIDENCE
 from steelyard.scores import Evaluation, Provenance, Score, Usage
 from steelyard.sinks import PostgresSink, Sink, SQLiteSink
 from steelyard.stats import weighted_mean
@@ -216,6 +217,43 @@ def test_a_scope_leaves_out_the_same_turns_everywhere(
     assert len(reader.worst(scope, "faithfulness", limit=9)) == turns
     assert len(reader.sample(scope, "faithfulness", limit=9)) == turns
     assert sum(one.scores for one in reader.made(scope)) == turns
+
+
+KINDS = ("known", "told", "guessed", "none", "known", "unknown")
+
+
+def of_kind(number: int) -> Evaluation:
+    made = judged(number, 0.5, content=KINDS[number] != "unknown")
+    source: Any = {"known": "in_prompt", "none": "retrieved"}.get(KINDS[number], KINDS[number])
+    if made.record is None:
+        return made
+    contexts = () if KINDS[number] == "none" else made.record.contexts
+    record = made.record.replace(contexts=contexts, contexts_source=source)
+    return made.replace(record=record, evidence=None)
+
+
+@pytest.mark.parametrize("kind", EVIDENCE)
+def test_turns_are_counted_and_found_by_how_their_passages_are_known(
+    store: Store, reader: ResultsReader, kind: str
+) -> None:
+    write(store, [of_kind(n) for n in range(6)])
+    counts = {kind: KINDS.count(kind) for kind in EVIDENCE}
+    assert reader.totals(Scope()).evidence == reader.totals(Scope(), brief=True).evidence == counts
+    scope, turns = Scope(evidence=kind), counts[kind]
+    for totals in (reader.totals(scope), reader.totals(scope, brief=True)):
+        assert totals.turns == turns and totals.evidence == {kind: turns}
+    assert sum(part.values.n for part in reader.sums(scope, start=0.0, width=1e10).over_time) == turns
+    assert len(reader.worst(scope, "faithfulness", limit=9)) == turns
+    assert sum(one.scores for one in reader.made(scope)) == turns
+    found = [n for n in range(5, -1, -1) if KINDS[n] == kind]
+    assert ids(reader.turns(TurnFilter(evidence=kind))) == [f"r{n}" for n in found]
+
+
+def test_the_kind_of_evidence_stays_where_content_is_not_stored(store: Store, reader: ResultsReader) -> None:
+    write(store, [of_kind(2).replace(record=None)])
+    (found,) = (reader.evaluation("r2"),)
+    assert found is not None and found.record is None and found.evidence == "guessed"
+    assert reader.totals(Scope(metric="faithfulness", tag=None)).evidence == {"guessed": 1}
 
 
 def test_scores_without_a_value_are_counted_by_cause(store: Store, reader: ResultsReader) -> None:

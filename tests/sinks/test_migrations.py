@@ -14,9 +14,11 @@ import psycopg
 import pytest
 
 from servers import PostgresServer
-from sinks.making import make_evaluation
+from sinks.making import make_evaluation, make_score
 from steelyard.errors import ConfigurationError
-from steelyard.report import Label, Scope, open_labels, open_results
+from steelyard.record import Context, Record
+from steelyard.report import Label, Scope, TurnFilter, open_labels, open_results
+from steelyard.scores import Evaluation
 from steelyard.sinks import PostgresSink, SQLiteSink, read_evaluations
 from steelyard.sinks.postgres._schema import _MIGRATIONS
 
@@ -45,9 +47,9 @@ def test_turns_of_an_old_file_get_the_time_at_which_they_happened(
         asyncio.run(SQLiteSink(second).write([make_evaluation("new")]))
     assert times(second) == {**HAPPENED, "new": 1.7e9}
     assert list(times(second)) == ["r0", "r3", "new", "r1", "r2"]
-    assert "migrated 4 turns to schema 3; 2 do not say when they happened" in caplog.text
+    assert "migrated 4 turns to schema 4; 2 do not say when they happened" in caplog.text
     with closing(sqlite3.connect(second)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
         scores = connection.execute(
             "SELECT e.record_id, s.metric, s.happened_at = e.happened_at FROM scores s "
             "JOIN evaluations e ON e.turn = s.turn WHERE s.record_id = 'r3' ORDER BY s.metric"
@@ -57,6 +59,45 @@ def test_turns_of_an_old_file_get_the_time_at_which_they_happened(
         assert connection.execute(sessions).fetchone() == (0,)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         assert not {name for name in tables if name.endswith("_2")}
+
+
+EVIDENCE = {"r0": "known", "r1": "known", "r2": None, "r3": "known"}
+"""`r2` was stored without its content, so that nothing says how its passages were known."""
+LATER = {"cut": "guessed", "told": "told", "nothing": "none"}
+"""Written by schema 3, or before it: passages that were cut out of a prompt had a note alone."""
+
+
+def test_turns_of_an_old_file_say_how_their_passages_are_known_as_far_as_they_tell(second: Path) -> None:
+    asyncio.run(SQLiteSink(second).write(list(map(of_kind, LATER))))
+    with closing(sqlite3.connect(second)) as connection:
+        connection.executescript(
+            """DROP INDEX evaluations_by_time; ALTER TABLE evaluations DROP COLUMN evidence;
+            CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id);
+            PRAGMA user_version = 3;"""
+        )
+    with closing(open_results(second)) as reader:
+        assert reader.totals(Scope()).evidence == {
+            "known": 3,
+            "told": 1,
+            "guessed": 1,
+            "none": 1,
+            "unknown": 1,
+        }
+        assert [one.record_id for one in reader.turns(TurnFilter(evidence="unknown"))] == ["r2"]
+    with closing(sqlite3.connect(second)) as connection:
+        found = connection.execute("SELECT record_id, evidence FROM evaluations").fetchall()
+    assert dict(found) == EVIDENCE | LATER
+
+
+def of_kind(record_id: str) -> Evaluation:
+    source = {"cut": "in_prompt", "told": "told", "nothing": "retrieved"}[record_id]
+    record = Record(
+        id=record_id,
+        contexts=() if record_id == "nothing" else (Context(text="A passage."),),
+        contexts_source=source,  # type: ignore[arg-type]
+        notes=("contexts_from_prompt: passages were cut out of the prompt",) if record_id == "cut" else (),
+    )
+    return make_evaluation(record_id, make_score(id=record_id), record=record)
 
 
 def test_reading_an_old_file_brings_it_up_to_date_with_its_labels(second: Path) -> None:
@@ -111,10 +152,20 @@ def test_turns_of_an_old_postgres_get_the_time_at_which_they_happened(
     PostgresSink(url).open()
     with closing(open_results(url)) as reader:
         assert {name: one.at for name in HAPPENED if (one := reader.evaluation(name))} == HAPPENED
+        assert reader.totals(Scope()).evidence == {"known": 3, "unknown": 1}
     asyncio.run(PostgresSink(url).write([make_evaluation("new")]))
     with psycopg.connect(url) as connection:
         query = "SELECT count(*) FROM steelyard.scores s JOIN steelyard.evaluations e ON e.turn = s.turn"
         assert connection.execute(query).fetchone() == (7,)
+        # From the version before, whose other tables were there already.
+        connection.execute("ALTER TABLE steelyard.evaluations DROP COLUMN evidence")
+        connection.execute(
+            "CREATE INDEX evaluations_by_time ON steelyard.evaluations (happened_at, record_id)"
+        )
+        connection.execute("DELETE FROM steelyard.schema_version WHERE version = 4")
+    PostgresSink(url).open()
+    with closing(open_results(url)) as reader:
+        assert reader.totals(Scope()).evidence == {"known": 4, "unknown": 1}
 
 
 def test_labels_of_an_old_file_say_that_nobody_knows_how_their_turns_were_chosen(tmp_path: Path) -> None:

@@ -94,6 +94,24 @@ async def test_every_page_is_served_with_a_policy_and_hostile_text_stays_text(db
         assert (await http.get("/static/..%2f_app.py")).status_code == 404
 
 
+@pytest.fixture
+def half_guessed(tmp_path: Path) -> str:
+    guessed = turn(1, 0.5)
+    assert guessed.record is not None
+    guessed = guessed.replace(record=guessed.record.replace(contexts_source="guessed"), evidence=None)
+    return str(results(tmp_path / "s.db", [turn(0, 0.5), guessed]))
+
+
+async def test_pages_tell_how_passages_are_known_and_list_turns_by_it(half_guessed: str) -> None:
+    async with client(half_guessed) as http:
+        overview = (await http.get("/")).text
+        assert "How the passages are known: known 50 %, guessed 50 % of 2 turns" in overview
+        assert 'href="/turns?evidence=guessed"' in overview
+        rows = (await http.get("/turns?evidence=guessed")).text
+        assert "id=r1" in rows and "id=r0" not in rows
+        assert "<option selected>guessed</option>" in rows
+
+
 async def test_another_host_name_is_refused(db: str) -> None:
     async with client(db, host="rebound.example") as http:
         assert (await http.get("/turns")).status_code == 421

@@ -62,7 +62,7 @@ class Results(Sequence[Evaluation]):
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row a record: id, texts, session, tenant, Unix time, and the value of each metric or none.
+        """One row a record: id, texts, session, tenant, evidence, Unix time, and each metric's value or none.
 
         Raises:
             MissingDependency: If pandas is not installed.
@@ -82,6 +82,7 @@ def _row(evaluation: Evaluation) -> dict[str, Any]:
         "answer": record.answer if record else None,
         "session": evaluation.session,
         "tenant": evaluation.tenant,
+        "evidence": evaluation.evidence,
         "happened_at": evaluation.at,
         **{score.metric: score.value for score in evaluation.scores},
     }

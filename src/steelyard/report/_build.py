@@ -241,7 +241,7 @@ def _notes(
     notes = []
     if not totals.turns:
         if scope != Scope():
-            return ["There are no evaluated turns of this time, metric and tag."]
+            return ["There are no evaluated turns of this time, metric, tag and evidence."]
         return ["There are no evaluated turns here yet. A Monitor writes each as soon as it is judged."]
     if not metrics:
         notes.append("No score has a value: every one failed or was not applicable; the reasons are below.")

@@ -16,6 +16,7 @@ from steelyard.report.page import render_html
 from steelyard.report.period import moment
 from steelyard.report.queries import Scope
 from steelyard.report.stores import open_labels, open_results
+from steelyard.report.turns import EVIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +88,7 @@ def report(
     until: str = "",
     metric: str | None = None,
     tag: str | None = None,
+    evidence: str | None = None,
     by: str | None = None,
 ) -> Report:
     """Look at stored results.
@@ -97,12 +99,22 @@ def report(
         until: Only turns evaluated before then.
         metric: Only this metric.
         tag: Only turns with this tag.
+        evidence: Only turns whose passages are `known`, `told` or `guessed`, are not there (`none`), or of
+            which nothing says it (`unknown`).
         by: Compare groups by `tag`, `judge`, `framework` or a metadata field such as `version`.
 
     Raises:
-        ConfigurationError: If it cannot be read, or a time is not one.
+        ConfigurationError: If it cannot be read, or a time or kind of evidence is not one.
     """
+    if evidence is not None and evidence not in EVIDENCE:
+        raise ConfigurationError(f"evidence is one of {', '.join(EVIDENCE)}, not {evidence!r}")
     now = time.time()
-    scope = Scope(since=moment(since, now=now), until=moment(until, now=now), metric=metric, tag=tag)
+    scope = Scope(
+        since=moment(since, now=now),
+        until=moment(until, now=now),
+        metric=metric,
+        tag=tag,
+        evidence=evidence,
+    )
     with closing(open_results(db)) as reader:
         return Report(build_figures(reader, scope, by=by, labels=open_labels(db)))

@@ -27,6 +27,8 @@ class Scope:
     """Only this metric."""
     tag: str | None = None
     """Only turns with this tag."""
+    evidence: str | None = None
+    """Only turns whose passages are known in this way: one of `turns.EVIDENCE`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,8 @@ class Totals:
     """Evaluated turns."""
     with_content: int = 0
     """Of those, stored with question and answer."""
+    evidence: Mapping[str, int] = field(default_factory=dict)
+    """By how their passages are known (`turns.EVIDENCE`), how many turns; empty if that was not counted."""
     first: float | None = None
     """When the first was evaluated, as Unix time."""
     last: float | None = None
@@ -216,7 +220,8 @@ class ResultsReader(Protocol):
         Args:
             scope: Which results.
             brief: Leave out what takes a look at every turn: requests, tokens, cost, seconds and durations;
-                `with_content` is then of the latest 1,000 turns.
+                `with_content` is then of the latest 1,000 turns, and `evidence` is not counted of a metric
+                or a tag.
         """
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:

@@ -14,7 +14,7 @@ from steelyard._internal.text import shorten
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
-from steelyard.report.page import headline, turn_view
+from steelyard.report.page import evidence_words, headline, turn_view
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 
@@ -33,6 +33,8 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
     console.print(Text(f"{totals.turns:,} {noun} in {shorten(figures.source, 200)}", style="bold"))
     if totals.first is not None:
         console.print(Text(f"{_when(totals.first)} to {_when(totals.last)} UTC", style="dim"))
+    if line := evidence_words(totals):
+        console.print(Text(line, style="dim"))
     for note in figures.notes:
         console.print(Text(note, style="yellow"))
     if figures.metrics:

@@ -9,6 +9,8 @@ Status = Literal["", "passed", "not_passed", "failed", "not_applicable"]
 """What became of a turn's scores; empty asks nothing."""
 STATUSES: Final[tuple[Status, ...]] = ("passed", "not_passed", "failed", "not_applicable")
 """Every status that can be asked for."""
+EVIDENCE: Final = ("known", "told", "guessed", "none", "unknown")
+"""How the passages of turns are known; `unknown` is of turns that were stored before this was kept."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +29,8 @@ class TurnFilter:
     """Turns whose metadata has this `version`."""
     route: str = ""
     """Turns whose metadata has this `route`."""
+    evidence: str = ""
+    """Turns whose passages are known in this way: one of `EVIDENCE`."""
     text: str = ""
     """Turns with these words in the question or the answer, whatever their case (of ASCII letters)."""
     trace: str = ""

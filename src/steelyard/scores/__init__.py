@@ -17,6 +17,7 @@ from steelyard.scores._scores import (
     Outcome,
     Provenance,
     Score,
+    TurnEvidence,
     Usage,
     Verdict,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Outcome",
     "Provenance",
     "Score",
+    "TurnEvidence",
     "Usage",
     "Verdict",
     "clean_evidence",

@@ -24,7 +24,7 @@ from steelyard.scores._scores import Evaluation, Score, Usage
 EVALUATION_SCHEMA = 2
 """Version of the JSON form; a reader refuses a newer one. Version 1 called `options` of a Score `reading`."""
 
-_OWN = ("record_id", "session", "user", "tenant", "happened_at", "evaluated_at", "duration")
+_OWN = ("record_id", "session", "user", "tenant", "happened_at", "evidence", "evaluated_at", "duration")
 
 
 def score_to_dict(score: Score) -> dict[str, Any]:
@@ -79,6 +79,7 @@ def _of_turn(evaluation: Evaluation) -> dict[str, Any]:
         "user": ids.user,
         "tenant": ids.tenant,
         "happened_at": number(evaluation.happened_at),
+        "evidence": evaluation.evidence,
     }
     return {name: value for name, value in found.items() if value is not None}
 

@@ -18,6 +18,8 @@ Direction = Literal["higher", "lower"]
 _BAD_WHEN_TRUE = frozenset({"contradicted", "led_astray", "noncommittal"})
 """Kinds of verdict whose yes speaks against the answer."""
 Outcome = Literal["scored", "not_applicable", "failed"]
+TurnEvidence = Literal["known", "told", "guessed", "none"]
+"""How the passages of a turn are known: what `Record.evidence` says, or that there are none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -222,6 +224,8 @@ class Evaluation:
     """The customer that the turn belongs to; the record's own."""
     happened_at: float | None = None
     """Unix time in seconds at which the turn began; the record's own, and None where nothing says."""
+    evidence: TurnEvidence | None = None
+    """How its passages are known, or that it has `none`; the record's own, and None where nothing says."""
     evaluated_at: float = 0.0
     """Unix time in seconds at which it was judged."""
     duration: float = 0.0
@@ -239,6 +243,7 @@ class Evaluation:
             "user": record.user if is_hashed(record.user) else None,
             "tenant": record.tenant,
             "happened_at": started_at if _is_time(started_at) else None,
+            "evidence": record.evidence or "none",
         }
         for name, value in told.items():
             if getattr(self, name) is None and value is not None:

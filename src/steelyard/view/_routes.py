@@ -32,7 +32,7 @@ from steelyard.report import (
 )
 from steelyard.report.page import chart_of, headline
 from steelyard.report.period import moment
-from steelyard.report.turns import STATUSES
+from steelyard.report.turns import EVIDENCE, STATUSES
 from steelyard.scores import Evaluation
 from steelyard.view._guard import read_body
 from steelyard.view._live import LiveLook
@@ -158,6 +158,7 @@ class Pages:
             rows=shown,
             asked=asdict(wanted),
             statuses=STATUSES,
+            evidence=EVIDENCE,
             older=older,
             live="" if key else urlencode({**asked, "time": repr(newest[0]), "id": newest[1]}),
             first=urlencode(asked),

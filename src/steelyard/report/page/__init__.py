@@ -1,6 +1,7 @@
 """The report as one HTML file, and a turn cut into what its claims rest on; the live view shows the same."""
 
 from steelyard.report.page._change import headline
+from steelyard.report.page._evidence import evidence_words
 from steelyard.report.page._html import chart_of, render_html, templates
 from steelyard.report.page._reasons import reason_of
 from steelyard.report.page._turn import (
@@ -22,6 +23,7 @@ __all__ = [
     "TurnView",
     "chart_of",
     "claim",
+    "evidence_words",
     "headline",
     "in_answer",
     "in_context",

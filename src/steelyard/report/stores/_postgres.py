@@ -12,7 +12,7 @@ import psycopg
 from steelyard.errors import ConfigurationError
 from steelyard.report._sums import Adder
 from steelyard.report.queries import Aggregates, Scope, Totals, attributes_of
-from steelyard.report.stores._rows import totals_of
+from steelyard.report.stores._rows import COUNTED, evidence_of, totals_of
 from steelyard.report.stores._tables import CHUNK, SCORED, TableReader, owner_of, with_turns
 from steelyard.report.stores._turns import Choice, conditions_of
 from steelyard.report.turns import TurnFilter
@@ -74,12 +74,13 @@ class PostgresResults(TableReader):
                 coalesce(sum(e.completion_tokens), 0), sum(e.cost), count(e.cost),
                 coalesce(sum(e.seconds), 0),
                 percentile_disc(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY e.duration)"""
-        query = f"SELECT {columns} FROM evaluations e WHERE {where}"
+        query = f"SELECT {columns}, {COUNTED} FROM evaluations e WHERE {where}"
         with self.reading() as connection:
             row = connection.execute(self.statement(query), values).fetchone()
         assert row is not None  # a count is one row, also of nothing
         if brief:
-            return Totals(turns=row[0], with_content=row[1], first=row[2], last=row[3])
+            found = evidence_of(row[0], row[-4:])
+            return Totals(turns=row[0], with_content=row[1], first=row[2], last=row[3], evidence=found)
         return totals_of(row, row[10] or ())
 
     def sums(self, scope: Scope, *, start: float, width: float, by: str | None = None) -> Aggregates:

@@ -23,7 +23,7 @@ from steelyard.report.queries import (
     Totals,
     attributes_of,
 )
-from steelyard.report.stores._rows import totals_of
+from steelyard.report.stores._rows import COUNTED, totals_of
 from steelyard.report.stores._sqlite_counts import brief_totals, explanation_of, missing_of_tag
 from steelyard.report.stores._sqlite_hours import COLUMNS, TAGGED, add_hours, hours_of
 from steelyard.report.stores._sqlite_turns import chosen
@@ -74,7 +74,7 @@ class SQLiteResults(TableReader):
             row = connection.execute(
                 f"""SELECT count(*), count(e.record_status), min(e.happened_at), max(e.happened_at),
                     total(e.requests), total(e.prompt_tokens), total(e.completion_tokens), sum(e.cost),
-                    count(e.cost), total(e.seconds) FROM evaluations e WHERE {where}""",
+                    count(e.cost), total(e.seconds), {COUNTED} FROM evaluations e WHERE {where}""",
                 values,
             ).fetchone()
             return totals_of(row, self._durations(scope))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from steelyard.report.queries import Missing, Scope, Totals
+from steelyard.report.stores._rows import COUNTED, evidence_of
 from steelyard.report.stores._sqlite_hours import Hours, count_missing, count_scores, hours_of
 from steelyard.report.stores._tables import values_of
 from steelyard.sinks.sqlite.sums import has_keys, has_sums
@@ -18,18 +19,21 @@ _OF_TAG: Final = """FROM turn_keys k WHERE k.kind = 'tag' AND k.value = :tag
 
 def brief_totals(connection: sqlite3.Connection, scope: Scope, *, turns: str, scores: str) -> Totals:
     """How many turns, and when; whether they have content is asked of the latest 1,000."""
-    found, first, last = _extent(connection, scope, turns, scores)
+    found, first, last, *kinds = _extent(connection, scope, turns, scores)
     (content,) = connection.execute(
         "SELECT count(record_status) FROM (SELECT record_status FROM evaluations "
         f"ORDER BY happened_at DESC LIMIT {_LATEST})"
     ).fetchone()
-    return Totals(turns=found, with_content=content, first=first, last=last)
+    evidence = evidence_of(found, kinds) if kinds else {}
+    return Totals(turns=found, with_content=content, first=first, last=last, evidence=evidence)
 
 
 def _extent(connection: sqlite3.Connection, scope: Scope, turns: str, scores: str) -> Sequence[Any]:
     """How many turns, when the first and when the last; from the narrowest index that tells."""
     what = "count(*), min({0}.happened_at), max({0}.happened_at)"
-    query = f"SELECT {what.format('e')} FROM evaluations e WHERE {turns}"
+    query = f"SELECT {what.format('e')}, {COUNTED} FROM evaluations e WHERE {turns}"
+    if scope.evidence is not None:
+        return tuple(connection.execute(query, values_of(scope)).fetchone())
     if scope.tag is not None and has_keys(connection) and (scope.metric is None or has_sums(connection)):
         if scope.metric is not None:
             return _extent_of_tag(connection, scope)

@@ -86,7 +86,11 @@ def hours_of(connection: sqlite3.Connection, scope: Scope) -> Iterator[Hours | N
 
 
 def _hours(connection: sqlite3.Connection, scope: Scope) -> Hours | None:
-    if not has_sums(connection) or (scope.tag is not None and not has_keys(connection)):
+    if (
+        scope.evidence is not None
+        or not has_sums(connection)
+        or (scope.tag is not None and not has_keys(connection))
+    ):
         return None
     since = -math.inf if scope.since is None else scope.since
     until = math.inf if scope.until is None else scope.until

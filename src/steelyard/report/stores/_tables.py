@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from steelyard.errors import InvalidRecord
 from steelyard.report._funnel import funnel_of, run_of
 from steelyard.report._sums import groups_of
 from steelyard.report.queries import Funnel, Made, Missing, MonitorRun, SampledScore, Scope, ScoresInTime
+from steelyard.report.stores._rows import WITH_EVIDENCE
 from steelyard.report.stores._turns import Choice, Place, page_of
 from steelyard.report.turns import TurnFilter, TurnRow
 from steelyard.scores import Evaluation
@@ -78,7 +80,7 @@ class TableReader(ABC):
         return self._conditions("e", of_metric, scope)
 
     def of_scores(self, scope: Scope) -> tuple[str, dict[str, Any]]:
-        """The scope as a condition on `scores s` (and on `evaluations e` for a tag), and its values."""
+        """The scope as a condition on `scores s` (`evaluations e` for tag and evidence), and its values."""
         return self._conditions("s", "s.metric = :metric", scope)
 
     def _conditions(self, table: str, of_metric: str, scope: Scope) -> tuple[str, dict[str, Any]]:
@@ -86,6 +88,7 @@ class TableReader(ABC):
             f"{table}.happened_at >= :since": scope.since,
             f"{table}.happened_at < :until": scope.until,
             self.tagged: scope.tag,
+            WITH_EVIDENCE: scope.evidence,
             of_metric: scope.metric,
         }
         where = " AND ".join(text for text, value in conditions.items() if value is not None) or "true"
@@ -251,12 +254,12 @@ def _in_time(rows: Sequence[Sequence[Any]]) -> ScoresInTime:
 
 def values_of(scope: Scope) -> dict[str, Any]:
     """The scope by the names that queries use."""
-    return {"since": scope.since, "until": scope.until, "tag": scope.tag, "metric": scope.metric}
+    return asdict(scope)
 
 
 def with_turns(scope: Scope) -> str:
-    """The join that a scope with a tag needs; without one scores tell all."""
-    return "" if scope.tag is None else "JOIN evaluations e ON e.record_id = s.record_id"
+    """The join that a scope with a tag or evidence needs; without them scores tell all."""
+    return "" if scope.tag is scope.evidence is None else "JOIN evaluations e ON e.record_id = s.record_id"
 
 
 def owner_of(by: str | None) -> str:

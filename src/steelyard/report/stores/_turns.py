@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.report.stores._rows import WITH_EVIDENCE
 from steelyard.report.turns import TurnFilter, TurnRow
 
 Row = Sequence[Any]
@@ -49,7 +50,7 @@ def conditions_of(wanted: TurnFilter, of_turn: Mapping[str, str], *, plus: str =
         "status": _STATUS.get(wanted.status, "").format(plus=plus),
         "judge": "s.judge = :judge",
     }
-    where = _asked(wanted, {**of_turn, "trace": "e.trace_id = :trace"})
+    where = _asked(wanted, {**of_turn, "trace": "e.trace_id = :trace", "evidence": WITH_EVIDENCE})
     if matching := _asked(wanted, of_score):
         scores = " AND ".join(["s.record_id = e.record_id", *matching])
         where.insert(0, f"EXISTS (SELECT 1 FROM scores s WHERE {scores})")

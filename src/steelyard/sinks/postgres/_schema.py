@@ -10,9 +10,9 @@ from psycopg.rows import dict_row
 
 from steelyard.errors import ConfigurationError
 from steelyard.scores import Evaluation
-from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, time_in
+from steelyard.sinks.sqlite._schema import evaluation_from_rows, rows_of, told_in
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Of these tables, in `schema_version`; a change adds an entry to `_MIGRATIONS`."""
 _LOCK: Final = 0x53544C59
 """Of Postgres's advisory locks: "STLY". Who holds it writes bodies, so that their ids grow as they commit."""
@@ -88,7 +88,14 @@ _SECOND: Final = (
 )
 # With which probability the turn of a label was drawn; of older labels nobody knows.
 _THIRD: Final = ("ALTER TABLE labels ADD drawn double precision",)
-_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {1: _FIRST, 2: _SECOND, 3: _THIRD}
+_FOURTH: Final = (
+    "SET LOCAL statement_timeout = 0",
+    "ALTER TABLE evaluations ADD evidence text",
+    "UPDATE evaluations e SET evidence = t.evidence FROM told t WHERE t.record_id = e.record_id",
+    "DROP INDEX evaluations_by_time",
+    "CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id, evidence)",
+)
+_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {1: _FIRST, 2: _SECOND, 3: _THIRD, 4: _FOURTH}
 """By version, the statements that lead to it from the one before."""
 _AT_ONCE: Final = 1_000
 
@@ -115,23 +122,25 @@ def prepare(connection: Connection[Any], schema: str, *, shown: str, create: boo
     if version < VERSION and not create:
         raise ConfigurationError(f"there are no results in {shown!r} yet; PostgresSink makes the tables")
     for number in range(version + 1, VERSION + 1):
-        if number == 2:
-            _read_times(connection)
+        if number == max(version + 1, 2):  # there are bodies to read, and the rest of them is to come
+            _read_told(connection)
         for statement in _MIGRATIONS[number]:
             connection.execute(statement)
         connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
 
 
-def _read_times(connection: Connection[Any]) -> None:
-    """When old turns happened, as far as their bodies say, into a table for the length of the transaction."""
+def _read_told(connection: Connection[Any]) -> None:
+    """What the bodies of old turns say, into a table for the length of the transaction."""
     connection.execute(
-        "CREATE TEMP TABLE told (record_id text PRIMARY KEY, at double precision) ON COMMIT DROP"
+        "CREATE TEMP TABLE told (record_id text PRIMARY KEY, at double precision, evidence text) "
+        "ON COMMIT DROP"
     )
     with connection.cursor(name="bodies") as bodies, connection.cursor() as told:
         bodies.execute("SELECT e.record_id, b.body FROM evaluations e JOIN bodies b ON b.id = e.body")
         while rows := bodies.fetchmany(_AT_ONCE):
             told.executemany(
-                "INSERT INTO told VALUES (%s, %s)", [(record, time_in(bytes(body))) for record, body in rows]
+                "INSERT INTO told VALUES (%s, %s, %s)",
+                [(record, *told_in(bytes(body))) for record, body in rows],
             )
 
 

@@ -12,10 +12,11 @@ from steelyard.errors import InvalidRecord
 from steelyard.scores import Evaluation, evaluation_from_dict
 from steelyard.sinks.sqlite._schema import (
     APPLICATION_ID,
+    BY_TIME,
     RESULT_TABLES,
     SQLITE_SCHEMA,
     TABLES,
-    time_in,
+    told_in,
     write_evaluation,
 )
 
@@ -35,8 +36,31 @@ def create(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
 
 
+def from_schema_3(connection: sqlite3.Connection, path: str) -> None:
+    """Say of every turn how its passages are known, as far as its body says; in the caller's transaction."""
+    connection.execute("ALTER TABLE evaluations ADD COLUMN evidence TEXT")
+    connection.execute("DROP INDEX evaluations_by_time")
+    _read_told(connection, "evaluations")
+    count = connection.execute(
+        "UPDATE evaluations SET evidence = t.evidence FROM told t WHERE t.turn = evaluations.turn"
+    ).rowcount
+    connection.execute("DROP TABLE told")
+    connection.execute(BY_TIME)
+    connection.execute(f"PRAGMA user_version = {SQLITE_SCHEMA}")
+    _log.info("%s: migrated %d turns to schema %d", path, count, SQLITE_SCHEMA)
+
+
+def _read_told(connection: sqlite3.Connection, table: str) -> None:
+    """What the bodies of old turns say, into a table of its own."""
+    connection.execute("CREATE TEMP TABLE told (turn INTEGER PRIMARY KEY, at REAL, evidence TEXT)")
+    bodies = connection.execute(f"SELECT e.rowid, b.body FROM {table} e JOIN bodies b ON b.id = e.body")
+    connection.executemany(
+        "INSERT INTO told VALUES (?, ?, ?)", ((turn, *told_in(body)) for turn, body in bodies)
+    )
+
+
 def from_schema_2(connection: sqlite3.Connection, path: str) -> None:
-    """Give every turn the time at which it happened, as far as its body says; in the caller's transaction.
+    """Give every turn its time and its evidence, as far as its body says; in the caller's transaction.
 
     What does not say it stays at the time when it was judged. Sessions, users and tenants of old turns are
     not known, and stay empty.
@@ -48,13 +72,11 @@ def from_schema_2(connection: sqlite3.Connection, path: str) -> None:
     _set_aside(connection, "_2")
     for statement in RESULT_TABLES:
         connection.execute(statement)
-    connection.execute("CREATE TEMP TABLE told (turn INTEGER PRIMARY KEY, at REAL)")
-    bodies = connection.execute("SELECT e.rowid, b.body FROM evaluations_2 e JOIN bodies b ON b.id = e.body")
-    connection.executemany("INSERT INTO told VALUES (?, ?)", ((turn, time_in(body)) for turn, body in bodies))
+    _read_told(connection, "evaluations_2")
     columns = _common(connection, "evaluations")
     count = connection.execute(
-        f"""INSERT INTO evaluations (turn, happened_at, {columns})
-            SELECT e.rowid, coalesce(t.at, e.evaluated_at), {columns}
+        f"""INSERT INTO evaluations (turn, happened_at, evidence, {columns})
+            SELECT e.rowid, coalesce(t.at, e.evaluated_at), t.evidence, {columns}
             FROM evaluations_2 e LEFT JOIN told t ON t.turn = e.rowid ORDER BY 2"""
     ).rowcount
     columns = _common(connection, "scores")

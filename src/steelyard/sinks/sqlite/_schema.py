@@ -21,7 +21,7 @@ from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score, evaluation_from_dict, evaluation_to_dict
 
-SQLITE_SCHEMA: Final = 3
+SQLITE_SCHEMA: Final = 4
 """Version of the tables, kept in `PRAGMA user_version`."""
 APPLICATION_ID: Final = 0x53544C59
 """In `PRAGMA application_id` of every results database from schema 2 on: "STLY"."""
@@ -47,6 +47,7 @@ _WORDS: Final = (
 They are a part of the schema; a change makes all bodies unreadable."""
 # Larger whole numbers than SQLite's raise OverflowError, and would cost the whole Evaluation.
 _LARGEST_INTEGER: Final = 2**63 - 1
+_ONCE_GUESSED: Final = "contexts_from_prompt"
 # A body that was damaged, or made to, must not fill the memory when it is unpacked.
 _LARGEST_BODY: Final = 64 * 1024 * 1024
 
@@ -58,11 +59,13 @@ TABLES: Final = (
     )""",
     "CREATE INDEX bodies_by_record ON bodies (record_id)",
 )
+BY_TIME: Final = "CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id, evidence)"
+"""Evidence is in it so that turns are counted and found by it without a look at the table."""
 RESULT_TABLES: Final = (
     """CREATE TABLE evaluations (
         turn INTEGER PRIMARY KEY, record_id TEXT NOT NULL UNIQUE,
         happened_at REAL NOT NULL, evaluated_at REAL NOT NULL, duration REAL NOT NULL,
-        session TEXT, user_hash TEXT, tenant TEXT,
+        session TEXT, user_hash TEXT, tenant TEXT, evidence TEXT,
         trace_id TEXT, span_id TEXT, run_id TEXT, framework TEXT,
         record_status TEXT, question TEXT, answer TEXT, tags TEXT, metadata TEXT,
         requests INTEGER NOT NULL, questions INTEGER NOT NULL, reasked INTEGER NOT NULL,
@@ -78,7 +81,7 @@ RESULT_TABLES: Final = (
         judge TEXT, embedder TEXT, prompt_version TEXT, metric_version TEXT, fuse TEXT, calibrated INTEGER,
         body INTEGER NOT NULL
     )""",
-    "CREATE INDEX evaluations_by_time ON evaluations (happened_at, record_id)",
+    BY_TIME,
     "CREATE INDEX evaluations_by_session ON evaluations (session, happened_at) WHERE session IS NOT NULL",
     "CREATE INDEX evaluations_by_tenant ON evaluations (tenant, happened_at) WHERE tenant IS NOT NULL",
     "CREATE INDEX evaluations_by_user ON evaluations (user_hash, happened_at) WHERE user_hash IS NOT NULL",
@@ -232,6 +235,7 @@ def evaluation_row(evaluation: Evaluation, data: Mapping[str, Any]) -> dict[str,
         "session": data.get("session"),
         "user_hash": data.get("user"),
         "tenant": data.get("tenant"),
+        "evidence": data.get("evidence"),
         "duration": _real(evaluation.duration) or 0.0,
         "trace_id": trace and _text(trace.trace_id),
         "span_id": trace and _text(trace.span_id),
@@ -327,15 +331,26 @@ def unpack(body: object) -> dict[str, Any]:
     return data
 
 
-def time_in(body: object) -> float | None:
-    """When the turn of a body happened; None where it does not say, or cannot be read."""
+def told_in(body: object) -> tuple[float | None, str | None]:
+    """When the turn of an old body happened, and how its passages are known; None for what it does not say.
+
+    Bodies without a word of evidence say it by the record in them, if that was stored.
+    """
     try:
         record = unpack(body).get("record")
-        timings = record.get("timings") if isinstance(record, dict) else None
-        at = timings.get("started_at") if isinstance(timings, dict) else None
     except InvalidRecord:
-        return None
-    return float(at) if isinstance(at, float | int) and math.isfinite(at) else None
+        return None, None
+    if not isinstance(record, dict):
+        return None, None
+    timings = record.get("timings")
+    at = timings.get("started_at") if isinstance(timings, dict) else None
+    found = float(at) if isinstance(at, float | int) and math.isfinite(at) else None
+    source = record.get("contexts_source")
+    kind = "none" if not record.get("contexts") else source if source in ("told", "guessed") else "known"
+    # What was cut out of a prompt was once told by a note alone.
+    if kind == "known" and any(str(note).startswith(_ONCE_GUESSED) for note in record.get("notes") or ()):
+        kind = "guessed"
+    return found, kind
 
 
 def plain_value(value: object) -> object:

@@ -17,6 +17,13 @@ def report(
     until: Annotated[str, typer.Option(metavar="TIME", help="Only turns judged before then.")] = "",
     metric: Annotated[str, typer.Option("--metric", "-m", metavar="NAME", help="Only this metric.")] = "",
     tag: Annotated[str, typer.Option(metavar="TAG", help="Only turns with this tag.")] = "",
+    evidence: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="Only turns by how their passages are known: known, told, guessed, none.",
+        ),
+    ] = "",
     by: Annotated[
         str,
         typer.Option(
@@ -44,7 +51,15 @@ def report(
     from steelyard.report import print_figures
     from steelyard.report import report as make
 
-    made = make(db, since=since, until=until, metric=metric or None, tag=tag or None, by=by or None)
+    made = make(
+        db,
+        since=since,
+        until=until,
+        metric=metric or None,
+        tag=tag or None,
+        evidence=evidence or None,
+        by=by or None,
+    )
     if out:
         made.write_html(out)
         Console(highlight=False).print(f"wrote {out}", markup=False)
