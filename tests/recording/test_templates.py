@@ -28,8 +28,8 @@ def test_what_varies_is_known_after_five_questions(name: str) -> None:
         for passage, question in zip(PASSAGES, QUESTIONS, strict=True)
     ]
     assert filled[:4] == [None] * 4
-    for passage, question, slots in list(zip(PASSAGES, QUESTIONS, filled, strict=True))[4:]:
-        assert slots == [passage, question]
+    for passage, slots in list(zip(PASSAGES, filled, strict=True))[4:]:
+        assert slots == [passage]
 
 
 def test_the_same_question_again_teaches_nothing() -> None:
@@ -45,7 +45,7 @@ def test_two_templates_are_kept_apart() -> None:
             learnt.filled_in(template.format(passage=passage, question=question), question=question)
     for template in TEMPLATES.values():
         prompt = template.format(passage=PASSAGES[7], question=QUESTIONS[7])
-        assert learnt.filled_in(prompt, question=QUESTIONS[7]) == [PASSAGES[7], QUESTIONS[7]]
+        assert learnt.filled_in(prompt, question=QUESTIONS[7]) == [PASSAGES[7]]
 
 
 def test_many_kinds_of_prompts_stay_within_bounds() -> None:
@@ -68,3 +68,22 @@ def test_passages_of_an_unseen_source_are_guessed_at_first_and_known_later() -> 
         assert passage in "\n".join(one.text for one in found.contexts)
         sources.append(found.contexts_source)
     assert (sources[0], sources[-1]) == ("guessed", "in_prompt")
+
+
+VARIANT = TEMPLATES["headings"] + "\nAnswer in French."
+
+
+def test_a_line_where_nothing_stood_before_is_not_known() -> None:
+    learnt = PromptTemplates()
+    for passage, question in zip(PASSAGES[:7], QUESTIONS[:7], strict=True):
+        learnt.filled_in(TEMPLATES["headings"].format(passage=passage, question=question), question=question)
+    prompt = VARIANT.format(passage=PASSAGES[7], question=QUESTIONS[7])
+    assert learnt.filled_in(prompt, question=QUESTIONS[7]) is None
+
+
+def test_the_words_of_a_variant_are_no_passage() -> None:
+    learnt = PromptTemplates()
+    for passage, question in zip(PASSAGES, QUESTIONS, strict=True):
+        for template in (TEMPLATES["headings"], VARIANT):
+            slots = learnt.filled_in(template.format(passage=passage, question=question), question=question)
+    assert slots == [PASSAGES[7]]

@@ -188,10 +188,11 @@ class OpenTurns:
             if turn.returned:
                 self.finish(turn)
         else:
-            # A response may carry the very stream that will hold this turn: keep its nodes, not itself.
-            step.result = getattr(result, "source_nodes", None) if step.kind in _ROOTS else result
             cls: Any = type(result)
-            if turn.root.kind == "manual" and step.kind in _ROOTS and stream_of(cls) is None:
+            is_stream = step.kind in _ROOTS and stream_of(cls) is not None
+            # A response may carry the very stream that will hold this turn: keep its nodes, not itself.
+            step.result = getattr(result, "source_nodes", None) if is_stream else result
+            if turn.root.kind == "manual" and step.kind in _ROOTS and not is_stream:
                 turn.said = result
 
     def _leave_root(self, turn: Turn, result: Any) -> None:

@@ -133,8 +133,9 @@ def guess(origin: Provenance, turn: Turn, *, question: str) -> Provenance:
     They carry neither ids nor scores, and are not scored unless that is asked for.
     """
     cut = [one for prompt in _asked_last(origin, turn) for one in guessed_passages(prompt, question)]
-    answer = turn.answer.strip()
-    texts = dict.fromkeys(one.text for text in cut for one in passages_of(text) if one.text != answer)
+    said = [plain(reply) for call in turn.earlier for reply in call.replies]
+    found = (one.text for text in cut for one in passages_of(text) if one.text != turn.answer.strip())
+    texts = dict.fromkeys(text for text in found if not any(plain(text) in reply for reply in said))
     return _guessed(origin, texts) if texts else origin
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
 _TURNS = 5
@@ -17,6 +17,11 @@ _TURNS = 5
 _MOST_TEMPLATES = 256
 _MOST_PIECES = 500
 _MOST_CHARACTERS = 100_000
+_ASKED = 1
+"""Stands for the question among the hashes of pieces."""
+_RECENT = 16
+_OFTEN = 0.25
+"""The share of other questions under which a text stands that is of a variant of the template."""
 _ALIKE = 0.5
 """The share of a template's pieces that a prompt of its kind has at least."""
 _LABEL = re.compile(r"([^\n:]{1,60}[:\uff1a])[ \t]+(?=\S)")
@@ -29,7 +34,19 @@ class _Template:
     pieces: set[int]
     """Hashes of what stood in every prompt so far."""
     questions: set[int] = field(default_factory=set)
-    """Hashes of what was asked, until there are enough."""
+    """Hashes of what was asked since a piece was last found to vary, until there are enough."""
+    recent: deque[_Filled] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    """What stood between its pieces in the latest turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """What one prompt has beside the template's own pieces, as hashes."""
+
+    question: int
+    pieces: frozenset[int]
+    after: frozenset[int]
+    """The template's pieces, or the question, that something stood behind; 0 for the beginning."""
 
 
 class PromptTemplates:
@@ -42,7 +59,7 @@ class PromptTemplates:
         self._lock = threading.Lock()
 
     def filled_in(self, prompt: str, *, question: str) -> list[str] | None:
-        """What a prompt's template was filled in with; None until its template is known.
+        """What a prompt's template was filled in with beside the question; None until it is known.
 
         The prompt is learnt from, whatever is returned.
 
@@ -53,16 +70,17 @@ class PromptTemplates:
         if not question or len(prompt) > _MOST_CHARACTERS:
             return None
         pieces = _pieces(prompt)
-        own = [piece for piece in pieces if piece not in question and question not in piece]
+        hashes = [_ASKED if piece in question or question in piece else hash(piece) for piece in pieces]
+        own = [one for one in hashes if one != _ASKED]
         if not own or len(pieces) > _MOST_PIECES:
             return None
-        hashes = [hash(piece) for piece in pieces]
         with self._lock:
-            template = self._learn([hash(piece) for piece in own], hash(question))
-            if len(template.questions) < _TURNS:
-                return None
-            known = template.pieces
-        return _between(pieces, [one in known for one in hashes])
+            template = self._learn(own, hash(question))
+            filled = _filled(template, hashes, hash(question))
+            fixed = {_ASKED, *template.pieces, *_repeated(template, filled)}
+            is_known = len(template.questions) >= _TURNS and not _is_new(template, filled)
+            template.recent.append(filled)
+        return _between(pieces, [one in fixed for one in hashes]) if is_known else None
 
     def forget(self) -> None:
         """Begin anew, as a new process does."""
@@ -80,7 +98,12 @@ class PromptTemplates:
             self._forget()
         template = self._templates[key]
         self._templates.move_to_end(key)
-        template.pieces &= hashes
+        if not template.pieces <= hashes:
+            template.pieces &= hashes
+            # The passages of the first prompt were taken for a part of it; a later change begins anew.
+            if len(template.recent) > 1:
+                template.questions.clear()
+                template.recent.clear()
         if len(template.questions) < _TURNS:
             template.questions.add(question)
         return template
@@ -106,6 +129,30 @@ class PromptTemplates:
                 self._by_end[end].remove(oldest)
                 if not self._by_end[end]:
                     del self._by_end[end]
+
+
+def _filled(template: _Template, hashes: list[int], question: int) -> _Filled:
+    last, pieces, after = 0, set[int](), set[int]()
+    for one in hashes:
+        if one == _ASKED or one in template.pieces:
+            last = one
+        else:
+            pieces.add(one)
+            after.add(last)
+    return _Filled(question, frozenset(pieces), frozenset(after))
+
+
+def _repeated(template: _Template, filled: _Filled) -> set[int]:
+    """Pieces that stood under many other questions too: words of a variant of the template."""
+    others = [one for one in template.recent if one.question != filled.question]
+    counts = Counter(piece for one in others for piece in one.pieces & filled.pieces)
+    return {piece for piece, count in counts.items() if count >= max(2, _OFTEN * len(others))}
+
+
+def _is_new(template: _Template, filled: _Filled) -> bool:
+    """Whether something stands where nothing stood before, so that the template may be another one."""
+    seen = {place for one in template.recent for place in one.after}
+    return not filled.after <= seen
 
 
 def _pieces(prompt: str) -> list[str]:

@@ -37,6 +37,8 @@ class _Shown:
     history: list[str]
     queries: set[str]
     asked: str
+    sent_alone: set[str]
+    """What models were sent as their only message: such a text is a prompt itself."""
 
     @classmethod
     def of(cls, turn: Turn, sources: Sources, prompts: Sequence[str], question: str) -> _Shown:
@@ -46,11 +48,14 @@ class _Shown:
             history=[plain(text) for text in earlier_messages(turn.given)],
             queries={plain(query) for query in sources.queries},
             asked=plain(question),
+            sent_alone={plain(call.prompts[0]) for call in turn.calls if len(call.prompts) == 1},
         )
 
     def says(self, text: str) -> bool:
         """Whether a text is the question, a query, a part of the history, or a prompt."""
-        if text in self.asked or text in self.queries or any(text in said for said in self.history):
+        if text in self.asked or text in self.queries or text in self.sent_alone:
+            return True
+        if any(text in said for said in self.history):
             return True
         return bool(self.asked) and _is_prompt(text, self.asked, self.prompts)
 

@@ -14,7 +14,6 @@ from steelyard.recording.reading import messages_in
 from steelyard_llamaindex._turn import Call, Turn
 from steelyard_llamaindex._turn import Step as Span
 from steelyard_llamaindex.building._extract import (
-    NO_ANSWER,
     answer_of,
     fields_of,
     get,
@@ -97,7 +96,7 @@ def _step(span: Span, parent: Step | None, read: Nodes, *, is_root: bool) -> Ste
         name=span.name,
         parent=parent,
         given=question_of(span.asked) or None,
-        returned=NO_ANSWER if span.result == [] else answer_of(span.result) or None,
+        returned=answer_of(span.result) or None,
         contexts=read.contexts(nodes),
         at=span.began,
         ended=_ended(span),
