@@ -157,14 +157,13 @@ def _only_text(state: Mapping[str, Any], inputs: Any, replies: Collection[str]) 
     """The one text in a mapping that was not there before, or the one of them that a model said."""
     given = state_of(inputs) or {}
     known = {value for value in (inputs, *given.values()) if isinstance(value, str)}
-    texts = [value for value in state.values() if isinstance(value, str) and value not in known]
+    every = [value for value in state.values() if isinstance(value, str)]
+    texts = [value for value in every if value not in known]
     if len(texts) > 1:
         texts = [text for text in texts if text.strip() in replies and not is_helper_reply([text])]
-    elif not texts and given:
+    elif not texts:
         # An answer may repeat what was there before; a model's reply then holds it, in whatever form.
-        texts = [
-            one for one in state.values() if isinstance(one, str) and any(one in said for said in replies)
-        ]
+        texts = [text for text in every if any(text in reply for reply in replies)]
     return text_of(texts[0]) if len(texts) == 1 else ""
 
 
