@@ -21,6 +21,8 @@ from steelyard._internal.logs import SafeLogger
 from steelyard._internal.warn_once import WarnOnce
 from steelyard.record import Status
 from steelyard.recording import TurnTarget, is_unrecorded
+from steelyard.recording.provenance import leaves
+from steelyard.recording.reading import strings_in
 from steelyard_langchain._block import Block, current_block
 from steelyard_langchain._loose import LooseRuns
 from steelyard_langchain._options import Options
@@ -39,6 +41,7 @@ _Cause = Literal[
 _log = SafeLogger("steelyard.langchain")
 # So many broken streams may straggle at once.
 _REMEMBERED = 256
+_TELLING = 8  # characters; a shorter text may stand anywhere
 _STRAGGLING = 60.0  # callbacks of streams and of other threads come after the end of their turn
 _CARRIED = 1_000  # graphs that wait for a person may wait for ever
 
@@ -318,19 +321,29 @@ def _messages(prompt: Any) -> list[Any]:
 def _answered(turn: Turn, outputs: Any) -> bool:
     """Whether what a run returned is, or holds, what its last model said; a look at the surface only."""
     model = turn.last_model
-    if model is None:
+    if model is None or isinstance(outputs, list):
         return False
     said = answer_message(model.reply)
+    if said is None:
+        return outputs is not None  # a stream whose end nobody read
     text = getattr(said, "content", said)
-    if not isinstance(text, str) or not text or isinstance(outputs, list):
-        return False
+    return _is_held(text if isinstance(text, str) else "", outputs) or _is_part(said, text, outputs)
+
+
+def _is_held(text: str, outputs: Any) -> bool:
+    """Whether a reply stands in one of the values that a run returned."""
     values = outputs.values() if isinstance(outputs, dict) else (outputs,)
-    for value in values:
-        last = value[-1] if isinstance(value, list) and value else value
-        content = getattr(last, "content", last)
-        if isinstance(content, str) and text in content:
-            return True
-    return False
+    lasts = (value[-1] if isinstance(value, list) and value else value for value in values)
+    contents = (getattr(last, "content", last) for last in lasts)
+    return bool(text) and any(isinstance(content, str) and text in content for content in contents)
+
+
+def _is_part(said: Any, text: Any, outputs: Any) -> bool:
+    """Whether what a run returned is in a reply: of a form, or of JSON that was read."""
+    parts = list(leaves(text)) if isinstance(text, str) else []
+    parts += (part for _, part in strings_in(getattr(said, "tool_calls", None)))
+    told = (one for _, one in strings_in(outputs) if len(one) >= _TELLING)
+    return any(one in part for one in told for part in parts)
 
 
 def _status(turn: Turn, error: BaseException | None) -> Status:

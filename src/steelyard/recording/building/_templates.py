@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 _TURNS = 5
 """Different questions after which a template counts as known."""
+_LEAST = 2
+"""Pieces that a template has of its own; one alone says little about where the others belong."""
 _MOST_TEMPLATES = 256
 _MOST_PIECES = 500
 _MOST_CHARACTERS = 100_000
@@ -22,7 +24,7 @@ _ASKED = 1
 _RECENT = 16
 _OFTEN = 0.25
 """The share of other questions under which a text stands that is of a variant of the template."""
-_ALIKE = 0.5
+_ALIKE = 0.8
 """The share of a template's pieces that a prompt of its kind has at least."""
 _LABEL = re.compile(r"([^\n:]{1,60}[:\uff1a])[ \t]+(?=\S)")
 
@@ -37,6 +39,11 @@ class _Template:
     """Hashes of what was asked since a piece was last found to vary, until there are enough."""
     recent: deque[_Filled] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """What stood between its pieces in the latest turns."""
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether enough was asked, and enough stayed alike, to tell it from what it is filled in with."""
+        return len(self.questions) >= _TURNS and len(self.pieces) >= _LEAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ class PromptTemplates:
             template = self._learn(own, hash(question))
             filled = _filled(template, hashes, hash(question))
             fixed = {_ASKED, *template.pieces, *_repeated(template, filled)}
-            is_known = len(template.questions) >= _TURNS and not _is_new(template, filled)
+            is_known = template.is_learnt and not _is_new(template, filled)
             template.recent.append(filled)
         return _between(pieces, [one in fixed for one in hashes]) if is_known else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -143,7 +143,15 @@ def _is_turn(
         return answer == NO_ANSWER or _goes_on(steps, origin, answer)
     if turn.root.kind != "workflow":
         return True
-    return sources.looked_up or bool(sources.documents) or bool(origin.contexts and asked.question)
+    if sources.looked_up or sources.documents or (origin.contexts and asked.question):
+        return True
+    return answer == NO_ANSWER or _found_nothing(steps)
+
+
+def _found_nothing(steps: Steps) -> bool:
+    """Whether a step of a workflow looked something up by itself, and nothing came of it."""
+    passed = (step.returned for step in steps.steps if isinstance(step.returned, Mapping))
+    return any(value.get("nodes") == [] for value in passed)
 
 
 def _goes_on(steps: Steps, origin: Provenance, answer: str) -> bool:
