@@ -20,7 +20,7 @@ from report.parts import NOON, results, turn
 from steelyard.errors import ConfigurationError, InvalidRecord
 from steelyard.judge import LocalJudge
 from steelyard.online import Monitor, Spool, SpoolSettings
-from steelyard.record import Context, Record
+from steelyard.record import Context, Record, TraceRef
 from steelyard.sinks import SQLiteSink
 from steelyard.view import (
     Label,
@@ -98,7 +98,14 @@ async def test_every_page_is_served_with_a_policy_and_hostile_text_stays_text(db
 def half_guessed(tmp_path: Path) -> str:
     guessed = turn(1, 0.5)
     assert guessed.record is not None
-    guessed = guessed.replace(record=guessed.record.replace(contexts_source="guessed"), evidence=None)
+    trace = TraceRef(framework="langchain")
+    record = guessed.record.replace(
+        contexts_source="guessed",
+        notes=("contexts_guessed: passages were cut out of the prompt", "a note of one's own <img>"),
+        origins={"question": ("input, question",), "contexts": ("prompt of model Chat <img>",)},
+        trace=trace,
+    )
+    guessed = guessed.replace(record=record, evidence=None)
     return str(results(tmp_path / "s.db", [turn(0, 0.5), guessed]))
 
 
@@ -110,6 +117,16 @@ async def test_pages_tell_how_passages_are_known_and_list_turns_by_it(half_guess
         rows = (await http.get("/turns?evidence=guessed")).text
         assert "id=r1" in rows and "id=r0" not in rows
         assert "<option selected>guessed</option>" in rows
+
+
+async def test_a_turn_tells_what_was_taken_from_where_and_what_settles_each_doubt(half_guessed: str) -> None:
+    async with client(half_guessed) as http:
+        page = (await http.get("/turn?id=r1")).text
+        assert 'Question <span class="quiet">known, from input, question</span>' in page
+        assert 'Context 1 <span class="quiet">guessed, from prompt of model Chat &lt;img&gt;</span>' in page
+        assert re.search("contexts_guessed: [^<]+</dt><dd>settled by context_key=", page)
+        assert "a note of one&#39;s own &lt;img&gt;</dt><dd></dd>" in page
+        assert "What is doubtful" not in (await http.get("/turn?id=r0")).text
 
 
 async def test_another_host_name_is_refused(db: str) -> None:

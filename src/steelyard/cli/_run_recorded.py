@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import runpy
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,8 +28,9 @@ def run_recorded(options: RunOptions) -> int:
     choice = JudgeChoice.named(
         options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
     )
+    program = Program(name=options.program, arguments=options.arguments or (), is_module=options.module)
     # Before frameworks are imported, which takes seconds.
-    _find(options)
+    program.find()
     judge = choice.build()
     metrics = metrics_named(list(listed(options.metrics)), judge) if options.metrics else None
     monitor = Monitor(judge=judge, metrics=metrics, sample_rate=options.sample_rate)
@@ -37,36 +40,53 @@ def run_recorded(options: RunOptions) -> int:
             "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"
         )
     try:
-        _become(options)
+        program.become()
     finally:
         monitor.close()
     return 0
 
 
-def _find(options: RunOptions) -> None:
-    """See that there is a program before anything is started."""
-    if not options.module:
-        if not Path(options.program).exists():
-            raise ConfigurationError(
-                f"{options.program!r} does not exist; for a module write: run -m {options.program}"
-            )
-        return
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = find_spec(options.program) is not None
-    except (ImportError, ValueError):
-        found = False
-    if not found:
-        raise ConfigurationError(f"no module is named {options.program!r}")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """A program that this process becomes."""
 
+    name: str
+    """A script, a folder or archive with a `__main__.py`, or a module."""
+    arguments: Sequence[str]
+    """What it is passed."""
+    is_module: bool
+    """Whether the name is a module's."""
 
-def _become(options: RunOptions) -> None:
-    sys.argv = [options.program, *(options.arguments or ())]
-    if options.module:
-        runpy.run_module(options.program, run_name="__main__", alter_sys=True)
-        return
-    path = Path(options.program)
-    if path.is_file():
-        # As the interpreter does for a script, and as `runpy` does by itself only for folders and archives.
-        sys.path.insert(0, str(path.absolute().parent))
-    runpy.run_path(options.program, run_name="__main__")
+    def find(self) -> None:
+        """See that there is a program before anything is started.
+
+        Raises:
+            ConfigurationError: If there is none.
+        """
+        if not self.is_module:
+            if not Path(self.name).exists():
+                raise ConfigurationError(f"{self.name!r} does not exist; for a module write: -m {self.name}")
+            return
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            found = find_spec(self.name) is not None
+        except (ImportError, ValueError):
+            found = False
+        if not found:
+            raise ConfigurationError(f"no module is named {self.name!r}")
+
+    def become(self) -> None:
+        """Run it as the interpreter would.
+
+        Raises:
+            SystemExit: The program's own.
+        """
+        sys.argv = [self.name, *self.arguments]
+        if self.is_module:
+            runpy.run_module(self.name, run_name="__main__", alter_sys=True)
+            return
+        path = Path(self.name)
+        if path.is_file():
+            # As the interpreter does for a script; `runpy` does it only for folders and archives.
+            sys.path.insert(0, str(path.absolute().parent))
+        runpy.run_path(self.name, run_name="__main__")

@@ -7,7 +7,17 @@ spool; what has been handed over safely leaves the journal.
 
 from steelyard.collect._app import app
 from steelyard.collect._collector import Collector, CollectorCounts
-from steelyard.collect._journal import Journal
-from steelyard.collect._protocol import Export, Signal, SpanReader
+from steelyard.collect._journal import Journal, JournalFull
+from steelyard.collect._protocol import Export, Receiver, Signal, SpanReader
 
-__all__ = ["Collector", "CollectorCounts", "Export", "Journal", "Signal", "SpanReader", "app"]
+__all__ = [
+    "Collector",
+    "CollectorCounts",
+    "Export",
+    "Journal",
+    "JournalFull",
+    "Receiver",
+    "Signal",
+    "SpanReader",
+    "app",
+]

@@ -16,9 +16,8 @@ from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import error_words
 from steelyard._internal.threads import DaemonExecutor
 from steelyard.collect._body import Busy, TooLarge, Unreadable, read_body
-from steelyard.collect._collector import Collector
 from steelyard.collect._journal import JournalFull
-from steelyard.collect._protocol import Signal
+from steelyard.collect._protocol import Receiver, Signal
 from steelyard.errors import ConfigurationError, InvalidRecord, MissingDependency
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _CONNECTIONS: Final = 32
 
 
 def app(
-    collector: Collector,
+    collector: Receiver,
     *,
     token: str | None = None,
     hosts: Collection[str] | None = None,
@@ -93,7 +92,7 @@ class _Endpoint:
 
     def __init__(
         self,
-        collector: Collector,
+        collector: Receiver,
         *,
         token: str | None,
         hosts: frozenset[str],

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from steelyard.record import Record
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Signal = Literal["traces", "logs"]
 """What a request is about, as its path says."""
@@ -36,6 +39,28 @@ class Export(Protocol):
 
 
 _Export = TypeVar("_Export", bound=Export)
+
+
+class Receiver(Protocol):
+    """Takes what the endpoint has read; a `Collector` is one."""
+
+    @property
+    def reader(self) -> SpanReader[Any]:
+        """Reads requests and answers them."""
+        ...
+
+    @property
+    def counts(self) -> DataclassInstance:
+        """What became of everything so far."""
+        ...
+
+    async def store(self, export: Export, *, signal: Signal) -> None:
+        """Return when the spans, or the log records, of a request are safe; raises what a Collector does."""
+        ...
+
+    def refuse(self, cause: str) -> None:
+        """Count a request that was not taken."""
+        ...
 
 
 class SpanReader(Protocol[_Export]):

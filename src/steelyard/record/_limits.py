@@ -23,6 +23,8 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DEPTH = 6
 _IDENTIFIER = 200
 """Characters of the id of a session or tenant."""
+_TAKEN = ("question", "contexts", "answer")
+"""What a Record tells the origin of."""
 _Item = TypeVar("_Item")
 
 
@@ -198,6 +200,11 @@ class _Cutter:
         values = (values,) if isinstance(values, str) else values
         return with_items(values, [self.text(value, field, 1000) for value in self._first(values, field)])
 
+    def origins(self, value: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+        given: Mapping[str, Any] = value if isinstance(value, dict) else {}
+        found = {name: self.names(given[name], "origins") for name in _TAKEN if name in given}
+        return value if found == value else found
+
     def _first(self, items: Iterable[_Item] | None, field: str, most: int | None = None) -> Iterator[_Item]:
         """As many entries as there may be, of whatever calls itself a collection."""
         most = self.limits.items if most is None else most
@@ -274,6 +281,7 @@ def clean(record: Record, *, limits: Limits = DEFAULT_LIMITS) -> Record:
         "tags": cut.names(record.tags, "tags"),
         "notes": cut.names(record.notes, "notes"),
         "metadata": cut.metadata(record.metadata),
+        "origins": cut.origins(record.origins),
         "trace": cut.trace(record.trace),
         "timings": cut.timings(record.timings),
         "status": record.status if record.status in get_args(Status) else "error",

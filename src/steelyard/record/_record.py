@@ -150,6 +150,9 @@ class Record:
     """The user's metadata; plain JSON values."""
     notes: tuple[str, ...] = ()
     """What the recorder could not find or is not sure of, and why."""
+    origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    """From where `question`, `answer` and each of `contexts` were taken, as far as the recorder tells:
+    `retriever faiss`, `tool search`, `input, question`. For people; nothing is decided by it."""
     truncated: tuple[str, ...] = ()
     """Names of the fields that were cut to fit the limits; empty for a whole record."""
 

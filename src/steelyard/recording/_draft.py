@@ -87,6 +87,23 @@ class TurnDraft(ABC):
         return None if record is None else changed(record, self._on_record)
 
 
+def _told_by(returned: Record, record: Record) -> Record:
+    """A Record that says of what the user's function changed that it comes from there."""
+    names = ("question", "contexts", "answer")
+    others = [name for name in names if getattr(returned, name) != getattr(record, name)]
+    if not others or returned.origins != record.origins:
+        return returned
+    return returned.replace(
+        origins={
+            **record.origins,
+            **{
+                name: ("on_record",) * (len(returned.contexts) if name == "contexts" else 1)
+                for name in others
+            },
+        }
+    )
+
+
 def changed(record: Record, on_record: OnRecord | None) -> Record:
     """The record as the user's function leaves it; unchanged where that raises or returns no Record."""
     if on_record is None:
@@ -94,7 +111,7 @@ def changed(record: Record, on_record: OnRecord | None) -> Record:
     try:
         returned = on_record(record)
         if returned is None or isinstance(returned, Record):
-            return record if returned is None else returned
+            return record if returned is None else _told_by(returned, record)
         kind = problem = f"returned {type(returned).__name__} instead of a Record"
     except Exception as error:  # noqa: BLE001 - a user's function may raise anything
         kind, problem = type(error).__name__, f"raised {error_place(error)}"

@@ -12,6 +12,9 @@ from uuid import uuid4
 from steelyard.record import Context, Record, to_json_value
 from steelyard.recording._guard import is_unrecorded
 
+TOLD = "record()"
+"""The origin of what a block was given."""
+
 
 class ManualTurn(ABC):
     """An open `record` block; for `with` and for `async with`.
@@ -109,4 +112,7 @@ def with_given(record: Record, given: Mapping[str, Any] | None) -> Record:
     tags = (*record.tags, *fields.pop("tags", ()))
     if "contexts" in fields:
         fields["retrieved"], fields["contexts_source"] = (), "told"
+    counts = {"question": 1, "contexts": len(fields.get("contexts", ())), "answer": 1}
+    told = {name: (TOLD,) * count for name, count in counts.items() if name in fields}
+    fields["origins"] = {**record.origins, **told}
     return replace(record, metadata=metadata, tags=tags, **fields)

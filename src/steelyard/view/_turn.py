@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from steelyard.recording.explaining import Doubt, explain
 from steelyard.report import Label
 from steelyard.report.page import Claim, Passage, claim, in_answer, in_context, passage
 from steelyard.scores import Evaluation, Score
@@ -57,6 +58,10 @@ class TurnPage:
     """How many are not shown."""
     labels: tuple[Label, ...]
     """What people said of the whole turn."""
+    how: Mapping[str, str]
+    """By the title of a passage, how it is known and from where."""
+    doubts: tuple[Doubt, ...]
+    """What is doubtful of what was recorded, each with the option that settles it."""
 
 
 def turn_page(evaluation: Evaluation, labels: Sequence[Label]) -> TurnPage:
@@ -64,7 +69,13 @@ def turn_page(evaluation: Evaluation, labels: Sequence[Label]) -> TurnPage:
     record = evaluation.record
     contexts = record.contexts if record else ()
     passages = []
+    how: dict[str, str] = {}
+    doubts: tuple[Doubt, ...] = ()
     if record is not None:
+        found = explain(record)
+        how = {"Question": found.question.how, "Answer": found.answer.how}
+        how |= {f"Context {at}": part.how for at, part in enumerate(found.passages[:_CONTEXTS], 1)}
+        doubts = found.doubts
         said = [
             span
             for number, score in enumerate(evaluation.scores)
@@ -87,6 +98,8 @@ def turn_page(evaluation: Evaluation, labels: Sequence[Label]) -> TurnPage:
         ),
         more_contexts=max(len(contexts) - _CONTEXTS, 0),
         labels=tuple(label for label in labels if label.claim is None),
+        how=how,
+        doubts=doubts,
     )
 
 

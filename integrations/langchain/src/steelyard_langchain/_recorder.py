@@ -253,7 +253,7 @@ class CallbackHandler(BaseCallbackHandler):
         try:
             turn = self._turns.join(run_id, parent_run_id, finds=False)
             if turn is not None:
-                turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages)
+                turn.last_model = turn.models[run_id.int] = Model(run_id.int, messages, serialized)
                 turn.span.ask_of_model(run_id)
         except Exception as problem:  # noqa: BLE001
             self._unreadable(

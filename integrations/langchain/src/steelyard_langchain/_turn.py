@@ -37,11 +37,12 @@ class Retrieval:
 class Model:
     """One run of a chat or completion model."""
 
-    __slots__ = ("ended", "failed", "key", "prompt", "reply", "started")
+    __slots__ = ("about", "ended", "failed", "key", "prompt", "reply", "started")
 
-    def __init__(self, key: int, prompt: Any) -> None:
+    def __init__(self, key: int, prompt: Any, about: Any = None) -> None:
         self.key = key
         self.prompt = prompt
+        self.about = about
         self.reply: Any = None
         self.failed = False
         self.started = time.perf_counter()

@@ -52,6 +52,11 @@ def test_whole_record(receiver: Receiver) -> None:
         ],
         "contexts_source": "in_prompt",
         "answer": ANSWER,
+        "origins": {
+            "question": ["input"],
+            "contexts": ["retriever Fixed"] * 3,
+            "answer": ["reply of model Scripted"],
+        },
     }
 
 

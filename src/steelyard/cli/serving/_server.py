@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
@@ -42,9 +43,15 @@ def check_uvicorn(extra: str) -> None:
 
 
 def serve_until_stopped(
-    app: ASGIApp, *, host: str, port: int, ready: Callable[[str], None], lifespan: bool = True
+    app: ASGIApp,
+    *,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    lifespan: bool = True,
+    done: threading.Event | None = None,
 ) -> None:
-    """Serve until a signal or Ctrl-C; `ready` is told the address once connections are accepted."""
+    """Serve until a signal, Ctrl-C or `done`; `ready` is told the address once connections are accepted."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -62,7 +69,15 @@ def serve_until_stopped(
         listening.listen(config.backlog)
         shown = f"[{host}]" if ":" in host else host
         ready(f"http://{shown}:{listening.getsockname()[1]}/")
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        if done is not None:
+            threading.Thread(target=_stop_after, args=(done, server), daemon=True).start()
+        server.run(sockets=[listening])
+
+
+def _stop_after(done: threading.Event, server: Any) -> None:
+    done.wait()
+    server.should_exit = True
 
 
 def bounded_protocol() -> type[Any]:

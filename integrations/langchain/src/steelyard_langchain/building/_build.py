@@ -23,6 +23,7 @@ from steelyard.recording.building import (
     told,
 )
 from steelyard.recording.building import Turn as Steps
+from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     ModelCall,
     Provenance,
@@ -214,10 +215,27 @@ def _record(
             timings=timings_of(view),
             tags=tags_of(turn),
             metadata=metadata_of(turn, options),
+            origins=_origins(steps, options, asked, answer, origin),
             notes=notes_of(view, steps, sources, origin, asked, answer, status, options),
         ),
         _with_shares(turn.given, origin, steps, asked.question),
     )
+
+
+def _origins(
+    steps: Steps, options: Options, asked: Asked, answer: str, origin: Provenance
+) -> dict[str, tuple[str, ...]]:
+    """From where each was taken, with the option that named it."""
+    found = origins_of(
+        steps,
+        question=asked.question,
+        contexts=origin.contexts,
+        source=origin.contexts_source,
+        answer=answer,
+    )
+    if options.context_key is not None and origin.contexts:
+        found["contexts"] = ("context_key",) * len(origin.contexts)
+    return found
 
 
 def _with_shares(

@@ -76,6 +76,7 @@ def _step(run: Retrieval | Model | Tool | Chain) -> Step:
     if isinstance(run, Model):
         return Step(
             kind="model",
+            name=_name_of(run.about),
             call=call_of(run),
             messages=_messages(run.prompt),
             at=run.started,
@@ -83,6 +84,12 @@ def _step(run: Retrieval | Model | Tool | Chain) -> Step:
             failed=run.failed,
         )
     return Step(kind="tool", name=run.name or "", given=run.inputs, returned=_returned(run), at=run.started)
+
+
+def _name_of(about: Any) -> str:
+    """The class of a model, out of what LangChain writes of it."""
+    path = about.get("id") if isinstance(about, dict) else None
+    return str(path[-1]) if isinstance(path, list) and path else ""
 
 
 def _messages(prompt: Any) -> Any:

@@ -10,6 +10,7 @@ from steelyard.record import Context, Record, Timings, TraceRef, text_of, to_jso
 from steelyard.recording import TurnDraft, session_of, unique, with_given
 from steelyard.recording.building import Asked, Sources, asked_of, decide, is_conversation, sources_of, told
 from steelyard.recording.building import Turn as Steps
+from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import (
     Provenance,
     judge_turn,
@@ -108,6 +109,13 @@ class LlamaIndexDraft(TurnDraft):
             timings=self._timings(steps),
             tags=tags.tags,
             metadata=tags.metadata,
+            origins=origins_of(
+                steps,
+                question=asked.question,
+                contexts=origin.contexts,
+                source=origin.contexts_source,
+                answer=answer,
+            ),
             notes=tuple(dict.fromkeys(notes)),
         )
 

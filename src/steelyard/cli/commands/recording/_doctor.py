@@ -1,4 +1,4 @@
-"""`steelyard doctor`: why traces give no record, and which switch to turn."""
+"""`steelyard doctor`: what is taken for what, why traces give no record, and which switch to turn."""
 
 from __future__ import annotations
 
@@ -17,31 +17,65 @@ _HARMLESS = frozenset({"no_retrieval", "no_llm_spans", "orphan"})
 """What need not be said of a trace that gave a record."""
 
 
+SETTINGS = {"allow_interspersed_args": False}
+"""What comes after the name of a program is the program's own."""
+_TURNS = 5
+
+
 def doctor(
-    files: Annotated[
+    words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE.jsonl...", help="OTLP/JSON, one export a line; `-` for standard input."),
+        typer.Argument(
+            metavar="FILE.jsonl... | PROGRAM ARGS...",
+            help="OTLP/JSON, one export a line, `-` for standard input; with `--live` a program.",
+        ),
     ] = None,
     live: Annotated[
-        bool,
-        typer.Option("--live", help="Look at this environment instead: instrumentors and their switches."),
+        bool, typer.Option("--live", help="Watch a program; without one, look at this environment.")
     ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option("--otlp", metavar="PORT", min=0, max=65535, help="Watch spans sent to this port."),
+    ] = None,
+    turns: Annotated[
+        int | None,
+        typer.Option("--turns", "-n", min=1, metavar="N", help="How many turns to show: 5, of files none."),
+    ] = None,
 ) -> None:
-    """Say for every trace that gives no record why not, and what to do about it.
+    """Say what is taken for question, passages and answer, and why traces give no record.
 
-    With files, one line a trace. With `--live`, one line for each instrumentor that is installed and for each
-    environment variable that keeps questions, documents or answers out of the spans.
+    Of each turn it prints the texts, which step they came from, how they are known, what is doubtful, and
+    the one option that settles it. No judge is asked, nothing is stored, nothing leaves the machine.
+
+    With files, one line for each trace says why it gives no record. With `--live` alone, one line for each
+    instrumentor that is installed and for each environment variable that keeps content out of the spans.
+
+    **Examples**
+
+    - `steelyard doctor --live -- python app.py --port 8000`
+    - `steelyard doctor --live -- -m my_package.server`
+    - `steelyard doctor --otlp 4318`, and point the application's exporter there
+    - `steelyard doctor --turns 5 traces.jsonl`
     """
-    if bool(files) == live:
-        raise ConfigurationError("give either files of traces or --live")
-    if files:
-        _look_at_files(files)
-    else:
+    if sum([bool(words) and not live, live, port is not None]) != 1 or (port is not None and words):
+        raise ConfigurationError("give either files of traces, --live or --otlp PORT")
+    if port is not None:
+        from steelyard.cli.live._spans import look_at_spans
+
+        raise typer.Exit(look_at_spans(port, turns=turns or _TURNS))
+    if not words:
         _look_around()
+    elif live:
+        from steelyard.cli.live._program import look_at_program
+
+        raise typer.Exit(look_at_program(words, turns=turns or _TURNS))
+    else:
+        _look_at_files(words, turns or 0)
 
 
-def _look_at_files(files: list[str]) -> None:
+def _look_at_files(files: list[str], turns: int) -> None:
     from steelyard.cli._traces import read_files
+    from steelyard.cli.live._page import lines_of
 
     read = read_files(files)
     shown = ""
@@ -59,6 +93,9 @@ def _look_at_files(files: list[str]) -> None:
         typer.echo(
             f"told twice, by two instrumentors, and counted once: {counted(read.reading.duplicates, 'turn')}"
         )
+    for number, record in enumerate(read.reading.records[:turns], 1):
+        for line in lines_of(record, number):
+            typer.echo(printable(line, lines=True))
     records = counted(len(read.reading.records), "record")
     typer.echo(
         f"{records} in {counted(read.traces, 'trace')}; {counted(len(read.without), 'trace')} gave none"

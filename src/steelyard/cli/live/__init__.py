@@ -1,0 +1,1 @@
+"""What `steelyard doctor` tells of turns: what was taken for what."""
