@@ -29,7 +29,7 @@ _BATCH = 256
 _COMMITS = 5.0  # how long who is cancelled waits for turns that are being stored
 _REFUSED: Mapping[Stored, tuple[FinalState, str]] = {
     "known": ("skipped", "duplicate"),
-    "full": ("skipped", "spool_full"),
+    "full": ("skipped", ""),
     "broken": ("dead", "unstorable"),
 }
 
@@ -43,7 +43,8 @@ class Intake:
         feedback: What users said.
         budget: What is set aside for turns that are put into the queue.
         queue: Where turns go.
-        fallback: Where they go when that has failed; without one they wait in the inbox.
+        fallback: Where they go when that has failed; a file also takes what that has no room for. Without
+            one they wait in the inbox.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Intake:
             sample_key=options.sample_key,
         )
         self._elsewhere = options.spool is not None and not options.spool.evaluate
+        self._full = "queue_unavailable" if fallback is not None and fallback.durable else "spool_full"
         # Turns wait for their masks side by side, so that one slow call holds up no other turn.
         # Without a mask nothing waits, and turns keep their order.
         self._lanes = 1 if options.mask is None else options.concurrency
@@ -128,7 +130,9 @@ class Intake:
     async def _room(self) -> tuple[TurnQueue, int]:
         """Wait until turns fit somewhere."""
         while True:
-            queue = self._queue if self._queue.works else self._fallback
+            queue = next(
+                (one for one in (self._queue, self._fallback) if one is not None and one.works), None
+            )
             if queue is not None:
                 self._inbox.full_because = "queue_full"
                 with contextlib.suppress(QueueFailed):
@@ -201,15 +205,30 @@ class Intake:
         for queue in (self._queue, self._fallback):
             if queue is not None and queue.works:
                 with contextlib.suppress(QueueFailed):
-                    self._account(turns, await queue.put(turns), durable=queue.durable)
+                    stored = await queue.put(turns)
+                    if queue is self._queue and "full" in stored:
+                        stored = await self._put_beside(turns, stored)
+                    self._account(turns, stored, durable=queue.durable)
                     return True
         return False
+
+    async def _put_beside(self, turns: list[Selected], stored: list[Stored]) -> list[Stored]:
+        """Keep what a broker has no room for in the file beside it, if there is one."""
+        file = self._fallback
+        if file is None or not file.durable or not file.works:
+            return stored
+        full = [place for place, outcome in enumerate(stored) if outcome == "full"]
+        with contextlib.suppress(QueueFailed):
+            kept = dict(zip(full, await file.put([turns[place] for place in full]), strict=True))
+            return [kept.get(place, outcome) for place, outcome in enumerate(stored)]
+        return stored
 
     def _account(self, turns: list[Selected], stored: list[Stored], *, durable: bool) -> None:
         """Enter what became of turns into the ledger and the budget."""
         for turn, outcome in zip(turns, stored, strict=True):
             if outcome != "new":
                 state, reason = _REFUSED[outcome]
+                reason = reason or self._full
                 self._budget.release(turn.record.id)
                 self._inbox.settle(state, reason)
                 self._inbox.decided(turn.record, reason)

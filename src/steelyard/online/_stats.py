@@ -55,6 +55,8 @@ class Stats:
     """By judge: what its breaker does with the next request; the worst state where one name has several."""
     cache_hits: int
     """Replies that came out of the judges' caches instead of from a judge."""
+    fallback: QueueCounts | None = None
+    """The ledger of the file beside a broker: `pending` turns wait there until the broker can be used."""
     canaries: CanaryReading | None = None
     """What probes with a known answer say of the judge; None where none are asked."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
@@ -18,6 +20,7 @@ from steelyard.online._outbox import Outbox
 from steelyard.online.canaries._watch import canaries_of
 from steelyard.online.config._options import MonitorOptions
 from steelyard.online.delivery._delivery import Delivery
+from steelyard.online.queue._fallback import Fallback
 from steelyard.online.queue._feedback import Feedback
 from steelyard.online.queue._inbox import Inbox
 from steelyard.online.queue._memory import MemoryQueue
@@ -64,6 +67,8 @@ class Worker:
         self._judges = options.spool is None or options.spool.evaluate
         self.canaries = canaries_of(options) if self._judges else None
         self.spool = open_queue(options.spool) if options.spool else None
+        beside = options.spool.beside if options.spool else None
+        self.fallback = Fallback(beside, self.spool) if beside and self.spool else None
         self._opening = False
         self.intake = Intake(
             options,
@@ -71,7 +76,7 @@ class Worker:
             feedback=feedback,
             budget=self._budget,
             queue=self.spool or self._memory,
-            fallback=self._memory if self._judges else None,
+            fallback=self._memory if self._judges else self.fallback.file if self.fallback else None,
         )
 
     @property
@@ -106,6 +111,8 @@ class Worker:
         self._delivery.start()
         if self.spool is not None and self._options.spool is not None:
             self.spool.start()
+            if self.fallback is not None:
+                self.fallback.file.start()
             self._opening = True
             judges = "judges them, too" if self._judges else "does not judge them: steelyard worker does"
             _log.info("turns go into %s; this process %s", self._options.spool.shown, judges)
@@ -116,6 +123,10 @@ class Worker:
         with unrecorded():
             try:
                 async with asyncio.TaskGroup() as group:
+                    if self.fallback is not None:
+                        with contextlib.suppress(QueueFailed):
+                            await self.fallback.file.open()
+                        group.create_task(_again_and_again(self.fallback.file, self.fallback.serve))
                     if self.spool is not None:
                         try:
                             with contextlib.suppress(QueueFailed):
@@ -123,7 +134,7 @@ class Worker:
                         # Also where opening was cancelled, or `flush` would wait for it.
                         finally:
                             self._opening = False
-                        group.create_task(self._serve_again_and_again(self.spool))
+                        group.create_task(_again_and_again(self.spool, partial(self._serve, self.spool)))
                     # Memory is served at all times: turns go through it from the moment a spool fails.
                     if self._judges:
                         group.create_task(self._serve(self._memory))
@@ -133,21 +144,6 @@ class Worker:
                         group.create_task(self.canaries.run())
             finally:
                 await self._close()
-
-    async def _serve_again_and_again(self, queue: TurnQueue) -> None:
-        """Serve a queue that may fail; open it again after a while, until it works."""
-        pause = _FIRST_PAUSE
-        while True:
-            began = time.monotonic()
-            if queue.works:
-                await self._serve(queue)
-            # One that opens and fails at its first write, as on a full disk, is not tried ever faster.
-            if time.monotonic() - began > _LONGEST_PAUSE:
-                pause = _FIRST_PAUSE
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-            with contextlib.suppress(QueueFailed):
-                await queue.open()
 
     async def _serve(self, queue: TurnQueue) -> None:
         """Judge what is in a queue until it fails; if another process judges, only hold it open."""
@@ -298,6 +294,22 @@ class Worker:
                 # A judge of the user's may raise anything at its end, and there is nobody left to tell.
                 with contextlib.suppress(BaseException):
                     await part.aclose()
+
+
+async def _again_and_again(queue: TurnQueue, serve: Callable[[], Awaitable[None]]) -> None:
+    """Serve a queue that may fail; open it again after a while, until it works."""
+    pause = _FIRST_PAUSE
+    while True:
+        began = time.monotonic()
+        if queue.works:
+            await serve()
+        # One that opens and fails at its first write, as on a full disk, is not tried ever faster.
+        if time.monotonic() - began > _LONGEST_PAUSE:
+            pause = _FIRST_PAUSE
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+        with contextlib.suppress(QueueFailed):
+            await queue.open()
 
 
 def _worth_waiting(evaluation: Evaluation) -> bool:

@@ -263,6 +263,7 @@ class Monitor:
             callbacks_missed=self._notifier.missed,
             usage=run.delivery.usage,
             spool=run.worker.spool.counts() if run.worker.spool else None,
+            fallback=run.worker.fallback.file.counts() if run.worker.fallback else None,
             breakers=breakers_of(self._judges()),
             cache_hits=cache_hits_of(self._judges()),
             canaries=run.worker.canaries.reading if run.worker.canaries else None,

@@ -13,6 +13,7 @@ import pytest
 from online.helpers import check_law, turn
 from online.spooling import check_spool
 from steelyard.online import Monitor, Spool, SpoolSettings
+from steelyard.online._worker import _again_and_again
 from steelyard.online.queue import _spool_schema
 from steelyard.testing import MemorySink
 from waiting import until
@@ -112,7 +113,7 @@ def test_a_spool_that_failed_is_tried_again_after_half_a_second_and_then_ever_le
     async def try_to_open() -> None:
         assert worker.spool is not None
         worker.spool.start()
-        await worker._serve_again_and_again(worker.spool)
+        await _again_and_again(worker.spool, worker.spool.close)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):

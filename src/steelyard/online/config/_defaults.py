@@ -159,7 +159,7 @@ def spool_settings(given: str | Path | None = None) -> SpoolSettings | None:
         ConfigurationError: If an entry means nothing.
     """
     chosen = choose_spool(load().settings, given)
-    return replace(chosen, evaluate=True) if chosen is not None else None
+    return replace(chosen, evaluate=True, fallback=None) if chosen is not None else None
 
 
 def choose_calibration(settings: Settings, given: str | Path | Calibration | None) -> Calibration | None:

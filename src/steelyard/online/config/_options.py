@@ -89,8 +89,9 @@ class MonitorOptions(PlainOptions):
         path = getattr(sink, "path", None)
         if self.spool is None or not isinstance(path, str | os.PathLike):
             return
+        files = [spool.path for spool in (self.spool, self.spool.beside) if spool is not None]
         # Two schemas in one file: each would refuse what the other has made.
-        if os.path.realpath(path) == os.path.realpath(self.spool.path):
+        if os.path.realpath(path) in map(os.path.realpath, files):
             raise ConfigurationError(
                 f"the spool and the sink {sink.name!r} cannot share one file; give one of them another path"
             )

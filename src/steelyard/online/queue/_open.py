@@ -49,7 +49,16 @@ def open_queue(settings: SpoolSettings) -> StoredQueue:
     address = settings.address
     if address is None:
         return SQLiteQueue(settings)
-    return BrokerQueue(_broker(address, settings), shown=address.shown)
+    meanwhile = "go through its memory" if settings.evaluate else "wait in its memory"
+    if settings.beside is None:
+        return BrokerQueue(_broker(address, settings), shown=address.shown, meanwhile=meanwhile)
+    # Soon, since the file keeps what memory would lose.
+    return BrokerQueue(
+        _broker(address, settings),
+        shown=address.shown,
+        patience=1.0,
+        meanwhile=f"go into {settings.beside.shown}",
+    )
 
 
 def _broker(address: BrokerAddress, settings: SpoolSettings) -> Broker:

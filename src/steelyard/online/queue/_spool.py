@@ -185,6 +185,14 @@ class Spool:
             _spool_results.store(db, leased, body, until=until)
         return Undelivered(leased.seq, leased.lease, evaluation)
 
+    def moved(self, turns: Sequence[Leased]) -> None:
+        """Another queue has these turns now, and accounts for them; their ids stay, to know duplicates."""
+        with self._transaction() as db:
+            for turn in turns:
+                if self._held(db, turn):
+                    self._end(db, turn.seq, "moved")
+                    self._add(db, "accepted", count=-1)
+
     def dead_letter(self, leased: Leased, cause: DeadCause | str) -> bool:
         """End a turn that cannot be evaluated; False where the lease was lost."""
         with self._transaction() as db:
@@ -315,7 +323,7 @@ class Spool:
     def _prune(self, db: sqlite3.Connection) -> None:
         self._unpruned = 0
         db.execute(
-            "DELETE FROM turns WHERE state IN ('evaluated', 'dead')"
+            "DELETE FROM turns WHERE state IN ('evaluated', 'dead', 'moved')"
             # By number rather than by time: the clock may be set, numbers only grow.
             " AND seq <= (SELECT COALESCE(MAX(seq), 0) FROM turns) - ?",
             (self._keep,),

@@ -30,10 +30,15 @@ class SpoolSettings:
     created with; RabbitMQ gives turns back as soon as a connection ends."""
     evaluate: bool = True
     """Whether this process judges what is in it; False leaves that to `steelyard worker`."""
+    fallback: str | Path | None = field(default=None, repr=False)
+    """Beside a broker, in a process that does not judge: a file that takes turns while the broker cannot be
+    used, and gives them to the broker afterwards."""
     address: BrokerAddress | None = field(init=False, repr=False, compare=False, default=None)
     """The broker's address, taken apart; None for a file."""
     shown: str = field(init=False, compare=False, default="")
     """The path or address as it may be shown: without user, password and options."""
+    beside: SpoolSettings | None = field(init=False, repr=False, compare=False, default=None)
+    """How the fallback is used."""
 
     def __post_init__(self) -> None:
         if self.durability not in get_args(Durability):
@@ -44,6 +49,19 @@ class SpoolSettings:
             self._check_address(self.path)
         else:
             self._check_file()
+        self._check_fallback()
+
+    def _check_fallback(self) -> None:
+        if self.fallback is None:
+            return
+        if self.address is None or self.evaluate:
+            raise ConfigurationError("fallback is for a broker's address with evaluate=False")
+        beside = SpoolSettings(
+            path=self.fallback, max_bytes=self.max_bytes, lease_seconds=self.lease_seconds, evaluate=False
+        )
+        if beside.address is not None:
+            raise ConfigurationError("fallback must be a file, not another broker's address")
+        object.__setattr__(self, "beside", beside)
 
     def _check_address(self, path: str) -> None:
         address = BrokerAddress.of(path)

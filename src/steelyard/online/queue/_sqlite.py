@@ -135,6 +135,14 @@ class SQLiteQueue:
                     await self._news.wait()
         return leased
 
+    async def lease_turns(self, most: int) -> list[Leased]:
+        """Lease the oldest turns; does not wait for any."""
+        return await self._call(Spool.lease_turns, most)
+
+    async def moved(self, turns: Sequence[Leased]) -> None:
+        """Another queue has these turns now."""
+        await self._call(Spool.moved, turns)
+
     async def renew(self, held: Sequence[Leased | Undelivered]) -> None:
         """Hold on to leases for another while."""
         await self._call(Spool.renew, held)

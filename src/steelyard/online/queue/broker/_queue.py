@@ -43,18 +43,26 @@ class BrokerQueue:
         shown: Its address as it may be logged.
         patience: Seconds for which a broken connection is made anew before the queue fails.
         max_attempts: Leases without any outcome after which a turn is given up.
+        meanwhile: What turns of this process do while the broker cannot be used, for the log.
     """
 
     durable = True
     left_behind = 0  # a broker keeps them for any machine, and this one does not know how many
 
     def __init__(
-        self, broker: Broker, *, shown: str, patience: float = _PATIENCE, max_attempts: int = _MAX_ATTEMPTS
+        self,
+        broker: Broker,
+        *,
+        shown: str,
+        patience: float = _PATIENCE,
+        max_attempts: int = _MAX_ATTEMPTS,
+        meanwhile: str = "go through its memory",
     ) -> None:
         self._broker = broker
         self._shown = shown
         self._patience = patience
         self._max_attempts = max_attempts
+        self._meanwhile = meanwhile
         self._held: dict[int, Message] = {}
         self._finished: dict[int, Message] = {}
         self._parked = ParkedQueue(broker.parked, self._call)
@@ -349,12 +357,8 @@ class BrokerQueue:
         self._failed.set()
         if not self._said:
             self._said = True
-            _log.error(
-                "the broker %s cannot be used: %s; it is tried again; turns recorded in this process go "
-                "through its memory meanwhile",
-                self._shown,
-                error,
-            )
+            told = "the broker %s cannot be used: %s; it is tried again; turns of this process %s meanwhile"
+            _log.error(told, self._shown, error, self._meanwhile)
 
     async def _keep_counting(self) -> None:
         while self._works:
