@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from itertools import islice
 
 from steelyard.backfill import read_records
-from steelyard.cli.scoring._dry_run import DryRunJudge
-from steelyard.cli.scoring._input import open_input
-from steelyard.cli.scoring._judges import JudgeChoice
-from steelyard.cli.scoring._score_file import suite_of
+from steelyard.cli._input import open_input
+from steelyard.cli._judges import JudgeChoice, suite_of
 from steelyard.engine import evaluate
+from steelyard.judge.dry_run import DryRunJudge
 from steelyard.questions import Fuse, Judge, Reply, Request
 from steelyard.record import Record
 from steelyard.scores import Usage

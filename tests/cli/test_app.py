@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -26,12 +27,18 @@ def test_help_lists_the_commands(steelyard: Steelyard) -> None:
     assert "demo" in below[0] and "worker" in below[1] and "report" in below[2]
 
 
+def test_every_command_on_the_page_explains_itself(steelyard: Steelyard) -> None:
+    names = re.findall(r"^│ ([a-z]+) ", steelyard("--help").out, re.MULTILINE)
+    assert len(names) == 22
+    for name in names:
+        outcome = steelyard(name, "--help")
+        assert outcome.status == 0
+        assert f"Usage: steelyard {name}" in outcome.out
+
+
 @pytest.mark.parametrize("name", ["demo", "score", "report"])
-def test_every_command_explains_itself_with_examples(steelyard: Steelyard, name: str) -> None:
-    outcome = steelyard(name, "--help")
-    assert outcome.status == 0
-    assert f"steelyard {name}" in outcome.out
-    assert "Examples" in outcome.out
+def test_commands_show_examples(steelyard: Steelyard, name: str) -> None:
+    assert "Examples" in steelyard(name, "--help").out
 
 
 def test_without_arguments_it_shows_the_help(steelyard: Steelyard) -> None:

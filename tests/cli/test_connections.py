@@ -15,7 +15,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from steelyard.cli.serving import _server
+from steelyard.cli import _server
 
 GET = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 ENDLESS = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -1,8 +1,8 @@
 """`steelyard`: finds its commands, and turns errors that the user can mend into one line.
 
 A command is a file `commands/<group>/_<name>.py` with either a function `<name>` (one command) or a
-`typer.Typer` called `app` (a group of them). Importing such a file must cost next to nothing: whatever is
-heavy is imported inside the function, so that `steelyard --help` stays fast however many commands there are.
+`typer.Typer` called `app` (a group of them). It is imported once it is called, so that `steelyard --help`
+stays fast however many commands there are; what that page says of each is here.
 """
 
 from __future__ import annotations
@@ -13,18 +13,46 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
+from typing import Any, Final
 
 import typer
+import typer.main
+from typer.core import TyperGroup
 
 from steelyard._internal.text import ShownStream, printable
 from steelyard.errors import SteelyardError
 
 _COMMANDS = {
-    "scoring": ("demo", "score", "judge", "golden", "test", "compare"),
-    "recording": ("run", "collect", "worker", "queue", "backfill", "records", "doctor", "config"),
-    "results": ("report", "serve", "label", "labels", "calibrate", "alarms", "dashboards", "prune"),
+    "scoring": {
+        "demo": "Watch a RAG chain being scored.",
+        "score": "Score the records of a file.",
+        "judge": "Measure a judge.",
+        "golden": "Golden sets: cases that an application must pass, from production or from documents.",
+        "test": "Run a golden set against an application.",
+        "compare": "Compare two runs case by case.",
+    },
+    "recording": {
+        "run": "Run a program with its RAG turns recorded and judged.",
+        "collect": "Receive OpenTelemetry spans from programs in any language, and score their RAG turns.",
+        "worker": "Judge turns from a spool until stopped; several workers may share one.",
+        "queue": "Show what waits in a queue, and list, replay or drop its dead letters.",
+        "backfill": "Score stored turns, and write the scores where a Monitor writes them.",
+        "records": "Print one JSON record for every RAG turn in OpenTelemetry traces.",
+        "doctor": "Say what is taken for question, passages and answer, and why traces give no record.",
+        "config": "Show the options of a Monitor as `STEELYARD_*` and `steelyard.toml` set them here.",
+    },
+    "results": {
+        "report": "Sum up the scores of a running application.",
+        "serve": "Show the results in a browser: figures, turns, claims with their evidence, labels.",
+        "label": "Say of turns whether they are good; the most useful come first.",
+        "labels": "Export labels from a results file, or import them.",
+        "calibrate": "Compare each judge with people's labels, and write down what its scores mean.",
+        "alarms": "Show the alarms of `steelyard.toml`, where each stands, and what was told.",
+        "dashboards": "Write a Grafana dashboard and Prometheus' recording and alert rules.",
+        "prune": "Delete the oldest results, and give their space back.",
+    },
 }
-"""The commands by the folder that holds them, in the order of the help page."""
+"""The commands by the folder that holds them, in the order of the help page, each in a line."""
 _HEADINGS = {
     "scoring": "Score and test",
     "recording": "Record and score applications",
@@ -33,6 +61,7 @@ _HEADINGS = {
 # What shells and typer itself use for wrong usage, and for a program that Ctrl-C ended.
 _USAGE = 2
 _INTERRUPTED = 130
+_MARKUP: Final = "markdown"
 
 
 def main() -> None:
@@ -77,32 +106,45 @@ def _shown(name: str) -> Iterator[None]:
             shown.detach()
 
 
+class _Commands(TyperGroup):
+    """Imports the command that is called, and no other."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that was typed; click's own list only knows what the help page says of it."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, _loaded(str(name)), rest
+
+
 def build() -> typer.Typer:
     """The application with every command that is there."""
     app = typer.Typer(
         name="steelyard",
+        cls=_Commands,
         help="Score RAG answers: in a file, in a running application, or in the demo.",
         epilog="Try `steelyard demo`; it needs no key and no network.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",
+        rich_markup_mode=_MARKUP,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for group, names in _COMMANDS.items():
-        for name in names:
-            _add(app, group, name)
+    for group, commands in _COMMANDS.items():
+        for name, what in commands.items():
+            app.command(name, help=what, rich_help_panel=_HEADINGS[group])(lambda: None)
     return app
 
 
-def _add(app: typer.Typer, group: str, name: str) -> None:
+def _loaded(name: str) -> Any:
+    group = next(group for group, names in _COMMANDS.items() if name in names)
     module = import_module(f"steelyard.cli.commands.{group}._{name}")
-    heading = _HEADINGS[group]
-    if isinstance(commands := getattr(module, "app", None), typer.Typer):
-        app.add_typer(commands, name=name, rich_help_panel=heading)
-        return
-    settings = getattr(module, "SETTINGS", None)
-    app.command(name, context_settings=settings, rich_help_panel=heading)(getattr(module, name))
+    app = typer.Typer(rich_markup_mode=_MARKUP)
+    # With this, one command too is a group.
+    app.callback()(_root)
+    if commands := getattr(module, "app", None):
+        app.add_typer(commands, name=name)
+    else:
+        app.command(name, context_settings=getattr(module, "SETTINGS", None))(getattr(module, name))
+    return typer.main.get_group(app).commands[name]
 
 
 def _show_version(wanted: bool) -> None:

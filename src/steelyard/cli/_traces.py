@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from steelyard.cli.scoring._input import open_input
+from steelyard.cli._input import open_input
 
 if TYPE_CHECKING:
     from steelyard_opentelemetry import Diagnosis, Extraction, Span

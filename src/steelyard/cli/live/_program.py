@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from steelyard.cli._run_recorded import Program
+from steelyard.cli._program import Program
 from steelyard.cli.live._looker import Looker, in_place_of_monitors
 from steelyard.errors import ConfigurationError
 from steelyard.recording import attach_recorders

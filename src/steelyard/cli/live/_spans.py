@@ -12,9 +12,9 @@ from typing import Any
 
 import typer
 
+from steelyard.cli._server import check_uvicorn, serve_until_stopped
+from steelyard.cli.commands.recording._collect import obey_once
 from steelyard.cli.live._looker import Looker
-from steelyard.cli.serving._collecting import obey_once
-from steelyard.cli.serving._server import check_uvicorn, serve_until_stopped
 from steelyard.collect import CollectorCounts, Export, JournalFull, Signal, SpanReader, app
 
 _HOST = "127.0.0.1"

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from steelyard.cli._options import BaseUrl, ConfiguredJudge, KeyVariable, Model, Yes, takes
+from steelyard._internal.text import printable
+from steelyard.backfill import (
+    Backfill,
+    BackfillCounts,
+    Columns,
+    InProcess,
+    Scorer,
+    Task,
+    TracesFound,
+    TurnFilter,
+    open_sources,
+)
+from steelyard.cli._judges import JudgeChoice, suite_of
+from steelyard.cli._options import BaseUrl, ConfiguredJudge, KeyVariable, Model, Yes, listed, takes
+from steelyard.cli._prices import FREE, price_of_all
+from steelyard.cli._terminal import progress
+from steelyard.cli._words import counted
+from steelyard.engine import evaluate
+from steelyard.errors import ConfigurationError
+from steelyard.judge.dry_run import DryRunJudge
+from steelyard.online import Monitor, MonitorOptions, Price, load_settings
+from steelyard.report.period import moment
+from steelyard.scores import Usage
+from steelyard.sinks import Sink, SQLiteSink, sink_from
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +97,7 @@ class BackfillOptions:
 
 
 @takes(BackfillOptions)
-def backfill(options: BackfillOptions) -> int:
+def backfill(job: BackfillOptions) -> int:
     """Score stored turns, and write the scores where a Monitor writes them: also back onto the old traces.
 
     First it says what there is to do and what that costs. What the results file has already is left out, so
@@ -80,6 +112,243 @@ def backfill(options: BackfillOptions) -> int:
     - `steelyard backfill http://127.0.0.1:6006 --project shop --sample 0.1`
     - `steelyard backfill export.jsonl --judge openai:gpt-4o-mini --budget 5 --yes`
     """
-    from steelyard.cli._backfilling import run
+    if job.engine not in ("local", "ray"):
+        raise ConfigurationError(f"--engine must be local or ray, not {job.engine!r}")
+    console = Console(stderr=True, highlight=False)
+    choice = _judge_choice(job)
+    options = _options(job, choice)
+    now, named = time.time(), count()
 
-    return run(options)
+    def bad(where: str, why: str) -> None:
+        if next(named) < _MOST_NAMED:
+            console.print(printable(f"{where}: {why}"), style="red", markup=False, soft_wrap=True)
+
+    make = partial(
+        Backfill,
+        open_sources(
+            job.sources, columns=Columns.parse(job.columns), read_traces=_read_traces, project=job.project
+        ),
+        options=options,
+        results=next((sink.path for sink in options.sinks if isinstance(sink, SQLiteSink)), None),
+        meant=TurnFilter(
+            since=moment(job.since, now=now),
+            until=moment(job.until, now=now),
+            where=TurnFilter.parse(job.where or ()),
+        ),
+        sample=job.sample,
+        budget=job.budget,
+        price=_price(job, choice),
+    )
+    planned = _planned(make(scorer=InProcess(options), bad=bad))
+    _show_plan(console, job, choice, options, planned)
+    # Nothing read at all is a finding too: the path may be wrong.
+    if job.plan or not planned.tasks:
+        return 1 if planned.counts.bad or not planned.counts.read else 0
+    if not _is_agreed(job, choice, planned):
+        return 1
+    # What is bad was named while the plan was made.
+    work = make(scorer=_scorer(job, choice, options), bad=lambda *_: None)
+    return _judge(console, work, planned.tasks, options.sinks)
+
+
+# So many turns tell what one costs on average; a dry run of all of them would take too long.
+_PRICED = 100
+# Of a file of the wrong kind every line is bad, and a page of them says it as well.
+_MOST_NAMED = 20
+_INTERRUPTED = 130
+_WORDS = {
+    "no_time": "without a time",
+    "other_time": "outside of the period",
+    "other_value": "left out by --where",
+    "duplicate": "found twice",
+    "sampled_out": "left out by --sample",
+    "missing_input": "without what the metrics need",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What there is to do."""
+
+    tasks: int
+    first: list[Task]
+    counts: BackfillCounts
+
+
+def _scorer(job: BackfillOptions, choice: JudgeChoice, options: MonitorOptions) -> Scorer:
+    if job.engine == "local":
+        return InProcess(options)
+    from steelyard_ray import RayScorer
+
+    return RayScorer(
+        metrics=[metric.name for metric in options.metrics],
+        judge=choice.name,
+        base_url=choice.base_url,
+        key_variable=choice.key_variable,
+        fuse=options.fuse,
+        deadline=options.deadline,
+        concurrency=job.concurrency,
+        actors=job.actors,
+        address=job.address or None,
+    )
+
+
+def _judge(console: Console, work: Backfill, tasks: int, sinks: Iterable[Sink]) -> int:
+    started = time.monotonic()
+    interrupted = False
+    with progress(console, "Judging", total=tasks) as move:
+        try:
+            asyncio.run(work.run(lambda _: move(advance=1)))
+        except KeyboardInterrupt:
+            interrupted = True
+    _sum_up(console, work.counts, time.monotonic() - started, sinks)
+    if interrupted:
+        console.print("interrupted; run the same again to go on", style="red")
+        return _INTERRUPTED
+    if work.counts.stopped:
+        console.print(
+            f"stopped: {work.counts.stopped}; run the same again to go on", style="red", markup=False
+        )
+    return 1 if work.counts.stopped or work.counts.bad else 0
+
+
+def _judge_choice(job: BackfillOptions) -> JudgeChoice:
+    """The judge that was typed; the one that is configured where none was."""
+    settings = load_settings().settings
+    kind, _, configured = (job.judge or settings.judge).partition(":")
+    return JudgeChoice.named(
+        job.judge or kind,
+        model=job.model or ("" if job.judge else configured),
+        base_url=job.base_url or ("" if kind in ("local", "pair") else settings.base_url),
+        key_variable=job.api_key_env,
+        concurrency=job.concurrency,
+    )
+
+
+def _options(job: BackfillOptions, choice: JudgeChoice) -> MonitorOptions:
+    """What a Monitor would do here, with this judge and without its limits on speed."""
+    settings = load_settings().settings
+    judge = choice.build()
+    suite = suite_of(listed(job.metrics) or tuple(settings.metrics), judge)
+    options = Monitor(metrics=suite, judge=judge, sinks=[], concurrency=job.concurrency).options
+    # What is there by default writes onto live traces, of which there are none here.
+    configured = [
+        sink
+        for name in settings.sinks
+        for sink in sink_from(name)
+        if name != "auto" or sink.name != "opentelemetry"
+    ]
+    if job.db:
+        others = [sink for sink in configured if not isinstance(sink, SQLiteSink)]
+        configured = [SQLiteSink(job.db), *others]
+    for sink in configured:
+        if isinstance(sink, SQLiteSink) and not job.plan:
+            sink.open()
+    return replace(options, judge=judge, sinks=configured)
+
+
+def _price(job: BackfillOptions, choice: JudgeChoice) -> Price | None:
+    """What the judge's tokens cost.
+
+    Raises:
+        ConfigurationError: If there is a budget, and the price is not known.
+    """
+    if job.budget is None or choice.is_here:
+        return None
+    return Price.named(choice.chosen_model, base_url=choice.base_url)
+
+
+def _read_traces(lines: Iterable[bytes]) -> TracesFound:
+    from steelyard_opentelemetry import read_otlp, read_spans
+
+    found = read_otlp(lines)
+    reading = read_spans(found.spans)
+    told = {
+        trace for record in reading.records for trace in (record.trace_id, *record.metadata.get("traces", ()))
+    }
+    without = Counter[str](one.cause for one in reading.diagnoses if one.trace_id not in told)
+    return TracesFound(records=reading.records, problems=found.problems, without=without)
+
+
+def _planned(work: Backfill) -> _Plan:
+    tasks = work.tasks()
+    first = list(islice(tasks, _PRICED))
+    return _Plan(tasks=len(first) + sum(1 for _ in tasks), first=first, counts=work.counts)
+
+
+def _show_plan(
+    console: Console, job: BackfillOptions, choice: JudgeChoice, options: MonitorOptions, plan: _Plan
+) -> None:
+    counts = plan.counts
+    said = [f"{counted(counts.read, 'turn')} found"]
+    if counts.known:
+        said.append(f"{counts.known:,} scored already")
+    said.extend(f"{number:,} {_WORDS.get(cause, cause)}" for cause, number in counts.left_out.items())
+    if counts.without:
+        causes = ", ".join(f"{cause} {number:,}" for cause, number in sorted(counts.without.items()))
+        said.append(f"traces without a turn: {causes} (`steelyard doctor` says why)")
+    if counts.bad:
+        said.append(f"{counted(counts.bad, 'bad entry', 'bad entries')}")
+    names = ", ".join(metric.name for metric in options.metrics)
+    console.print(f"{'; '.join(said)}", markup=False)
+    console.print(f"{plan.tasks:,} to judge with {names}", markup=False, style="bold")
+    if not plan.tasks:
+        return
+    if choice.is_here:
+        console.print(FREE)
+        return
+    usage, dollars, sources = _estimate(choice, options, plan.first)
+    scale = plan.tasks / len(plan.first)
+    price = "price unknown" if dollars is None else f"about ${dollars * scale:,.2f}"
+    console.print(
+        f"{usage.requests * scale:,.0f} requests, {usage.prompt_tokens * scale:,.0f} tokens in, "
+        f"{usage.completion_tokens * scale:,.0f} out: {price}",
+        markup=False,
+    )
+    for line in sources:
+        console.print(line, style="dim", markup=False)
+
+
+def _estimate(
+    choice: JudgeChoice, options: MonitorOptions, first: list[Task]
+) -> tuple[Usage, float | None, list[str]]:
+    """What the first tasks would use up, judged in a dry run."""
+    judge = DryRunJudge(choice.remote)
+    evaluate(
+        [task.record for task in first],
+        metrics=list(options.metrics),
+        judge=judge,
+        fuse=options.fuse,
+        progress=False,
+    )
+    dollars, sources = price_of_all(judge.usage, choice.base_url)
+    return sum(judge.usage.values(), Usage()), dollars, sources
+
+
+def _is_agreed(job: BackfillOptions, choice: JudgeChoice, plan: _Plan) -> bool:
+    """Whether the user wants to pay for it.
+
+    Raises:
+        ConfigurationError: If nobody can be asked.
+    """
+    if choice.is_here or job.yes:
+        return True
+    # In a pipeline nobody could answer, and the command would wait for ever.
+    if not sys.stdin.isatty():
+        raise ConfigurationError(
+            "judging costs something and nobody can be asked here: add --yes (and --budget)"
+        )
+    answer = input(f"Judge {counted(plan.tasks, 'turn')} with {choice.chosen_model}? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _sum_up(console: Console, counts: BackfillCounts, seconds: float, sinks: Iterable[Sink]) -> None:
+    usage = counts.usage
+    console.print(
+        f"{counted(counts.judged, 'turn')} judged in {seconds:.1f} s"
+        f" ({counts.judged / seconds if seconds else 0:,.1f} a second), {counts.failed:,} with a failure; "
+        f"{usage.requests:,} requests, {usage.prompt_tokens + usage.completion_tokens:,} tokens",
+        markup=False,
+    )
+    written = [str(Path(sink.path).name) if isinstance(sink, SQLiteSink) else sink.name for sink in sinks]
+    console.print(f"written to {', '.join(written) or 'nothing'}", markup=False)

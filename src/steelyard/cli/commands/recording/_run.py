@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, takes
+from steelyard.cli._judges import JudgeChoice
+from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Model, listed, takes
+from steelyard.cli._program import Program
+from steelyard.errors import ConfigurationError
+from steelyard.metrics import metrics_named
+from steelyard.online import Monitor
+from steelyard.recording import attach_recorders
 
 SETTINGS = {"allow_interspersed_args": False}
 """What comes after the program's name is the program's own."""
@@ -48,6 +54,22 @@ def run(options: RunOptions) -> int:
     - `steelyard run -m my_package.server`
     - `steelyard run --sample-rate 0.1 --judge openai:gpt-4o-mini app.py`
     """
-    from steelyard.cli._run_recorded import run_recorded
-
-    return run_recorded(options)
+    choice = JudgeChoice.named(
+        options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
+    )
+    program = Program(name=options.program, arguments=options.arguments or (), is_module=options.module)
+    # Before frameworks are imported, which takes seconds.
+    program.find()
+    judge = choice.build()
+    metrics = metrics_named(list(listed(options.metrics)), judge) if options.metrics else None
+    monitor = Monitor(judge=judge, metrics=metrics, sample_rate=options.sample_rate)
+    # A run that can record nothing would look as if there had been no turn.
+    if not attach_recorders(monitor):
+        raise ConfigurationError(
+            "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"
+        )
+    try:
+        program.become()
+    finally:
+        monitor.close()
+    return 0

@@ -45,7 +45,7 @@ def serve(
     - `steelyard serve --collect`, with `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:8321/v1/traces`
     - `steelyard serve --db prod.db --port 9000 --read-only`
     """
-    from steelyard.cli.serving._server import check_uvicorn, required_token, serve_until_stopped
+    from steelyard.cli._server import check_uvicorn, required_token, serve_until_stopped
 
     token = required_token(_TOKEN, host, others_can="reach the results")
     check_uvicorn("serve")
@@ -68,8 +68,7 @@ def serve(
 @contextmanager
 def _collecting(host: str) -> Iterator[ASGIApp]:
     """The endpoint of `steelyard collect`, with its defaults, while this server runs."""
-    from steelyard.cli.commands.recording._collect import CollectOptions
-    from steelyard.cli.serving._collecting import collecting, obey_once, token_for
+    from steelyard.cli.commands.recording._collect import CollectOptions, collecting, obey_once, token_for
     from steelyard.collect import app
     from steelyard.sinks import SQLiteSink
 

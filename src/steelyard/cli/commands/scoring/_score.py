@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from itertools import islice
+from typing import Annotated, BinaryIO
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
-from steelyard.cli._options import BaseUrl, JudgeName, KeyVariable, Metrics, Model, takes
+from steelyard._internal.text import escaped, printable
+from steelyard.backfill import read_records
+from steelyard.cli._input import count_lines, open_input
+from steelyard.cli._judges import JudgeChoice, suite_of
+from steelyard.cli._options import (
+    BaseUrl,
+    JudgeName,
+    KeyVariable,
+    Metrics,
+    Model,
+    listed,
+    numbers_by_name,
+    takes,
+)
+from steelyard.cli._prices import FREE, plan_table, price_of_all, price_words
+from steelyard.cli._terminal import progress
+from steelyard.cli._words import counted
+from steelyard.cli.pages._summary import Tally, show
+from steelyard.engine import evaluate, evaluate_each
+from steelyard.errors import ConfigurationError, SteelyardError
+from steelyard.judge.dry_run import ASSUMED, DryRunJudge
+from steelyard.metrics import Metric
+from steelyard.questions import Embedder, Judge
+from steelyard.scores import Evaluation, Usage, evaluation_to_json
+from steelyard.stats import MetricSummary
 
 
 class FuseName(StrEnum):
@@ -97,10 +130,6 @@ def score(options: ScoreOptions) -> int:
     - `steelyard score turns.jsonl --judge openai:gpt-4o-mini --metrics all --plan`
     - `steelyard score turns.jsonl --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --out -`
     """
-    from steelyard.cli.scoring._judges import JudgeChoice
-    from steelyard.cli.scoring._plan import estimate
-    from steelyard.cli.scoring._score_file import run
-
     choice = JudgeChoice.named(
         options.judge,
         model=options.model,
@@ -110,4 +139,216 @@ def score(options: ScoreOptions) -> int:
         key_variable=options.api_key_env,
         concurrency=options.concurrency,
     )
-    return estimate(options, choice) if options.plan else run(options, choice)
+    return _plan(options, choice) if options.plan else _score(options, choice)
+
+
+# Read once and scaled up: making the requests of a large file would take as long as sending them.
+_SAMPLE = 100
+_STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1"})
+_MOST_NAMED = 20
+_INTERRUPTED = 130
+# So many failures in a row are not the records' fault; each further one would be waited and paid for.
+_HOPELESS = 20
+
+
+def _score(job: ScoreOptions, choice: JudgeChoice) -> int:
+    """Score, write, sum up; returns the exit status."""
+    console = Console(stderr=True)
+    # First of all: a wrong option is told before the input is opened.
+    judge, embedder = choice.build(), choice.build_embedder()
+    suite = suite_of(listed(job.metrics), judge)
+    bars = _thresholds(job.fail_under or (), known=[metric.name for metric in suite])
+    tally, bad = Tally(), BadLines(console)
+    started = time.monotonic()
+    stopped = False
+    # Results on the same terminal would be drawn over.
+    shared = job.out in _STDOUT and sys.stdout.isatty()
+    bar = progress(console, "Scoring", total=count_lines(job.source), hidden=shared)
+    with open_input(job.source) as lines, _writing(job) as write, bar as move:
+
+        def done(evaluation: Evaluation) -> bool:
+            tally.add(evaluation)
+            write(evaluation)
+            move(advance=1)
+            return not _hopeless(tally)
+
+        try:
+            asyncio.run(_evaluate(job, lines, bad, judge=judge, embedder=embedder, suite=suite, done=done))
+        except KeyboardInterrupt:
+            stopped = True
+    title = f"from {job.source_name}, scored in {time.monotonic() - started:.1f} s"
+    show(console, tally, title=title, price=_price(choice, tally))
+    if stopped:
+        console.print("interrupted; the records above are what was scored", style="red")
+        return _INTERRUPTED
+    faults = _faults(tally, bad, _missed(bars, tally.metrics), job.source_name)
+    for fault in faults:
+        console.print(fault, style="red", markup=False, highlight=False)
+    return 1 if faults else 0
+
+
+def _plan(job: ScoreOptions, choice: JudgeChoice) -> int:
+    """Judge the first records in a dry run and print what they would take; returns the exit status."""
+    console = Console(highlight=False)
+    if choice.is_here:
+        console.print(FREE)
+        return 0
+    bad = BadLines(Console(stderr=True))
+    with open_input(job.source) as lines:
+        records = list(islice(read_records(lines, bad=bad), _SAMPLE))
+    if not records:
+        Console(stderr=True).print(f"no records in {job.source_name}", style="red", markup=False)
+        return 1
+    judge = DryRunJudge(choice.remote)
+    suite = suite_of(listed(job.metrics), judge)
+    embedder = judge.embedder(choice.embedder) if choice.embedder else None
+    results = evaluate(
+        records, metrics=suite, judge=judge, embedder=embedder, fuse=job.fuse.value, progress=False
+    )
+    for summary in results.summary:
+        if summary.failed:
+            raise SteelyardError(
+                f"no plan: {summary.metric}: {summary.explanations[next(iter(summary.failed))]}"
+            )
+    # As many as were read, or as the file has lines; unknown for a pipe.
+    total = len(records) if len(records) < _SAMPLE else count_lines(job.source)
+    whole = f"the first {len(records)} of {total or 'many'} records"
+    if total == len(records):
+        whole = counted(total, "record")
+    asked = f"{counted(len(suite), 'metric')}, {judge.name}, fuse {job.fuse}"
+    console.print(Text(f"{whole} of {job.source_name}, {asked}: nothing was sent", style="bold"))
+    price, sources = price_of_all(judge.usage, choice.base_url)
+    console.print(plan_table(sum(judge.usage.values(), Usage()), price, len(records), total))
+    for line in (*(f"assumed: {what}" for what in ASSUMED), *sources):
+        console.print(Text(line, style="dim"))
+    return 1 if bad.count else 0
+
+
+def _price(judge: JudgeChoice, tally: Tally) -> str:
+    """What the run cost, where tokens of one model were counted and its price is known."""
+    several = judge.extractor or judge.embedder
+    return "" if several or tally.sums.usage.cost is not None else price_words(judge, tally.sums.usage)
+
+
+async def _evaluate(
+    job: ScoreOptions,
+    lines: BinaryIO,
+    bad: BadLines,
+    *,
+    judge: Judge,
+    embedder: Embedder,
+    suite: list[Metric],
+    done: Callable[[Evaluation], bool],
+) -> None:
+    each = evaluate_each(
+        read_records(lines, bad=bad),
+        metrics=suite,
+        judge=judge,
+        embedder=embedder,
+        fuse=job.fuse.value,
+        concurrency=job.concurrency,
+        deadline=job.deadline,
+    )
+    try:
+        async with aclosing(each):
+            async for evaluation in each:
+                if not done(evaluation):
+                    break
+    finally:
+        await judge.aclose()
+        await embedder.aclose()
+
+
+def _hopeless(tally: Tally) -> bool:
+    """Whether to stop: a wrong key or a server that is down would fail the rest as well."""
+    return tally.sums.records >= _HOPELESS and not any(
+        summary.scored or not summary.failed for summary in tally.metrics
+    )
+
+
+class BadLines:
+    """Names bad lines as they are met, up to a number, and counts them all."""
+
+    def __init__(self, console: Console) -> None:
+        self.count = 0
+        self._console = console
+
+    def __call__(self, number: int, why: str) -> None:
+        """Take note of one."""
+        self.count += 1
+        if self.count <= _MOST_NAMED:
+            message = printable(f"line {number}: {why}")
+        elif self.count == _MOST_NAMED + 1:
+            message = "more bad lines are counted, not named"
+        else:
+            return
+        self._console.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def _faults(tally: Tally, bad: BadLines, missed: list[str], source: str) -> list[str]:
+    """Sentences for everything that makes the exit status 1."""
+    faults = [f"{counted(bad.count, 'bad line')} in {source}"] if bad.count else []
+    if not tally.sums.records:
+        faults.append(f"no records in {source}")
+    if _hopeless(tally):
+        faults.append(f"stopped: the judge answered nothing for the first {_HOPELESS} records")
+    for summary in tally.nothing_worked:
+        failed = counted(sum(summary.failed.values()), "record")
+        faults.append(f"{summary.metric} failed on {failed} and has no value")
+    return faults + missed
+
+
+@contextmanager
+def _writing(job: ScoreOptions) -> Iterator[Callable[[Evaluation], None]]:
+    """A function that writes one Evaluation to OUT. The record stays out of it: IN has it."""
+    if not job.out:
+        yield lambda _: None
+    elif job.out in _STDOUT:
+        yield lambda evaluation: _put(sys.stdout.buffer, evaluation)
+    else:
+        with _open_output(job.out, job.source) as file:
+            yield lambda evaluation: _put(file, evaluation)
+
+
+def _open_output(path: str, source: str) -> BinaryIO:
+    # Compared as files: two paths may lead to one, and writing would empty it first.
+    if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
+        raise ConfigurationError(f"--out {path!r} is the input; name another file")
+    try:
+        return open(path, "wb")
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {path!r}: {os.strerror(error.errno or 0)}") from None
+
+
+def _put(file: BinaryIO, evaluation: Evaluation) -> None:
+    file.write(escaped(evaluation_to_json(evaluation.replace(record=None))).encode() + b"\n")
+    # Each line at once, so that a run which is stopped leaves all that was paid for.
+    file.flush()
+
+
+def _thresholds(given: Iterable[str], *, known: Sequence[str]) -> dict[str, float]:
+    """The mean that each metric must reach, or must not exceed where lower is better.
+
+    Raises:
+        ConfigurationError: If one cannot be read, or its metric is not being scored.
+    """
+    bars = numbers_by_name(given, option="--fail-under")
+    for metric, bar in bars.items():
+        if metric not in known:
+            raise ConfigurationError(f"--fail-under {f'{metric}={bar:g}'!r}: scored are {', '.join(known)}")
+    return bars
+
+
+def _missed(bars: Mapping[str, float], summaries: Iterable[MetricSummary]) -> list[str]:
+    """A sentence for each bar that was not cleared; a metric without any value misses its bar."""
+    means = {summary.metric: summary for summary in summaries}
+    found = []
+    for metric, bar in bars.items():
+        summary = means.get(metric)
+        if summary is None or summary.mean is None:
+            found.append(f"{metric} has no value to hold against {bar:g}")
+        elif summary.direction == "higher" and summary.mean < bar:
+            found.append(f"{metric} {summary.mean:.4g} is under {bar:g}")
+        elif summary.direction == "lower" and summary.mean > bar:
+            found.append(f"{metric} {summary.mean:.4g} is over {bar:g} (lower is better)")
+    return found

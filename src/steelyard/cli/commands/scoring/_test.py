@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from steelyard.cli._options import BaseUrl, GoldenSetFile, JudgeName, KeyVariable, Metrics, Model, takes
+from steelyard._internal.text import shorten
+from steelyard.cli._judges import JudgeChoice
+from steelyard.cli._options import (
+    BaseUrl,
+    GoldenSetFile,
+    JudgeName,
+    KeyVariable,
+    Metrics,
+    Model,
+    listed,
+    numbers_by_name,
+    takes,
+)
+from steelyard.cli._terminal import figures_table, progress
+from steelyard.cli._words import amount, counted
+from steelyard.cli.pages._gate_plan import show_plan
+from steelyard.errors import ConfigurationError
+from steelyard.golden import GoldenSet, Run, junit_xml, markdown_summary, run_golden
+from steelyard.golden.gates import gates_from
+from steelyard.golden.running import HOW_TO_ASK, NOTHING_ASKED, App, app_from
 
 
 class Repeat(StrEnum):
@@ -112,6 +135,129 @@ def test(options: TestOptions) -> int:
     - `steelyard test golden.jsonl --plan --gate faithfulness --baseline main.json --fall 0.1`
     - `steelyard test golden.jsonl --app http://127.0.0.1:8000/ask --gate faithfulness --baseline main.json`
     """
-    from steelyard.cli.golden._test import run
+    golden = GoldenSet.load(options.golden)
+    baseline = [Run.load(path) for path in options.baseline or ()]
+    gates = gates_from(
+        options.gate or (),
+        fall=options.fall,
+        power=options.power,
+        false_failures=options.false_failures,
+        passes=options.passes,
+    )
+    if options.plan:
+        show_plan(Console(highlight=False), golden, gates, baseline, repeat=options.repeat.value)
+        return 0
+    if not options.app:
+        raise ConfigurationError("--app says what is to be tested: module:name, or an address")
+    for path in (options.junit, options.json_file, options.markdown):
+        if path and not Path(path).absolute().parent.is_dir():
+            raise ConfigurationError(f"{path!r} is in a folder that does not exist")
+    app = _app(options)
+    judge = JudgeChoice.named(
+        options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
+    )
+    console = Console(stderr=True, highlight=False)
+    with progress(console, "Asking and judging", total=len(golden)) as move:
+        found = run_golden(
+            golden,
+            app,
+            metrics=listed(options.metrics) or None,
+            judge=judge.build(),
+            thresholds=numbers_by_name(options.threshold or (), option="--threshold"),
+            gates=gates,
+            baseline=baseline,
+            measure=options.measure,
+            repeat=options.repeat.value,
+            concurrency=options.concurrency,
+            app_timeout=options.timeout,
+            seed=options.seed,
+            on_case=lambda _: move(advance=1),
+        )
+    _write(options, found)
+    _show(Console(highlight=False), found)
+    return _STATUS[found.outcome]
 
-    return run(options)
+
+_MOST_ROWS = 20
+_STATUS = {"passed": 0, "failed": 1, NOTHING_ASKED: 3}
+
+
+def _app(options: TestOptions) -> App:
+    fields = {"answer_field": options.answer_field, "contexts_field": options.contexts_field}
+    http = {name: value for name, value in fields.items() if value}
+    if http and not options.app.startswith(("http://", "https://")):
+        raise ConfigurationError("--answer-field and --contexts-field are for an HTTP endpoint")
+    return app_from(options.app, input_key=options.input_key or None, options=http)
+
+
+def _write(options: TestOptions, found: Run) -> None:
+    if options.json_file:
+        found.save(options.json_file)
+    if options.junit:
+        Path(options.junit).write_text(junit_xml(found), encoding="utf-8")
+    if options.markdown:
+        # Added, because a CI server's summary file is shared by its steps.
+        with Path(options.markdown).open("a", encoding="utf-8") as file:
+            file.write(markdown_summary(found))
+
+
+def _show(console: Console, found: Run) -> None:
+    head = f"{found.golden} {found.version}: {counted(len(found.cases), 'case')}, {found.app}, {found.judge}"
+    console.print(Text(head, style="bold"), soft_wrap=True)
+    console.print(_means(found))
+    for gate in found.gates:
+        style = "green" if gate.outcome == "pass" else "red"
+        line = f"gate {gate.gate}: {gate.outcome}, mean {amount(gate.mean)}"
+        if gate.low is not None and gate.high is not None and gate.high > gate.low:
+            line += f" ({gate.low:.3f} to {gate.high:.3f})"
+        console.print(Text(line, style=style), soft_wrap=True)
+        console.print(Text(f"  {gate.why}", style="dim"), soft_wrap=True)
+    _show_bad(console, found)
+    for warning in found.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+    noted = sum(bool(case.notes) for case in found)
+    if noted:
+        example = next(case.notes[0] for case in found if case.notes)
+        console.print(Text(f"noted for {counted(noted, 'case')}: {example}", style="dim"), soft_wrap=True)
+    usage = f"{counted(found.usage.requests, 'judge request')}, {found.seconds:.1f} s"
+    if found.outcome == NOTHING_ASKED:
+        console.print(Text(HOW_TO_ASK, style="yellow"), soft_wrap=True)
+    console.print(Text(f"{found.outcome} ({usage})", style="bold green" if found.passed else "bold red"))
+
+
+def _means(found: Run) -> Table:
+    table = figures_table("Metric", "Mean", "95 %", "Scored", "Missed")
+    for name in found.metrics:
+        results = [case.metrics[name] for case in found if name in case.metrics]
+        values = [result.value for result in results if result.value is not None]
+        estimate = found.estimate(name)
+        table.add_row(
+            name,
+            amount(found.mean(name)),
+            "-" if estimate is None else f"{estimate.low:.2f} to {estimate.high:.2f}",
+            f"{len(values)} of {len(results)}",
+            str(sum(result.passed is False for result in results)) if _has_bar(found, name) else "-",
+        )
+    return table
+
+
+def _has_bar(found: Run, name: str) -> bool:
+    return any(name in case.metrics and case.metrics[name].threshold is not None for case in found)
+
+
+def _show_bad(console: Console, found: Run) -> None:
+    bad = [case for case in found if case.asked != "answered" or case.failed or case.unscored]
+    for case in bad[:_MOST_ROWS]:
+        console.print(Text(f"{case.id}  {shorten(case.question, 80)}", style="red"), soft_wrap=True)
+        if case.asked != "answered":
+            kind = case.asked.replace("_", " ")
+            console.print(Text(f"  {kind}: {shorten(case.problem, 200)}"), soft_wrap=True)
+        for name in (*case.failed, *case.unscored):
+            result = case.metrics[name]
+            said = shorten(result.explanation, 160)
+            console.print(Text(f"  {name} {amount(result.value)}: {said}"), soft_wrap=True)
+            for line in result.against[:3]:
+                console.print(Text(f"    {shorten(line, 200)}", style="dim"), soft_wrap=True)
+    if len(bad) > _MOST_ROWS:
+        console.print(Text(f"and {len(bad) - _MOST_ROWS} more"))
+    sys.stdout.flush()

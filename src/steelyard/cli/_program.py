@@ -1,4 +1,4 @@
-"""The work of `steelyard run`: attach every recorder there is, then become the program."""
+"""A program of the user's, which this process becomes."""
 
 from __future__ import annotations
 
@@ -9,41 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from steelyard.cli._options import listed
-from steelyard.cli.commands.recording._run import RunOptions
-from steelyard.cli.scoring._judges import JudgeChoice
 from steelyard.errors import ConfigurationError
-from steelyard.metrics import metrics_named
-from steelyard.online import Monitor
-from steelyard.recording import attach_recorders
-
-
-def run_recorded(options: RunOptions) -> int:
-    """Run the program in this process, under its own name and arguments; returns the exit status.
-
-    Raises:
-        ConfigurationError: If there is no such program or judge, or no framework is installed.
-        SystemExit: The program's own.
-    """
-    choice = JudgeChoice.named(
-        options.judge, model=options.model, base_url=options.base_url, key_variable=options.api_key_env
-    )
-    program = Program(name=options.program, arguments=options.arguments or (), is_module=options.module)
-    # Before frameworks are imported, which takes seconds.
-    program.find()
-    judge = choice.build()
-    metrics = metrics_named(list(listed(options.metrics)), judge) if options.metrics else None
-    monitor = Monitor(judge=judge, metrics=metrics, sample_rate=options.sample_rate)
-    # A run that can record nothing would look as if there had been no turn.
-    if not attach_recorders(monitor):
-        raise ConfigurationError(
-            "there is nothing to record with; run: pip install 'steelyard[langchain]' (or [llamaindex])"
-        )
-    try:
-        program.become()
-    finally:
-        monitor.close()
-    return 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

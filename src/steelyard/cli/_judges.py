@@ -6,8 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.engine import check_names
 from steelyard.errors import ConfigurationError
 from steelyard.judge import OpenAIEmbedder, StaticEmbedder, judge_from
+from steelyard.metrics import Metric, default_metrics, metrics_named
 from steelyard.questions import Embedder, Judge
 
 _MODELS = {"openai": "gpt-4o-mini", "decisions": "gpt-6-luna"}
@@ -143,3 +145,15 @@ class JudgeChoice:
                 "or name a server that needs none with --base-url, or use --judge local"
             )
         return key
+
+
+def suite_of(names: tuple[str, ...], judge: Judge) -> list[Metric]:
+    """The metrics asked for, each once; the judge's default suite where none are.
+
+    Raises:
+        ConfigurationError: If a name is unknown.
+    """
+    chosen = metrics_named(list(names), judge) if names else default_metrics(judge)
+    suite = list({metric.name: metric for metric in chosen}.values())
+    check_names(suite)
+    return suite

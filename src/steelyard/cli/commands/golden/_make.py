@@ -1,22 +1,23 @@
-"""One call of `steelyard golden make`: plan, write, say what was rejected."""
+"""`steelyard golden make`: plan, write, say what was rejected."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from steelyard.cli._options import numbers_by_name
+from steelyard.cli._judges import JudgeChoice
+from steelyard.cli._options import BaseUrl, KeyVariable, Yes, numbers_by_name, takes
+from steelyard.cli._prices import price_of
 from steelyard.cli._words import counted
-from steelyard.cli.commands.scoring._golden import MakeOptions
-from steelyard.cli.golden._mine import check_new
-from steelyard.cli.scoring._judges import JudgeChoice
-from steelyard.cli.scoring._prices import price_of
+from steelyard.cli.commands.golden._mine import check_new
 from steelyard.errors import ConfigurationError
-from steelyard.golden.making import CaseKind, Made, make, plan, read_passages
+from steelyard.golden import making
 from steelyard.judge.chat import ChatWriter
 
 _NEEDS = (
@@ -26,16 +27,57 @@ _NEEDS = (
 )
 
 
-def run(options: MakeOptions) -> int:
-    """Make a set; returns the exit status: 1 where there are fewer cases than asked for."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MakeOptions:
+    """One call of `steelyard golden make`, as it was typed."""
+
+    documents: Annotated[
+        Path, typer.Argument(metavar="DOCS", help="A file or folder: .txt, .md, .rst, or .jsonl with `text`.")
+    ]
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT.jsonl", help="The set to write.")] = Path(
+        "golden.jsonl"
+    )
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many cases.")] = 50
+    judge: Annotated[
+        str, typer.Option("--judge", "-j", metavar="openai:MODEL", help="The model that writes and checks.")
+    ] = ""
+    base_url: BaseUrl = ""
+    api_key_env: KeyVariable = ""
+    share: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND=X", help="Shares of kinds, e.g. single_passage=1; repeatable."),
+    ] = None
+    seed: Annotated[int, typer.Option(help="The same seed and documents make the same set.")] = 0
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 8
+    yes: Yes = False
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT.")] = False
+
+
+@takes(MakeOptions)
+def make(options: MakeOptions) -> int:
+    """Have a model write a golden set about documents, and check it.
+
+    Single-passage, multi-passage, comparison, follow-up, unanswerable and false-premise questions. Every case
+    carries the sentences that it rests on, found word for word in the documents; a critic sees only these.
+
+    The plan and its price come first; nothing is sent without `--yes`. Replies are kept in OUT.jsonl.replies:
+    interrupted work goes on where it stopped.
+
+    Exit status: 0 fine; 1 fewer cases than asked for (the reasons are listed); 2 wrong usage, or no `--yes`.
+
+    **Examples**
+
+    - `steelyard golden make docs/ --n 50 --judge openai:gpt-4o-mini`
+    - `steelyard golden make docs/ --judge openai:qwen3 --base-url http://127.0.0.1:8000/v1 --yes`
+    """
     writer, choice = _writer(options)
     check_new(options.out, force=options.force)
-    passages = read_passages(options.documents)
+    passages = making.read_passages(options.documents)
     shares = cast(
-        "dict[CaseKind, float] | None",
+        "dict[making.CaseKind, float] | None",
         numbers_by_name(options.share or (), option="--share", name="kind") or None,
     )
-    planned = plan(passages, n=options.n, shares=shares, seed=options.seed)
+    planned = making.plan(passages, n=options.n, shares=shares, seed=options.seed)
     console = Console(stderr=True, highlight=False)
     dollars, source = price_of(planned.usage, model=choice.chosen_model, base_url=choice.base_url)
     cost = "price unknown" if dollars is None else f"about ${dollars:.2f}"
@@ -51,7 +93,7 @@ def run(options: MakeOptions) -> int:
         raise ConfigurationError("nothing was sent; add --yes to make the set at that price")
     journal = options.out.with_name(f"{options.out.name}.replies")
     with console.status("Writing and checking ..."):
-        made = make(
+        made = making.make(
             passages,
             writer=writer,
             n=options.n,
@@ -84,7 +126,7 @@ def _writer(options: MakeOptions) -> tuple[ChatWriter, JudgeChoice]:
     return writer, choice
 
 
-def _show(console: Console, made: Made, out: Path, journal: Path) -> None:
+def _show(console: Console, made: making.Made, out: Path, journal: Path) -> None:
     golden = made.golden
     if not len(golden):
         console.print(

@@ -1,21 +1,30 @@
-"""One call of `steelyard golden diff`."""
+"""`steelyard golden diff`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
+from steelyard import golden
 from steelyard._internal.text import shorten
 from steelyard.cli._words import counted
-from steelyard.golden import GoldenSet, diff
+from steelyard.golden import GoldenSet
 
 
-def run(old: Path, new: Path) -> int:
-    """Show the difference; returns the exit status."""
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD.jsonl")],
+    new: Annotated[Path, typer.Argument(metavar="NEW.jsonl")],
+) -> None:
+    """Show what changed from one version of a golden set to another.
+
+    Exit status: 0 no change; 1 something changed; 2 a file is not a golden set.
+    """
     before, after = GoldenSet.load(old), GoldenSet.load(new)
-    found = diff(before, after)
+    found = golden.diff(before, after)
     console = Console(highlight=False)
     console.print(
         Text(f"{before.version} ({len(before)} cases) to {after.version} ({len(after)})", style="bold")
@@ -30,4 +39,5 @@ def run(old: Path, new: Path) -> int:
             )
     counts = f"{len(found.removed)} removed, {len(found.changed)} changed"
     console.print(f"{counted(len(found.added), 'case')} added, {counts}")
-    return 1 if found else 0
+    if found:
+        raise typer.Exit(1)

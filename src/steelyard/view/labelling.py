@@ -1,28 +1,36 @@
-"""Judged turns and labels out of a results file and files beside it."""
+"""Judged turns and their labels out of results and files beside them, and the turns to label next."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from steelyard.calibration import Material, PersonLabel, collect, read_annotations
+from steelyard.calibration import (
+    Judged,
+    Material,
+    PersonLabel,
+    chances_by,
+    collect,
+    drawn_to_label,
+    read_annotations,
+)
 from steelyard.errors import ConfigurationError
 from steelyard.report import Label, open_labels, open_results
 from steelyard.scores import Evaluation
-from steelyard.view import import_labels
+from steelyard.view._exchange import import_labels
 
 # Results of so many turns fit into memory whatever their texts are.
 _PAGE = 500
-LIMIT = 10_000
-"""Turns that are looked at, those written last."""
+_LIMIT = 10_000
 
 
 @dataclass
-class Sources:
+class LabelledResults:
     """Where turns and labels come from."""
 
     db: str
@@ -31,7 +39,7 @@ class Sources:
     """Files with further labels: CSV, JSONL, or JSON out of Phoenix or Langfuse."""
     metric: str | None = None
     """Only this metric."""
-    limit: int = LIMIT
+    limit: int = _LIMIT
     """Use only the latest so many turns."""
     problems: list[str] = field(default_factory=list)
     """Lines and annotations that hold no label; filled while reading."""
@@ -88,3 +96,47 @@ def _labels(
     except (ValueError, RecursionError):
         raise ConfigurationError(f"{str(path)!r} is not JSON") from None
     return read_annotations(data, records=places, metrics=metrics, problems=problems)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnsToLabel:
+    """The turns to label, and by which metric they were put in order."""
+
+    metric: str
+    """The metric whose scores decide what is worth labelling."""
+    turns: list[tuple[Judged, float]]
+    """The turns, the most useful first, each with the probability with which it was drawn."""
+    labelled: int
+    """How many turns have a label already."""
+
+
+def turns_to_label(db: str, *, metric: str | None = None, limit: int = 20) -> TurnsToLabel:
+    """The turns whose labels would tell the most; what `steelyard label` asks about.
+
+    Args:
+        db: The results: a file, or the address of a database.
+        metric: Label the claims of this metric; whole turns without.
+        limit: The most turns to draw.
+
+    Raises:
+        ConfigurationError: If there are no judged turns.
+    """
+    said = [label for label in open_labels(db) if label.metric == metric]
+    by_metric: defaultdict[str, list[Material]] = defaultdict(list)
+    for material in collect(LabelledResults(db, metric=metric).evaluations(), said):
+        by_metric[material.key.metric].append(material)
+    if not by_metric:
+        what = f"scored by {metric!r}" if metric else "with a score"
+        raise ConfigurationError(f"{db!r} holds no turn {what}")
+    turns = {name: _judged(parts) for name, parts in by_metric.items()}
+    first = max(turns, key=lambda name: (len(turns[name]), name == "faithfulness"))
+    known = {label.record_id for label in said} & turns[first].keys()
+    # What somebody picked may come again: drawn turns must tell of all, not of those nobody had picked.
+    drawn = {label.record_id for label in said if label.drawn is not None}
+    chance = chances_by([pair for part in by_metric[first] for pair in part.labelled])
+    found = drawn_to_label(turns[first].values(), drawn, chance=chance, limit=limit)
+    return TurnsToLabel(metric=first, turns=found, labelled=len(known))
+
+
+def _judged(parts: Sequence[Material]) -> dict[str, Judged]:
+    return {one.record_id: one for part in parts for one in part.judged}

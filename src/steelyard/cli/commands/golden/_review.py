@@ -1,16 +1,18 @@
-"""One call of `steelyard golden review`: a case, a key, the next one."""
+"""`steelyard golden review`: a case, a key, the next one."""
 
 from __future__ import annotations
 
 import getpass
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from steelyard._internal.text import printable, shorten
+from steelyard.cli._options import GoldenSetFile
 from steelyard.cli._words import counted
 from steelyard.errors import ConfigurationError
 from steelyard.golden import Case, GoldenSet
@@ -24,23 +26,32 @@ _LONGEST = 1_200
 _MOST_CONTEXTS = 4
 
 
-def run(path: Path, *, who: str, labels: str | None) -> int:
-    """Review a set; returns the exit status."""
+def review(
+    golden: GoldenSetFile,
+    who: Annotated[str, typer.Option("--as", metavar="NAME", help="Who reviews; your user name.")] = "",
+    labels: Annotated[
+        str, typer.Option(metavar="FILE", help="Take the labels of the live view from this results file.")
+    ] = "",
+) -> None:
+    """Look at the cases that nobody has reviewed, one by one.
+
+    Every decision is written at once; stop when you like, and go on another day.
+    """
     console = Console(highlight=False)
-    if labels is not None:
-        return _from_view(console, path, labels)
-    review = Review.open(path, who=who or _user())
+    if labels:
+        _from_view(console, golden, labels)
+        return
+    review = Review.open(golden, who=who or _user())
     pending = review.pending
     if not pending:
-        console.print(f"all {counted(len(review.golden), 'case')} of {path} are reviewed")
-        return 0
+        console.print(f"all {counted(len(review.golden), 'case')} of {golden} are reviewed")
+        return
     console.print(f"{counted(len(pending), 'case')} to review, as {review.who}. {_KEYS}", soft_wrap=True)
     for number, case in enumerate(pending, start=1):
         _show(console, case, f"{number} of {len(pending)}")
         if not _decide(console, review, case):
             break
     console.print(f"{counted(len(review.pending), 'case')} left; version {review.golden.version}")
-    return 0
 
 
 def _decide(console: Console, review: Review, case: Case) -> bool:
@@ -99,7 +110,7 @@ def _user() -> str:
         raise ConfigurationError("who reviews? give a name with --as") from None
 
 
-def _from_view(console: Console, path: Path, db: str) -> int:
+def _from_view(console: Console, path: Path, db: str) -> None:
     """Take what people said in the live view as the review of the cases of these turns."""
     from steelyard.report import open_labels
 
@@ -107,4 +118,3 @@ def _from_view(console: Console, path: Path, db: str) -> int:
     golden, found = apply_labels(GoldenSet.load(path), said)
     golden.save(path)
     console.print(f"{counted(found, 'case')} labelled in the view; {len(golden.unreviewed)} left to review")
-    return 0

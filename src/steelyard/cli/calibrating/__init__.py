@@ -1,1 +1,0 @@
-"""What `steelyard label` and `steelyard calibrate` share: turns and labels out of a results file."""

@@ -1,1 +1,0 @@
-"""What `steelyard judge check` does."""

@@ -1,0 +1,1 @@
+"""What commands with much to show print."""

@@ -1,1 +1,0 @@
-"""What `steelyard score` is made of: reading records, judging them, and saying what it comes to."""

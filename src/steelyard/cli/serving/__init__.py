@@ -1,1 +1,0 @@
-"""What `steelyard collect` and `steelyard serve` do: the server, who may ask it, and receiving spans."""
