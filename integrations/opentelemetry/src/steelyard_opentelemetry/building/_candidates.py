@@ -179,7 +179,8 @@ def _whole(turn: Turn) -> bool:
     models = bool(turn.seen("llm"))
     found = evidence_of(turn)
     if not turn.retrieves and not turn.agentic:
-        return bool(turn.answer) and bool(found.contexts) and not found.is_guessed
+        known = bool(found.contexts or found.origin.retrieved) and not found.is_guessed
+        return bool(turn.answer) and (known or turn.found_nothing)
     if _formats(turn, found):
         return False
     if turn.answer or failure(turn):
@@ -219,7 +220,7 @@ def is_judgeable(turn: Turn, found: Evidence) -> bool:
     """
     if failure(turn) and turn.question and (turn.retrieves or found.contexts):
         return True
-    if not (turn.question and turn.answer):
+    if not (turn.question and turn.answer) or _only_searches(turn):
         return False
     if not found.contexts and turn.found_nothing:
         return True
@@ -241,7 +242,7 @@ def is_indexing(turn: Turn, found: Evidence) -> bool:
     if _SYNTHESIS.search(turn.root.span.name):
         # An index gives such a step each of its documents, with an instruction in place of a question.
         return not is_question(asked)
-    return all(one.text in asked for one in found.contexts)
+    return bool(found.contexts) and all(one.text in asked for one in found.contexts)
 
 
 def is_asked_by_evaluator(turn: Turn) -> bool:
@@ -276,9 +277,8 @@ def _is_given_answer(turn: Turn) -> bool:
 
 def is_helper(turn: Turn) -> bool:
     """Whether the turn is a call that grades, routes, ranks or writes a query for another one."""
-    verdict = judge_turn(
-        turn.calls, answer=turn.answer, queries=turn.queries, retrieved=turn.retrieves or turn.agentic
-    )
+    looked_up = turn.retrieves or turn.agentic or bool(turn.sources.documents) or turn.found_nothing
+    verdict = judge_turn(turn.calls, answer=turn.answer, queries=turn.queries, retrieved=looked_up)
     return not verdict.is_turn
 
 

@@ -15,7 +15,7 @@ from steelyard.recording.provenance import plain
 from steelyard.recording.reading import asked_in, strings_in
 from steelyard_opentelemetry.spans._documents import documents_in, merged
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
-from steelyard_opentelemetry.spans._payload import Words, as_typed, loaded
+from steelyard_opentelemetry.spans._payload import Words, answer_in, loaded
 from steelyard_opentelemetry.spans._results import has_failed, unwrapped
 from steelyard_opentelemetry.spans._tree import Node
 
@@ -41,7 +41,7 @@ _SENT = frozenset(("messages", "prompt", "contents", "input", "request"))
 def steps_of(turn: Turn) -> Steps:
     """The turn as steps; what the root was given is left to `given_of`."""
     calls = {id(node): call for (node, _), call in zip(turn.llms, turn.calls, strict=True)}
-    known = _Known(list(_known(turn)), turn.prompts)
+    known = _Known(list(_known(turn)), _words(turn))
     kept: list[tuple[Step, str]] = []
     for node, step in _with_parents(turn):
         parsed = node.parsed
@@ -74,8 +74,8 @@ class _Known:
 
     documents: Sequence[Context]
     """Documents that any span mentions."""
-    prompts: Sequence[str]
-    """What models were sent."""
+    texts: Sequence[str]
+    """What is known to be words: what models were sent, and what was looked up."""
 
 
 def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root: bool) -> None:
@@ -87,7 +87,7 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
         step.contexts = ranked(one for one in documents_in(parsed.result) if one.text) or None
         step.failed = step.failed or has_failed(parsed.result)
     elif parsed.kind != "prompt":
-        _passed(step, parsed, is_root=is_root)
+        _passed(step, parsed, known, is_root=is_root)
 
 
 def _with_parents(turn: Turn) -> Iterator[tuple[Node, Step | None]]:
@@ -112,7 +112,7 @@ def _with_parents(turn: Turn) -> Iterator[tuple[Node, Step | None]]:
 
 def _told(step: Step, node: Node, parsed: ParsedSpan, known: _Known) -> None:
     """What a retrieval or a reranker returned: its own documents, else those of the retrieval inside it."""
-    typed = as_typed(parsed.passing[0], known.prompts) if parsed.passing else None
+    typed = loaded(parsed.passing[0], known.texts) if parsed.passing else None
     step.given = typed if isinstance(typed, Words) else parsed.query or None
     lists = list(_lists(node, parsed))
     texts = next((found for found in lists if any(one.text for one in found)), ())
@@ -140,9 +140,9 @@ def ranked(documents: Iterable[Context]) -> tuple[Context, ...]:
     )
 
 
-def _passed(step: Step, parsed: ParsedSpan, *, is_root: bool) -> None:
+def _passed(step: Step, parsed: ParsedSpan, known: _Known, *, is_root: bool) -> None:
     """What a step was given and returned; what the root was given is the turn's."""
-    values = [_without_templates(loaded(payload)) for payload in parsed.passing]
+    values = [_without_templates(loaded(payload, known.texts)) for payload in parsed.passing]
     if values and not is_root:
         step.given = values[0]
     if len(values) > 1:
@@ -189,6 +189,10 @@ def _same_look_up(step: Step, dialect: str, kept: Sequence[tuple[Step, str]]) ->
     return None
 
 
+def _words(turn: Turn) -> list[str]:
+    return [*turn.prompts, *turn.queries]
+
+
 def _known(turn: Turn) -> Iterator[Context]:
     """Documents that any span mentions with an id or a score: the same text is the same document."""
     for _, parsed in turn.seen("retrieval", "rerank", "chain", "tool", "agent"):
@@ -203,18 +207,19 @@ def given_of(turn: Turn, steps: Steps) -> Any:
     If that has none at all, it is what was looked up first, if that stands in a prompt and no model wrote it;
     the input of an inner step; what a template was filled with; or what the first model was sent.
     """
+    words = _words(turn)
     told = [(node, parsed) for node, parsed in turn.seen("chain", "agent", "turn")]
     inner = [parsed for node, parsed in told if "tool" not in turn.above[id(node)]]
     said = {text.strip() for call in steps.calls for text in call.replies}
     within = (
         given
         for parsed in inner
-        if (given := _input(parsed, turn.prompts)) and asked_in(given) not in {*said, turn.answer, ""}
+        if (given := _input(parsed, words)) and asked_in(given) not in {*said, turn.answer, ""}
     )
     sent = _sent(steps)
     said_last, filled = asked_in(sent), _filled_in(steps)
     return (
-        next(filter(None, (_input(parsed, turn.prompts) for parsed in _outermost(turn))), None)
+        next(filter(None, (_input(parsed, words) for parsed in _outermost(turn))), None)
         or looked_up(steps)
         or (filled if asked_in(filled) else None)
         or (sent if said_last and "\n" not in said_last else None)
@@ -246,7 +251,7 @@ def _said(parsed: ParsedSpan) -> str:
     if not isinstance(returned, Mapping):
         return ""
     known = {text for _, text in strings_in(given)}
-    texts = {text for _, text in strings_in(returned)} - known
+    texts = {said for _, text in strings_in(returned) if text not in known and (said := answer_in(text))}
     return texts.pop() if len(texts) == 1 else ""
 
 
@@ -274,9 +279,9 @@ def _outermost(turn: Turn) -> list[ParsedSpan]:
     return found
 
 
-def _input(parsed: ParsedSpan, prompts: Sequence[str]) -> Any:
+def _input(parsed: ParsedSpan, words: Sequence[str]) -> Any:
     """What a step was given, without what tracers put beside it; nothing if it only names an object."""
-    given = loaded(as_typed(parsed.passing[0], prompts)) if parsed.passing else None
+    given = loaded(parsed.passing[0], words) if parsed.passing else None
     if isinstance(given, Mapping) and (set(given) == {"resume"} or "init_state" in given):
         # A graph goes on with a person's word, and a workflow tells its state: neither is what was asked.
         return parsed.question

@@ -59,23 +59,6 @@ class Words(str):
     __slots__ = ()
 
 
-def as_typed(value: object, prompts: Sequence[str]) -> Any:
-    """A payload in which what looks like JSON is words if a prompt has it as it stands: somebody typed it."""
-    if isinstance(value, str) and _is_sent(value, prompts):
-        return Words(value)
-    found = decode(value)
-    if not isinstance(found, Mapping):
-        return found
-    return {
-        key: Words(item) if isinstance(item, str) and _is_sent(item, prompts) else item
-        for key, item in found.items()
-    }
-
-
-def _is_sent(text: str, prompts: Sequence[str]) -> bool:
-    return bool(_ENCODED.match(text)) and any(text.strip() in prompt for prompt in prompts)
-
-
 def decode(value: object) -> Any:
     """What an attribute says: JSON decoded where it is JSON, a Broken where it only looks like it."""
     if not isinstance(value, str):
@@ -94,25 +77,40 @@ def decode(value: object) -> Any:
         return Broken("invalid_json")
 
 
-def loaded(value: object, depth: int = _DEPTH) -> Any:
-    """A payload with the JSON, and what Python shows of objects, in its fields read too; None if broken."""
+def loaded(value: object, shown: Sequence[str] = (), depth: int = _DEPTH) -> Any:
+    """A payload with the JSON, and what Python shows of objects, in its fields read too; None if broken.
+
+    Args:
+        value: What an attribute says.
+        shown: Texts that are known to be words, such as prompts. What looks like JSON and stands there as it
+            is was typed by somebody, or is a passage, and stays a text.
+        depth: How deep to read.
+    """
+    if isinstance(value, str) and _stands_in(value, shown):
+        return Words(value)
     found = decode(value)
     if isinstance(found, Broken):
         return None
     if depth <= 0 or not isinstance(found, (Mapping, list)):
         return found
     if isinstance(found, list):
-        return [_field(item, depth - 1) for item in found]
-    return {key: item if _is_said(key, item) else _field(item, depth - 1) for key, item in found.items()}
+        return [_field(item, shown, depth - 1) for item in found]
+    return {
+        key: item if _is_said(key, item) else _field(item, shown, depth - 1) for key, item in found.items()
+    }
+
+
+def _stands_in(text: str, shown: Sequence[str]) -> bool:
+    return bool(_ENCODED.match(text)) and any(text.strip() in one for one in shown)
 
 
 def _is_said(key: object, value: object) -> bool:
     return key in _SAID or (key == _ASKED and isinstance(value, str) and not _SHOWN.match(value))
 
 
-def _field(value: object, depth: int) -> Any:
+def _field(value: object, shown: Sequence[str], depth: int) -> Any:
     if not isinstance(value, str) or not _SHOWN.match(value):
-        return loaded(value, depth)
+        return loaded(value, shown, depth)
     if value.endswith("()"):
         return None  # an object that only names itself
     found = read_shown(value[:MOST])
