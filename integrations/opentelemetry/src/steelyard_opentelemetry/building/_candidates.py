@@ -179,14 +179,18 @@ def _whole(turn: Turn) -> bool:
     models = bool(turn.seen("llm"))
     found = evidence_of(turn)
     if not turn.retrieves and not turn.agentic:
-        known = bool(found.contexts or found.origin.retrieved) and not found.is_guessed
-        return bool(turn.answer) and (known or turn.found_nothing)
+        return bool(turn.answer) and (_is_known(found) or turn.found_nothing)
     if _formats(turn, found):
         return False
     if turn.answer or failure(turn):
         return True
     # A call below which only its tools ran is a step: the call that answers stands beside it.
     return turn.root.parsed is not None and turn.root.parsed.kind != "llm" and models
+
+
+def _is_known(found: Evidence) -> bool:
+    """Whether passages came into a turn, shown or not, that nobody had to guess."""
+    return bool(found.contexts or found.origin.retrieved) and not found.is_guessed
 
 
 def _formats(turn: Turn, found: Evidence) -> bool:
@@ -224,10 +228,13 @@ def is_judgeable(turn: Turn, found: Evidence) -> bool:
         return False
     if not found.contexts and turn.found_nothing:
         return True
-    if not found.contexts and not found.origin.retrieved:
-        return False
-    is_step = _formats(turn, found) or is_helper(turn)
-    return not (is_step or is_indexing(turn, found) or is_asked_by_evaluator(turn))
+    return bool(found.contexts or found.origin.retrieved) and not _is_step(turn, found)
+
+
+def _is_step(turn: Turn, found: Evidence) -> bool:
+    """Whether it formats, grades, indexes or evaluates for another turn."""
+    is_part = _formats(turn, found) or is_helper(turn)
+    return is_part or is_indexing(turn, found) or is_asked_by_evaluator(turn)
 
 
 def is_indexing(turn: Turn, found: Evidence) -> bool:
