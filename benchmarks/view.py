@@ -72,7 +72,7 @@ def multiply(connection: sqlite3.Connection, copy: int) -> None:
     connection.execute("BEGIN")
     for table in ("evaluations", "scores"):
         names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        changed = {"evaluated_at": f"evaluated_at - {earlier}"}
+        changed = {name: f"{name} - {earlier}" for name in ("evaluated_at", "happened_at")}
         for name in ("id", "record_id"):
             changed[name] = f"{name} || '-{copy}'"
         chosen = ", ".join(changed.get(name, name) for name in names)

@@ -117,6 +117,7 @@ class ScoreLedger:
         """Log, once, that every Score so far was left out or refused, and what to do about it."""
         counts = self.counts
         reasons = Counter({**counts.left_out}) + Counter(counts.refused)
+        reasons += Counter({reason: count for reason, count in counts.lost.items() if reason in ADVICE})
         if counts.written or not reasons.total() >= at_least:
             return
         reason = reasons.most_common(1)[0][0]

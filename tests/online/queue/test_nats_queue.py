@@ -202,6 +202,31 @@ def test_a_turn_may_be_postponed_and_released_more_often_than_it_may_fail(nats_s
     asyncio.run(test())
 
 
+def test_a_turn_that_two_workers_have_finished_counts_once(nats_server: NatsServer) -> None:
+    async def test() -> None:
+        url = nats_server.queue()
+        slow, quick = queue_at(url, lease_seconds=1), queue_at(url)
+        await slow.open()
+        await quick.open()
+        await slow.put([selected("a"), selected("b")])
+        held = await lease_one(slow, 1)
+        waiting = await lease_one(quick, 1)
+        again = await lease_one(quick)  # the lease of the slow one has ended
+        assert again.turn == held.turn
+        for queue, leased in ((quick, again), (slow, held)):
+            done = await queue.finish(leased, result(leased))
+            await queue.delivered([done] if done else [])
+        counts = await counted(slow, lambda counts: counts.evaluated > 0)
+        await slow._count()
+        counts = slow.counts() or counts
+        assert (counts.accepted, counts.pending, counts.evaluated, counts.dead) == (2, 1, 1, {})
+        await quick.release([waiting])
+        await slow.close()
+        await quick.close()
+
+    asyncio.run(test())
+
+
 def test_what_others_put_into_the_stream_or_take_out_of_it_is_counted(nats_server: NatsServer) -> None:
     async def test() -> None:
         url = nats_server.queue()

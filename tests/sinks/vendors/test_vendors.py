@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
+
 import pytest
 from dirty_equals import IsPartialDict, IsStr
 from langsmith.schemas import FeedbackCreate
@@ -7,8 +11,10 @@ from langsmith.schemas import FeedbackCreate
 from sinks.making import TRACE, make_evaluation, make_score
 from sinks.vendor_server import Answer, Request, VendorServer
 from sinks.vendors.makers import KEYS, MAKERS, RUN, FakeMLflow, traced, write
-from steelyard import Record
-from steelyard.record import Context
+from steelyard import Monitor, Record
+from steelyard.metrics import Faithfulness
+from steelyard.questions import YesNo
+from steelyard.record import Context, TraceRef
 from steelyard.scores import Verdict
 from steelyard.sinks import (
     DatadogSink,
@@ -18,6 +24,8 @@ from steelyard.sinks import (
     PhoenixSink,
     ScoreCounts,
 )
+from steelyard.testing import ScriptedJudge
+from waiting import until
 
 
 def test_phoenix_span_annotations() -> None:
@@ -219,6 +227,48 @@ def test_mlflow_traces_that_arrive_later() -> None:
         write(sink, traced())
     assert len(fake.kept) == 2
     assert sink.counts == ScoreCounts(written=2)
+
+
+def test_mlflow_feedback_whose_reply_was_lost_is_not_sent_again() -> None:
+    fake = FakeMLflow()
+
+    def slow(request: Request) -> Answer:
+        if request.method == "POST":
+            time.sleep(1.0)
+        return fake(request)
+
+    with VendorServer(slow) as server:
+        sink = MLflowSink(server.url, timeout=0.5)
+        write(sink, traced())
+    assert len(fake.kept) == 2
+    assert sink.counts == ScoreCounts(written=2)
+
+
+def test_a_trace_that_lags_is_tried_again_out_of_the_queue_and_holds_up_no_other(tmp_path: Path) -> None:
+    late, fake = f"tr-{1:032x}", FakeMLflow()
+    arrived = threading.Event()
+
+    def lags(request: Request) -> Answer:
+        return fake(request) if arrived.is_set() or late not in request.path else (404, {})
+
+    judge = ScriptedJudge(lambda question, request: YesNo(value=True, probability=0.9))
+    with VendorServer(lags) as server:
+        sink = MLflowSink(server.url, patience=0.1)
+        monitor = Monitor(
+            metrics=[Faithfulness(claims="sentences")], judge=judge, sinks=[sink], spool=tmp_path / "turns.db"
+        )
+        for number in range(1, 6):
+            trace = TraceRef(trace_id=f"{number:032x}", span_id=f"{number:016x}")
+            contexts = (Context(text="Polonium was found in 1898."),)
+            monitor.submit(Record(question="When?", answer="In 1898.", contexts=contexts, trace=trace))
+        until(lambda: len(fake.kept) == 4)
+        until(lambda: (counts := monitor.stats().spool) is not None and counts.waiting.get("mlflow") == 1)
+        arrived.set()
+        assert monitor.flush(60) == 0
+        counts = monitor.stats().sinks["mlflow"]
+        assert (counts.written, counts.lost, dict(counts.refused)) == (5, 0, {})
+        assert sorted(one["trace_id"] for one in fake.kept) == [f"tr-{n:032x}" for n in range(1, 6)]
+        monitor.close()
 
 
 @pytest.mark.parametrize("name", ["mlflow", "langsmith"])

@@ -15,6 +15,8 @@ _BLIND = 10
 eight times until a single result is tried."""
 _REFUSED = frozenset({"rejected", "unstorable"})
 """Causes of a SinkError that are about the results and not about the sink."""
+_NOT_YET = "trace_not_found"
+"""The cause of a SinkError over a result whose trace the server may know later."""
 Settled = Callable[[bool], object]
 """Told whether a sink has a result or has refused it for good; in any thread, and must not block."""
 
@@ -42,6 +44,8 @@ class Outcome:
     """What it has refused for good, and by which name."""
     left: list[Handed] = field(default_factory=list)
     """What it does not have."""
+    late: list[Handed] = field(default_factory=list)
+    """What it cannot take yet; the queue that keeps it brings it again."""
     cause: str = ""
     """Why something is left, in a word."""
     words: str = ""
@@ -50,11 +54,13 @@ class Outcome:
     @property
     def told(self) -> bool:
         """Whether the sink has said something of single results, so that it is not away."""
-        return bool(self.taken or self.refused)
+        return bool(self.taken or self.refused or self.late)
 
     def alone(self, handed: Handed, error: BaseException) -> None:
         """The sink has raised over this one result."""
-        if _refuses(error):
+        if _waits(error) and handed.kept:
+            self.late.append(handed)
+        elif _refuses(error) or _waits(error):
             self.refused.append((handed, self.cause))
         else:
             self.left.append(handed)
@@ -87,7 +93,7 @@ async def attempt(write: Write, batch: Sequence[Handed], *, in_parts: bool) -> O
             break
         if len(part) == 1:
             outcome.alone(part[0], error)
-        elif in_parts or _refuses(error):
+        elif in_parts or _refuses(error) or _waits(error):
             half = len(part) // 2
             parts += [part[half:], part[:half]]
         else:
@@ -108,8 +114,13 @@ def _refuses(error: BaseException) -> bool:
     return isinstance(error, SinkError) and cause_of(error) in _REFUSED
 
 
+def _waits(error: BaseException) -> bool:
+    """Whether an error is about results that may be taken later."""
+    return isinstance(error, SinkError) and cause_of(error) == _NOT_YET
+
+
 def _is_away(error: BaseException) -> bool:
     """Whether an error is about the sink, so that writing less at a time would not help."""
     if isinstance(error, SinkError):
-        return not _refuses(error)
+        return not (_refuses(error) or _waits(error))
     return isinstance(error, OSError | ConfigurationError) or not isinstance(error, Exception)

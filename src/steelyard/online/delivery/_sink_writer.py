@@ -32,6 +32,7 @@ _FIRST_REST = 1.0
 _LONGEST_REST = 30.0
 _SPARES = 8  # each write that hangs costs a thread until it returns; a broken sink must not take them all
 _REFUSED_AFTER = 4  # attempts at one result that fail while others are taken: then it is not the sink
+_LATE_PAUSE = 2.0  # between two looks at results whose traces have not come yet
 _BROUGHT = 256  # results brought at a time to a sink that works
 _PROBED = 16  # ... and to one that has failed
 
@@ -63,7 +64,7 @@ class SinkWriter:
         self._closed = False
         self._warn = WarnOnce(_log)
         self._rest = _FIRST_REST
-        self._resting_until = 0.0
+        self._resting_until = self._late_until = 0.0
         self._cause = ""
 
     @property
@@ -80,6 +81,8 @@ class SinkWriter:
     def places(self) -> int:
         """How many of the results that wait for it in the queue may be brought now: few if it has failed."""
         if self._turn is None or self._resting or len(self._waiting) >= _BROUGHT or self.full:
+            return 0
+        if time.monotonic() < self._late_until:
             return 0
         return _PROBED if self._failing else _BROUGHT
 
@@ -233,6 +236,9 @@ class SinkWriter:
             )
             self._ledger.refuse(cause)
             handed.settled(True)
+        if outcome.late:
+            self._late_until = time.monotonic() + _LATE_PAUSE
+            self._give_back(outcome.cause, outcome.late)
         if outcome.taken and self._failing:
             self._rest = _FIRST_REST
             if self._warn.over("away"):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from steelyard._internal.bounded import BoundedDict
 from steelyard.errors import ConfigurationError, SinkError
 from steelyard.record import text_of
 from steelyard.scores import Evaluation, Score
@@ -20,6 +22,8 @@ from steelyard.sinks.vendors._late import patiently
 
 REFUSALS: Final = frozenset({"rejected", "not_found", "conflict"})
 """Causes that concern what was sent; all others concern the server and everything that is sent to it."""
+_LATE = 300.0
+"""Seconds after judging in which a trace may yet come; then its results are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class HTTPSink(ABC):
         self._connections = connections
         self._explanations = explanations
         self._patience = patience
+        self._waited_for: BoundedDict[str, None] = BoundedDict(max_items=10_000)
         self._ledger = ScoreLedger(name)
 
     @property
@@ -77,8 +82,8 @@ class HTTPSink(ABC):
         """Send them, in parallel.
 
         Raises:
-            SinkError: If the server could not be reached or refuses altogether; sending again is safe, and
-                sends only what has not arrived.
+            SinkError: If the server could not be reached or refuses altogether, or does not know a trace yet
+                (`trace_not_found`); sending again is safe, and sends only what has not arrived.
         """
         items = [item for evaluation in evaluations for item in self._unsettled(evaluation)]
         try:
@@ -125,7 +130,7 @@ class HTTPSink(ABC):
             send: Sends one group. A SinkError whose cause concerns the server ends the delivery.
 
         Raises:
-            SinkError: If the server fails.
+            SinkError: If the server fails, or does not know a trace that may yet come.
         """
         failure: SinkError | None = None
         places = asyncio.Semaphore(self._connections)
@@ -136,28 +141,41 @@ class HTTPSink(ABC):
                     raise failure
                 await send(group)
 
-        async def one(group: Sequence[Item]) -> None:
+        async def one(group: Sequence[Item]) -> bool:
+            """Send a group; whether its trace may yet come."""
             nonlocal failure
+            # Whoever sends it again has waited already.
+            patience = 0.0 if group[0].key[0] in self._waited_for else self._patience
             try:
-                await patiently(lambda: attempt(group), patience=self._patience)
+                await patiently(lambda: attempt(group), patience=patience)
                 self._settle(group, "written")
             except SinkError as error:
-                if error.cause in REFUSALS:
-                    reason = "trace_not_found" if error.cause == "not_found" else "rejected"
-                    self._settle(group, "refused", reason)
-                else:
+                if error.cause not in REFUSALS:
                     # The first one: those after it are its consequences.
                     failure = failure or error
+                    return False
+                return self._may_come(group, error.cause)
+            return False
 
         waiting = list(groups)
         try:
-            await asyncio.gather(*(one(group) for group in waiting))
+            late = any(await asyncio.gather(*map(one, waiting)))
+            if late and failure is None:
+                failure = SinkError(f"{self.name}: a trace is not there yet", cause="trace_not_found")
             if failure is not None:
                 raise failure
         finally:
             cause = failure.cause if failure is not None else "cancelled"
             # Whatever has no state by now has none because the delivery ended; those settled keep theirs.
             self._settle([item for group in waiting for item in group], "lost", cause)
+
+    def _may_come(self, group: Sequence[Item], cause: str) -> bool:
+        """Whether a group that was refused is worth another try later; otherwise it is settled."""
+        if cause == "not_found" and time.time() - group[0].key[2] < _LATE:
+            self._waited_for[group[0].key[0]] = None
+            return True
+        self._settle(group, "refused", "trace_not_found" if cause == "not_found" else "rejected")
+        return False
 
     def _settle(self, items: Iterable[Item], state: State, reason: str = "") -> None:
         """Give a state to those that have none yet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,13 +18,16 @@ from steelyard.sinks.vendors._http import REFUSALS, HTTPSink, Item, details, giv
 # The API takes one assessment a request, so that many have to be under way at once.
 _CONNECTIONS = 24
 _TRACES = "/api/3.0/mlflow/traces"
+_IN_DOUBT = frozenset({"timeout", "unreachable", "hangs"})
+_LOOKS = (0.1, 0.4, 1.0, 2.0)
 
 
 class MLflowSink(HTTPSink):
     """Posts assessments to the MLflow tracking server that the host's spans are exported to.
 
-    MLflow has no key of ours to replace by, so the sink asks which results a trace has already, and sends the
-    others. Failures are sent as feedback with an error; what does not apply is left out.
+    MLflow has no key of ours to replace by. So the sink asks which results a trace has already, and sends the
+    others; where no reply came, it asks whether the result has arrived before it sends it again. Failures are
+    sent as feedback with an error; what does not apply is left out.
     """
 
     def __init__(
@@ -79,9 +83,19 @@ class MLflowSink(HTTPSink):
         try:
             await self._request("POST", f"{path}/assessments", {"assessment": item.body})
         except SinkError as error:
-            if error.cause not in REFUSALS:
+            if error.cause in REFUSALS:
+                self._settle([item], "refused", "rejected")
+            elif error.cause not in _IN_DOUBT or not await self._arrives(item, path):
                 raise
-            self._settle([item], "refused", "rejected")
+
+    async def _arrives(self, item: Item, path: str) -> bool:
+        """Whether a result whose reply was lost is there in the end: a slow server writes it all the same."""
+        for pause in _LOOKS:
+            await asyncio.sleep(pause)
+            with contextlib.suppress(SinkError):
+                if item.key[1] in _result_ids(await self._request("GET", path)):
+                    return True
+        return False
 
     def _item(self, score: Score, evaluation: Evaluation) -> Item | str:
         trace = evaluation.trace

@@ -46,15 +46,16 @@ class StreamCounts:
         if forgotten := dead.last_seq - sum(causes.values()):
             causes["forgotten"] = forgotten
         undelivered = min(results.messages, turns.messages)
-        ended = results.last_seq + dead.last_seq
-        removed = turns.last_seq - ended - (turns.messages - undelivered)
-        if removed > 0:
+        pending = turns.messages - undelivered
+        ended = max(0, turns.last_seq - pending - dead.last_seq)
+        # A turn whose worker came back after its lease had ended may have got a second result.
+        evaluated = min(results.last_seq, ended)
+        if removed := ended - evaluated:
             causes["removed"] = removed
-        pending = max(0, turns.last_seq - ended - max(0, removed))
         return Totals(
-            accepted=pending + results.last_seq + sum(causes.values()),
+            accepted=pending + evaluated + sum(causes.values()),
             pending=pending,
-            evaluated=results.last_seq,
+            evaluated=evaluated,
             dead=causes,
             # Counted once for each sink: what several wait for is one result.
             undelivered=undelivered + max(waiting.values(), default=0),
