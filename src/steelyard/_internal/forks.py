@@ -3,24 +3,32 @@
 A forked child has one thread and a copy of everything else: a lock that another thread held is held in the
 child for ever, and so are the locks on SQLite files, which SQLite keeps in a table of the process, by file. A
 connection that the child opens to such a file goes by the parent's entries in that table. Therefore a fork
-waits until none of our threads is within such a lock or an import, and finds no file of ours open.
+waits until no thread is within such a lock, or in an import of ours, and finds no file of ours open.
+
+Python drops what is raised in the functions that it calls at a fork. What a signal's handler raises there
+would be lost, and what it interrupts left half done: signals that have handlers wait until the fork is over.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Final
-from weakref import WeakValueDictionary
+from weakref import WeakMethod, WeakValueDictionary
 
+from steelyard._internal.logs import SafeLogger
+from steelyard._internal.redact import error_place
 from steelyard._internal.sqlite import identity_of
 
+_log = SafeLogger("steelyard")
 _PATIENCE: Final = 5.0
 """Seconds that all locks together may hold up a fork: as long as SQLite waits for a locked file."""
 _locks: WeakValueDictionary[int, ForkLock] = WeakValueDictionary()
@@ -35,6 +43,21 @@ _inherited: list[sqlite3.Connection] = []
 """Connections that were in use by a thread of the parent: SQLite forbids even closing them here."""
 _lost: set[tuple[int, int] | None] = set()
 """Their files, which this process cannot use any more."""
+_in_children: list[Callable[[], Callable[[], object] | None]] = []
+"""References to what is called in a child, once locks are free."""
+_handlers: dict[int, Any] = {}
+"""The application's handlers of signals that wait."""
+_waiting: list[tuple[int, int]] = []
+"""Signals that came while they had to wait, each with the process that it came to."""
+_SOON: Final = 0.2
+"""Seconds after which a signal that waited is sent again: other packages have functions at a fork too."""
+
+
+def in_children(function: Callable[[], object]) -> None:
+    """Have a function called in every forked child, where the locks are free; a method is held weakly."""
+    # Few methods come, and an application may make processors all its life.
+    _in_children[:] = [reference for reference in _in_children if reference() is not None]
+    _in_children.append(WeakMethod(function) if hasattr(function, "__self__") else lambda: function)
 
 
 class ForkLock:
@@ -144,24 +167,65 @@ def _alive() -> list[ForkLock]:
 
 
 def _importing() -> bool:
-    """Whether a thread of ours imports a module: the child could never import it.
+    """Whether another thread imports a module for code of ours: the child could never import it.
 
     Python frees its own lock on imports in a child, and not those on single modules.
     """
-    owners = {
-        owner for reference in list(_module_locks.values()) if (owner := _owner(reference())) is not None
-    }
-    return bool(owners) and any(
-        thread.ident in owners and thread.name.startswith("steelyard") for thread in threading.enumerate()
-    )
+    owners = {_owner(reference()) for reference in list(_module_locks.values())} - {threading.get_ident()}
+    return any(_is_ours(frame) for thread, frame in sys._current_frames().items() if thread in owners)
 
 
 def _owner(lock: Any) -> int | None:
-    owner = getattr(lock, "owner", None)
-    return owner if owner != threading.get_ident() else None
+    return getattr(lock, "owner", None)
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("steelyard"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _hold_signals() -> None:
+    # Handlers run in the main thread alone.
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        # An event loop's does nothing: the loop is woken, and would be a second time.
+        if callable(handler) and handler != _wait and "sighandler" not in getattr(handler, "__name__", ""):
+            _handlers[number] = handler
+            signal.signal(number, _wait)
+
+
+def _wait(number: int, _: FrameType | None) -> None:
+    _waiting.append((number, os.getpid()))
+
+
+def _let_signals_come() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        return
+    while _handlers:
+        # What the handler of the one before raises now is lost; the others must come back all the same.
+        with contextlib.suppress(BaseException):
+            signal.signal(*_handlers.popitem())
+    came = {number for number, process in _waiting if process == os.getpid()}
+    _waiting.clear()
+    if came:
+        again = threading.Timer(_SOON, _send, [came])
+        again.daemon = True
+        with contextlib.suppress(RuntimeError):  # a program that ends may refuse threads
+            again.start()
+
+
+def _send(numbers: Iterable[int]) -> None:
+    for number in numbers:
+        os.kill(os.getpid(), number)
 
 
 def _before_fork() -> None:
+    _hold_signals()
     _forking.acquire()
     deadline = time.monotonic() + _PATIENCE
     for lock in _alive():
@@ -176,16 +240,28 @@ def _before_fork() -> None:
 def _in_parent() -> None:
     while _held:
         _held.pop().release()
-    _forking.release()
+    # Not held if a signal came just before signals had to wait.
+    with contextlib.suppress(RuntimeError):
+        _forking.release()
+    _let_signals_come()
 
 
 def _in_child() -> None:
     global _forking
+    # Another thread than the main one may have forked: only here it is the main one.
+    _hold_signals()
     held = set(map(id, _held))
     _held.clear()
     _forking = threading.RLock()
     for lock in _alive():
         lock.in_child(whole=id(lock) in held or not lock.locked())
+    for reference in tuple(_in_children):
+        if (function := reference()) is not None:
+            try:
+                function()
+            except Exception as error:  # noqa: BLE001 - the others begin anew all the same
+                _log.warning("a part could not begin anew in a forked child: %s", error_place(error))
+    _let_signals_come()
 
 
 if hasattr(os, "register_at_fork"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import signal
 import sys
 import threading
@@ -12,8 +11,7 @@ from types import FrameType
 from typing import Any, Protocol
 from weakref import WeakSet
 
-# Its functions after a fork come before those registered here: a Monitor begins anew where locks are free.
-from steelyard._internal import forks  # noqa: F401
+from steelyard._internal.forks import in_children
 
 
 class _Closes(Protocol):
@@ -142,5 +140,4 @@ def _after_fork() -> None:
         monitor.after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+in_children(_after_fork)

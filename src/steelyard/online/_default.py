@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
+from steelyard._internal.forks import in_children
 from steelyard.online.monitor import Monitor
 
 _lock = threading.RLock()
@@ -26,5 +26,4 @@ def _after_fork() -> None:
     _lock = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+in_children(_after_fork)

@@ -119,8 +119,10 @@ def test_what_parents_and_children_take_is_written(host: str, spool: bool, tmp_p
 @pytest.mark.parametrize("host", _cases(_FORKING))
 def test_a_signal_loses_no_turn(host: str, number: signal.Signals, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
+    # All: Python drops signals that come to a child before its functions at a fork have ended.
+    processes = 2 if host.startswith(("executor", "pool")) else 3
     with running(tmp_path, str(_HERE / "forking_hosts.py"), host, "stay") as process:
-        until(lambda: ready.exists() and len(ready.read_text().split()) >= 2)
+        until(lambda: ready.exists() and len(ready.read_text().split()) >= processes)
         os.killpg(process.pid, number)
         output, _ = process.communicate(timeout=250)
         until(lambda: gone(process.pid))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
 import threading
 import time
 import weakref
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
+from steelyard._internal.forks import in_children
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_place
 from steelyard._internal.warn_once import WarnOnce
@@ -126,8 +126,7 @@ class EvaluationSpanProcessor(SpanProcessor):
         # Weak: the registration must not keep a processor that was thrown away.
         self._at_exit = _WeakCall(weakref.WeakMethod(self._exit))
         self._begin()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_WeakCall(weakref.WeakMethod(self._begin)))
+        in_children(self._begin)
 
     def _begin(self) -> None:
         """A fresh start, also in a forked child: what the parent had open is the parent's to record."""
@@ -364,7 +363,7 @@ def _id_of(span: ReadableSpan) -> int:
 
 
 class _WeakCall:
-    """Calls a method of an object that may be gone: `os.register_at_fork` never lets go of its argument."""
+    """Calls a method of an object that may be gone: `atexit` never lets go of its argument."""
 
     def __init__(self, method: weakref.WeakMethod[Any]) -> None:
         self._method = method
