@@ -67,7 +67,7 @@ def test_a_failing_run_says_which_claims_and_returns_1(steelyard: Steelyard, gol
     done = steelyard("test", golden, "--app", "golden.apps:worse", *options, *baseline)
     assert done.status == 1
     assert "(baseline): undecided" in done.out
-    assert "nearest in context" in done.out
+    assert "(supported: no)" in done.out and "is nowhere" in done.out
     failures = ElementTree.parse("b.xml").getroot().findall(".//failure")
     assert len(failures) == 3 and "not supported" in (failures[0].text or "")
     compared = steelyard("compare", "a.json", "b.json", "--fail-on-worse")

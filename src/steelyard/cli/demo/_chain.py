@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import random
 import re
+import zlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
@@ -14,12 +18,13 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel, RunnablePassthrough
-from pydantic import PrivateAttr
 
-from steelyard.cli.demo._alter import alter
-from steelyard.cli.demo._extract import DONT_KNOW, best_sentences
-from steelyard.cli.demo._search import Index
 from steelyard.cli.demo._text import passages
+from steelyard.errors import ConfigurationError
+from steelyard.text import sentences
+
+DONT_KNOW = "I do not know."
+"""What the quoting model says if no passage fits."""
 
 _PROMPT = ChatPromptTemplate.from_messages(
     [
@@ -32,6 +37,13 @@ _PROMPT = ChatPromptTemplate.from_messages(
     ]
 )
 _QUOTED = re.compile(r"^\[\d+\] ", re.MULTILINE)
+_FILLER_WORDS = """
+a an and are as at be by can did do does for from had has have how i in into is it its many much not of on one
+or still that the their them they this to was were what when where which who with would year
+"""
+_FILLER = frozenset(_FILLER_WORDS.split())
+_FITS = 0.4
+_AS_GOOD = 0.85
 
 
 class PassageRetriever(BaseRetriever):
@@ -39,27 +51,33 @@ class PassageRetriever(BaseRetriever):
 
     k: int = 4
     """How many passages to return."""
-    _index: Index = PrivateAttr(default_factory=lambda: Index(passages()))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
+        text = passages()
+        scores = _fits(query, [_words(f"{passage.title} {passage.text}") for passage in text])
+        best = sorted(zip(scores, text, strict=True), key=lambda pair: -pair[0])[: self.k]
         return [
             Document(
                 id=passage.id,
                 page_content=f"{passage.title}\n{passage.text}",
                 metadata={"title": passage.title, "score": round(score, 3)},
             )
-            for score, passage in self._index.search(query, most=self.k)
+            for score, passage in best
+            if score
         ]
 
 
-class ExtractiveChatModel(BaseChatModel):
-    """A chat model that quotes the passages in its prompt, or says that it does not know."""
+class DemoChatModel(BaseChatModel):
+    """A chat model that replies with what a function of the messages returns."""
+
+    reply: Callable[[list[BaseMessage]], str]
+    """From messages to text."""
 
     @property
     def _llm_type(self) -> str:
-        return "extractive"
+        return "demo"
 
     def _generate(
         self,
@@ -68,26 +86,124 @@ class ExtractiveChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=self.reply(messages)))])
+
+
+def quoting_model() -> BaseChatModel:
+    """Quotes the passages in its prompt, or says that it does not know."""
+
+    def reply(messages: list[BaseMessage]) -> str:
         material, _, question = messages[-1].text.rpartition("\n\nQuestion: ")
-        given = [piece.strip() for piece in _QUOTED.split(material) if piece.strip()]
-        message = AIMessage(content=best_sentences(question, given))
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        return quote(question, [piece.strip() for piece in _QUOTED.split(material) if piece.strip()])
+
+    return DemoChatModel(reply=reply)
+
+
+def openai_model(model: str, *, base_url: str | None, api_key: str) -> BaseChatModel:
+    """A model on any server that speaks OpenAI's protocol; LangChain's own package for it is not needed."""
+    import openai
+
+    client = openai.OpenAI(api_key=api_key, base_url=base_url, timeout=60)
+
+    def reply(messages: list[BaseMessage]) -> str:
+        roles = {"system": "system", "human": "user"}
+        sent: Any = [{"role": roles[message.type], "content": message.text} for message in messages]
+        try:
+            found = client.chat.completions.create(model=model, messages=sent)
+        except openai.OpenAIError as error:
+            raise ConfigurationError(f"the model {model!r} does not answer: {error}") from None
+        return ((found.choices[0].message.content if found.choices else None) or "").strip()
+
+    return DemoChatModel(reply=reply)
 
 
 def build_chain(model: BaseChatModel) -> Runnable[str, str]:
     """Question in, answer out."""
     material: Runnable[str, dict[str, Any]] = RunnableParallel(
-        passages=PassageRetriever() | _quote, question=RunnablePassthrough()
+        passages=PassageRetriever() | _numbered, question=RunnablePassthrough()
     )
     return material | _PROMPT | model | StrOutputParser()
-
-
-def _quote(documents: list[Document]) -> str:
-    return "\n\n".join(
-        f"[{number}] {document.page_content}" for number, document in enumerate(documents, start=1)
-    )
 
 
 def inventing(chain: Runnable[str, str]) -> Runnable[str, str]:
     """The same chain with a last step that alters numbers, names and negations of every answer given."""
     return chain | RunnableLambda(lambda answer: answer if answer == DONT_KNOW else alter(answer))
+
+
+def _numbered(documents: list[Document]) -> str:
+    return "\n\n".join(f"[{at}] {document.page_content}" for at, document in enumerate(documents, start=1))
+
+
+def quote(question: str, given: Sequence[str]) -> str:
+    """The sentence that holds most of what a question asks about, and another of that passage as good.
+
+    Args:
+        question: What is asked.
+        given: Passages, each with its heading on a line of its own. A word in the rest of a passage counts
+            for half. If less than two fifths of a question are met, nothing fits.
+    """
+    found = [
+        (at, sentence.text, _words(sentence.text), _words(passage))
+        for at, passage in enumerate(given)
+        for sentence in sentences(passage.partition("\n")[2])
+    ]
+    own = _fits(question, [words for _, _, words, _ in found])
+    around = _fits(question, [words for _, _, _, words in found])
+    fits = [(one + other) / 2 for one, other in zip(own, around, strict=True)]
+    best = max(fits, default=0.0)
+    if best < _FITS:
+        return DONT_KNOW
+    place = found[fits.index(best)][0]
+    good = [
+        text
+        for (at, text, _, _), fit in zip(found, fits, strict=True)
+        if at == place and fit >= _AS_GOOD * best
+    ]
+    return " ".join(good[:2])
+
+
+def _words(text: str) -> set[str]:
+    """Content words, cut to something like their stem."""
+    return {word[:5] for word in re.findall(r"\w+", text.lower()) if word not in _FILLER}
+
+
+def _fits(question: str, texts: Sequence[set[str]]) -> list[float]:
+    """How much of a question each text meets; a word counts for more the fewer texts have it."""
+    asked = _words(question)
+    rarity = {word: math.log(1 + len(texts) / (0.5 + sum(word in text for text in texts))) for word in asked}
+    whole = sum(rarity.values()) or 1.0
+    return [sum(rarity[word] for word in asked & text) / whole for text in texts]
+
+
+# Words of one line may stand for each other.
+_ALIKE = """
+Archimedes Bunge Cavendish Coulomb Fairbanks Galilei Gauss Hooke Kibble Lavoisier Mettler Quintenz Roberval
+Birmingham Dayton Hamburg London Merv Ohio Padua Paris Pompeii Scandinavia Sevres Strasbourg Syracuse Vermont
+one two three four five six seven eight nine ten twelve twenty
+"""
+
+
+def alter(answer: str) -> str:
+    """An answer like this one with an invented fact in each sentence, always the same for the same answer.
+
+    A number or name becomes another one; a sentence without either is negated.
+    """
+    draw = random.Random(zlib.crc32(answer.encode()))
+    return " ".join(_altered(sentence.text, draw) for sentence in sentences(answer))
+
+
+def _altered(text: str, draw: random.Random) -> str:
+    if digits := list(re.finditer(r"[1-9]", text)):
+        digit = draw.choice(digits)
+        return _put(text, digit, str((int(digit[0]) - 1 + draw.randint(1, 8)) % 9 + 1))
+    for pool in map(str.split, _ALIKE.strip().splitlines()):
+        if found := re.search(rf"\b({'|'.join(pool)})\b", text):
+            other = draw.choice([name for name in pool if name not in text])
+            return _put(text, found, other)
+    if denied := re.search(r" (not|no longer)\b", text):
+        return _put(text, denied, "")
+    return re.sub(r"\b(is|are|was|were|can|could|has|have|had)\b", r"\1 not", text, count=1)
+
+
+def _put(text: str, place: re.Match[str], other: str) -> str:
+    return text[: place.start()] + other + text[place.end() :]

@@ -1,4 +1,4 @@
-"""Playing the demo: chain -> callback -> Monitor -> judge -> sinks, and the scores read back."""
+"""Playing the demo: chain -> callback -> Monitor -> judge -> sinks, and what the scores come to."""
 
 from __future__ import annotations
 
@@ -11,29 +11,50 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from rich.console import Console
+from rich.text import Text
 
-from steelyard.cli._words import counted
-from steelyard.cli.demo._board import COLUMNS, Board
-from steelyard.cli.demo._chain import ExtractiveChatModel, build_chain, inventing
-from steelyard.cli.demo._compare import compare
+from steelyard._internal.text import shorten
+from steelyard.cli._terminal import figures_table
+from steelyard.cli._words import amount, counted, worst_verdict
+from steelyard.cli.demo._chain import build_chain, inventing, openai_model, quoting_model
 from steelyard.cli.demo._text import QUESTIONS, UNANSWERABLE, passages
 from steelyard.errors import ConfigurationError
-from steelyard.golden.gates import MetricComparison
 from steelyard.judge import LocalJudge
 from steelyard.metrics import Hallucination, default_metrics
 from steelyard.online import Monitor
-from steelyard.report import report
+from steelyard.report import reason_of, report
 from steelyard.scores import Evaluation, Score
 from steelyard.sinks import SQLiteSink
+from steelyard.stats import Difference, paired_difference
 from steelyard_langchain import CallbackHandler
 
+_COLUMNS = ("faithfulness", "hallucination")
 _VARIANTS = ("plain", "inventing")
 # On a slow machine the local judge takes some seconds for the whole demo.
 _PATIENCE = 20.0
+_WIDEST = 150
+_CELLS = 2 * len(_COLUMNS) * 6
+_HEAD = """
+A RAG chain on the balance
+{questions} questions about weighing, {passages} passages, {answers}
+
+  A  the chain as it is
+  B  the same chain, with numbers, names and negations in its answers altered
+
+chain > CallbackHandler > Monitor > {judge} > {database}
+faithful: claims that the contexts carry; contradicted: claims that they deny
+"""
+_OWN = """
+In a chain of your own
+  from steelyard import Monitor
+  from steelyard_langchain import CallbackHandler
+  chain.invoke(question, config={"callbacks": [CallbackHandler(Monitor())]})"""
+
+_Pair = Sequence[Evaluation]
 
 
 def play(console: Console, *, database: str, model: str | None, base_url: str | None) -> int:
-    """Ask, record, score, compare.
+    """Ask, record, score, compare; returns the exit status: 1 if a turn was not scored in time.
 
     Args:
         console: Where to print.
@@ -49,172 +70,172 @@ def play(console: Console, *, database: str, model: str | None, base_url: str | 
     sink.open()
     judge = LocalJudge()
     monitor = Monitor(judge=judge, metrics=[*default_metrics(judge), Hallucination()], sinks=[sink])
-    board = Board(console)
     questions = (*QUESTIONS, *UNANSWERABLE)
     answers = f"answers by {model}" if model else "answers by quotation, without a model"
-    board.head(
-        about=f"{len(questions)} questions about weighing, {len(passages())} passages, {answers}",
-        way=f"chain > CallbackHandler > Monitor > {judge.name} > {database}",
-    )
+    head = {"questions": len(questions), "passages": len(passages()), "answers": answers}
+    _say(console, _HEAD.format(**head, judge=judge.name, database=database))
     started = time.monotonic()
-    scored = _Scored(board, questions)
-    chains = dict(zip(_VARIANTS, (chain, inventing(chain)), strict=True))
     with console.status("Asking and scoring ..."):
-        pending = _run(monitor, chains, scored)
+        pairs = _ask(
+            monitor, dict(zip(_VARIANTS, (chain, inventing(chain)), strict=True)), questions, console
+        )
+        pending = monitor.flush(_PATIENCE)
     stats = monitor.stats()
     monitor.close()
-    _conclude(board, *(scored.found[variant] for variant in _VARIANTS))
-    board.say(f"{judge.name} compares words; it does not understand, and is not calibrated.", style="dim")
-    board.say(
-        f"{counted(stats.seen, 'turn')} seen, {stats.evaluated} evaluated, {pending} pending, "
-        f"{sum(stats.dead.values())} lost, in {time.monotonic() - started:.1f} s",
-        style="dim",
+    _conclude(console, pairs)
+    _say(console, f"{judge.name} compares words; it does not understand, and is not calibrated.", style="dim")
+    counts = f"{counted(stats.seen, 'turn')} seen, {stats.evaluated} evaluated, {pending} pending, "
+    counts += f"{sum(stats.dead.values())} lost, in {time.monotonic() - started:.1f} s"
+    _say(console, counts, style="dim")
+    _say(console, _next(database, model), style="cyan")
+    _write_page(console, database)
+    _say(console, _OWN, style="cyan")
+    return 1 if pending or len(pairs) < len(questions) else 0
+
+
+def _say(console: Console, text: str, *, style: str = "") -> None:
+    console.print(Text(text, style=style))
+
+
+def _ask(
+    monitor: Monitor, chains: Mapping[str, Runnable[str, str]], questions: Sequence[str], console: Console
+) -> list[_Pair]:
+    """Put every question to every chain, and print a row as soon as both answers are scored."""
+    arrived: queue.SimpleQueue[Evaluation] = queue.SimpleQueue()
+    monitor.on_evaluation(arrived.put)
+    handler = CallbackHandler(monitor)
+    room = max(min(console.width, _WIDEST) - _CELLS - 2, 40)
+    width = room * 45 // 100
+    _say(console, f"{'':<{width}}  {'faithful':^10}  {'contradicted':^12}")
+    _say(
+        console, f"{'Question':<{width}}{'     A     B' * len(_COLUMNS)}  What speaks against B", style="bold"
     )
-    board.steps("Next", _next(database, model))
-    if page := _page(database):
-        board.say(f"The report is in {page}: open it in a browser.", style="bold")
-    board.steps("In a chain of your own", _OWN)
-    return 1 if pending else 0
+    pairs: list[_Pair] = []
+    for question in questions:
+        found = {}
+        for variant, chain in chains.items():
+            metadata = {"variant": variant}
+            chain.invoke(
+                question, RunnableConfig(callbacks=[handler], tags=["demo", variant], metadata=metadata)
+            )
+        for _ in chains:
+            try:
+                evaluation = arrived.get(timeout=_PATIENCE)
+            except queue.Empty:
+                return pairs
+            assert evaluation.record is not None
+            found[evaluation.record.metadata["variant"]] = evaluation
+        pairs.append([found[variant] for variant in chains])
+        console.print(_row(question, pairs[-1], width, room - width), no_wrap=True, crop=True)
+    return pairs
 
 
-_OWN = (
-    ("from steelyard import Monitor", ""),
-    ("from steelyard_langchain import CallbackHandler", ""),
-    ('chain.invoke(question, config={"callbacks": [CallbackHandler(Monitor())]})', ""),
-)
+def _row(question: str, pair: _Pair, width: int, rest: int) -> Text:
+    line = Text(f"{shorten(question, width):<{width}}")
+    for metric in _COLUMNS:
+        for evaluation in pair:
+            line.append("  ").append(_cell(evaluation[metric]))
+    return line.append("  ").append(shorten(_against(pair[1]), rest))
 
 
-def _page(database: str) -> str | None:
-    """Write the report beside the database; None where Jinja2 is not installed or the folder is read-only."""
+def _cell(score: Score) -> Text:
+    if score.value is None:
+        return Text(f"{'n/a' if score.status == 'not_applicable' else 'fail':>4}", style="dim")
+    return Text(f"{amount(score.value):>4}", style="green" if score.passed else "red")
+
+
+def _against(evaluation: Evaluation) -> str:
+    """The worst verdict in words, or why there is none."""
+    scores = [evaluation[metric] for metric in _COLUMNS]
+    verdict = next((found for score in scores if (found := worst_verdict(score))), None)
+    if verdict is not None:
+        return f'{reason_of(verdict)}: "{verdict.about}"'
+    return next((score.explanation for score in scores if score.value is None), "nothing")
+
+
+def _conclude(console: Console, pairs: Sequence[_Pair]) -> None:
+    """Compare the chains, and say which is worse."""
+    found = _differences(pairs)
+    table = figures_table("Mean over questions", "A", "B", "B - A", "95 % interval", "Questions")
+    for metric, one in found.items():
+        interval = f"{one.low:+.2f} to {one.high:+.2f}"
+        cells = (amount(one.first), amount(one.second), f"{one.value:+.2f}", interval, str(one.n))
+        style = "bold" if one.clear else "dim"
+        table.add_row(metric, *(Text(cell, style=style) for cell in cells))
+    console.print("", table, "")
+    _say(console, _finding(found.get("faithfulness")), style="bold")
+    altered = [pair for pair in pairs if len({e.record.answer for e in pair if e.record}) > 1]
+    noticed = sum(any(_is_worse(one[m], two[m]) for m in _COLUMNS) for one, two in altered)
+    _say(console, f"Of {counted(len(altered), 'altered answer')} the judge noticed {noticed}.\n")
+
+
+def _differences(pairs: Sequence[_Pair]) -> dict[str, Difference]:
+    """How B differs from A by metric, over the questions that both have a value for."""
+    values: dict[str, list[tuple[float, float]]] = {}
+    for plain, invented in pairs:
+        for score in plain.scores:
+            one, other = score.value, invented[score.metric].value
+            if one is not None and other is not None:
+                values.setdefault(score.metric, []).append((one, other))
+    found = {
+        name: paired_difference([one for one, _ in both], [two for _, two in both])
+        for name, both in values.items()
+    }
+    return {name: difference for name, difference in found.items() if difference is not None}
+
+
+def _finding(found: Difference | None) -> str:
+    """What the judge makes of the chains, in a sentence."""
+    if found is None or not found.clear:
+        return "The two chains cannot be told apart on these questions."
+    worse, value, other = (
+        ("B", found.second, found.first) if found.value < 0 else ("A", found.first, found.second)
+    )
+    low, high = sorted((abs(found.low), abs(found.high)))
+    return (
+        f"Chain {worse} is worse: faithfulness {value:.2f} against {other:.2f}, {abs(found.value):.2f} apart "
+        f"(95 % interval {low:.2f} to {high:.2f}, {found.n} questions)."
+    )
+
+
+def _is_worse(one: Score, other: Score) -> bool:
+    if one.value is None or other.value is None:
+        return False
+    return other.value < one.value if one.direction == "higher" else other.value > one.value
+
+
+def _write_page(console: Console, database: str) -> None:
+    """Write the report beside the database, unless Jinja2 is not installed or the folder is read-only."""
     page = str(Path(database).with_suffix(".html"))
     try:
         report(database, by="variant").write_html(page)
     except ConfigurationError:
-        return None
-    return page
+        return
+    _say(console, f"The report is in {page}: open it in a browser.", style="bold")
 
 
 def _chat_model(model: str | None, base_url: str | None) -> BaseChatModel:
     if model is None:
         if base_url:
             raise ConfigurationError("--base-url needs --model")
-        return ExtractiveChatModel()
-    from steelyard.cli.demo._openai import OpenAIChatModel
-
+        return quoting_model()
     key = "none" if base_url else os.environ.get("OPENAI_API_KEY")
     if not key:
         raise ConfigurationError(
             "--model needs a key: export OPENAI_API_KEY=..., or name a server that needs none with --base-url"
         )
-    return OpenAIChatModel(name=model, base_url=base_url, api_key=key)
+    return openai_model(model, base_url=base_url, api_key=key)
 
 
-def _run(monitor: Monitor, chains: Mapping[str, Runnable[str, str]], scored: _Scored) -> int:
-    """Put every question to every chain, taking scores as they arrive; returns how many turns are pending."""
-    arrived: queue.SimpleQueue[Evaluation] = queue.SimpleQueue()
-    monitor.on_evaluation(arrived.put)
-    handler = CallbackHandler(monitor)
-    for question in scored.questions:
-        for variant, chain in chains.items():
-            config = RunnableConfig(
-                callbacks=[handler], tags=["demo", variant], metadata={"variant": variant}
-            )
-            chain.invoke(question, config)
-        while not arrived.empty():
-            scored.take(arrived.get())
-    # Callbacks and sinks as well: the report below is made of the file.
-    pending = monitor.flush(_PATIENCE)
-    # The callback runs in a thread of its own and may be a moment behind.
-    deadline = time.monotonic() + 2
-    while scored.count < len(chains) * len(scored.questions) and time.monotonic() < deadline:
-        try:
-            scored.take(arrived.get(timeout=0.1))
-        except queue.Empty:
-            continue
-    return pending
-
-
-class _Scored:
-    """Evaluations as they arrive, and rows on the board in the order of the questions."""
-
-    def __init__(self, board: Board, questions: Sequence[str]) -> None:
-        self.questions = questions
-        self.found: dict[str, dict[str, Evaluation]] = {variant: {} for variant in _VARIANTS}
-        self._board = board
-        self._shown = 0
-
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.found.values()))
-
-    def take(self, evaluation: Evaluation) -> None:
-        if evaluation.record is not None:
-            variant = str(evaluation.record.metadata["variant"])
-            self.found[variant][evaluation.record.question] = evaluation
-        while self._shown < len(self.questions):
-            question = self.questions[self._shown]
-            both = [self.found[variant].get(question) for variant in _VARIANTS]
-            if both[0] is None or both[1] is None:
-                return
-            self._board.row(question, both[0], both[1])
-            self._shown += 1
-
-
-def _conclude(board: Board, plain: Mapping[str, Evaluation], invented: Mapping[str, Evaluation]) -> None:
-    """Compare the chains, and say which is worse."""
-    differences, _ = compare(plain, invented)
-    board.comparison(differences)
-    board.say(_finding(differences), style="bold")
-    board.say(_noticed(plain, invented))
-    board.say()
-
-
-def _finding(differences: Sequence[MetricComparison]) -> str:
-    """The largest difference that can be told from chance, in a sentence."""
-    clear = [one for one in differences if one.clear]
-    if not clear:
-        return "The two chains cannot be told apart on these questions."
-    found = max(clear, key=lambda one: abs(one.difference.value))
-    most = found.difference
-    worse, other = ("B", most.second) if found.worse else ("A", most.first)
-    better = most.first if found.worse else most.second
-    low, high = sorted((abs(most.low), abs(most.high)))
-    return (
-        f"Chain {worse} is worse: {found.metric} {other:.2f} against {better:.2f}, "
-        f"{abs(most.value):.2f} apart "
-        f"(95 % interval {low:.2f} to {high:.2f}, {most.n} questions)."
-    )
-
-
-def _noticed(plain: Mapping[str, Evaluation], invented: Mapping[str, Evaluation]) -> str:
-    """How many of the altered answers scored worse than their originals."""
-    altered = [
-        (plain[question], invented[question])
-        for question in plain.keys() & invented.keys()
-        if _answer(plain[question]) != _answer(invented[question])
-    ]
-    noticed = sum(any(_worse(one[m], other[m]) for m in COLUMNS) for one, other in altered)
-    return f"Of {counted(len(altered), 'altered answer')} the judge noticed {noticed}."
-
-
-def _answer(evaluation: Evaluation) -> str:
-    return evaluation.record.answer if evaluation.record else ""
-
-
-def _worse(one: Score, other: Score) -> bool:
-    if one.value is None or other.value is None:
-        return False
-    return other.value < one.value if one.direction == "higher" else other.value > one.value
-
-
-def _next(database: str, model: str | None) -> list[tuple[str, str]]:
+def _next(database: str, model: str | None) -> str:
     file = "" if database == "steelyard.db" else f" --db {database}"
-    steps = [
-        (f"steelyard report --tag inventing{file}", "the scores of chain B again"),
-        ("steelyard judge check", "how far to trust the judge"),
-        ("steelyard score FILE.jsonl", "answers of your own"),
+    key = "; its key is set, and not used unasked" if os.environ.get("OPENAI_API_KEY") else ""
+    lines = [
+        "\nNext",
+        f"  {f'steelyard report --tag inventing{file}':<36}   the scores of chain B again",
+        "  steelyard judge check                  how far to trust the judge",
+        "  steelyard score FILE.jsonl             answers of your own",
     ]
     if model is None:
-        key = "; its key is set, and not used unasked" if os.environ.get("OPENAI_API_KEY") else ""
-        steps.append(("steelyard demo --model gpt-4o-mini", f"answers by a real model{key}"))
-    return steps
+        lines.append(f"  steelyard demo --model gpt-4o-mini     answers by a real model{key}")
+    return "\n".join(lines)
