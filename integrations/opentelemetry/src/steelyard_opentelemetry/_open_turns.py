@@ -11,7 +11,7 @@ Pure bookkeeping: the caller tells the time, and brings its own lock.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -52,7 +52,9 @@ class _Trace:
     arrived: dict[str, float] = field(default_factory=dict)
     told: dict[str, list[Told]] = field(default_factory=dict)
     look: float = 0.0
+    due: float = 0.0
     kept_until: float = 0.0
+    sender: str = ""
     read: dict[str, tuple[list[str], Candidates]] = field(default_factory=dict)
 
 
@@ -68,6 +70,8 @@ class OpenTurns:
             nothing is read twice.
         patient: Keep a trace that holds parts of a turn and no whole one for `ttl` seconds, although nothing
             in it is open: for those who are not told which spans are open.
+        most_of_sender: How many ended spans of one service are kept for `ttl` seconds; while there are more,
+            its traces are waited for only as long as is quiet. None: any number.
     """
 
     def __init__(
@@ -79,11 +83,14 @@ class OpenTurns:
         max_spans: int,
         read: Callable[[list[Span]], Candidates],
         patient: bool = False,
+        most_of_sender: int | None = None,
     ) -> None:
         self._quiet, self._ttl = quiet, ttl
         self._max_traces, self._max_spans = max_traces, max_spans
         self._read = read
         self._patient = patient
+        self._most_of_sender = most_of_sender
+        self._held: Counter[str] = Counter()
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         self._open = OpenSpans()
         self.spans = 0
@@ -133,6 +140,8 @@ class OpenTurns:
         trace.arrived[span.span_id] = now
         trace.look = min(trace.look, now + self._quiet)
         trace.kept_until = 0.0
+        trace.sender = trace.sender or span.service
+        self._held[trace.sender] += 1
         self.spans += 1
         self._touch(trace, span.parent_id, now)
         while self.spans > self._max_spans and len(self._traces) > 1:
@@ -162,20 +171,43 @@ class OpenTurns:
             now: The time, on the same clock as ever.
             force: Do not wait for the quiet period.
         """
-        found: list[Candidates] = []
         quiet = 0.0 if force else self._quiet
+        found: list[Candidates] = []
         for trace_id, trace in list(self._traces.items()):
-            self._give_up(trace, now)
-            if not trace.open and now - trace.touched >= quiet:
-                if self._waits(trace, now):
-                    continue
-                if trace.ended:
-                    found.append(self._take(trace_id, trace, list(trace.ended)))
-                else:
-                    self._forget(trace_id)
-            elif trace.ended and (force or now >= trace.look):
-                found.extend(self._ready(trace_id, trace, now, quiet))
+            if force or now >= trace.due:
+                if force:
+                    trace.look = now
+                found += self._ripe_of(trace_id, trace, now, quiet)
         return found
+
+    def _ripe_of(self, trace_id: str, trace: _Trace, now: float, quiet: float) -> list[Candidates]:
+        """What is complete of one trace."""
+        ttl = min(self._quiet, self._ttl) if self._presses(trace.sender) else self._ttl
+        self._give_up(trace, now, ttl)
+        if trace.open or now - trace.touched < quiet:
+            ready = bool(trace.ended) and now >= trace.look
+            found = self._ready(trace_id, trace, now, quiet) if ready else []
+            trace.due = self._due(trace, now)
+            return found
+        if ttl == self._ttl and self._waits(trace, now):
+            trace.due = min(now + self._quiet, trace.kept_until)
+            return []
+        if trace.ended:
+            return [self._take(trace_id, trace, list(trace.ended))]
+        self._forget(trace_id)
+        return []
+
+    def _due(self, trace: _Trace, now: float) -> float:
+        """When it is worth looking at a trace again, without news: very many may wait at a time."""
+        if not trace.open:
+            return trace.touched + self._quiet
+        stale = min(span.touched for span in trace.open.values()) + self._ttl
+        # At the latest then, since a sender may come to hold too much meanwhile.
+        return min(now + self._quiet, stale, trace.look if trace.ended else stale)
+
+    def _presses(self, sender: str) -> bool:
+        """Whether a sender holds so much that others would have to wait for it."""
+        return self._most_of_sender is not None and self._held[sender] > self._most_of_sender
 
     def _waits(self, trace: _Trace, now: float) -> bool:
         """Whether a trace whose spans have all ended may still get what its turn lacks."""
@@ -193,6 +225,7 @@ class OpenTurns:
         found = [self._candidates(trace, list(trace.ended)) for trace in traces]
         self._traces.clear()
         self._open = OpenSpans()
+        self._held.clear()
         self.spans = self.told = 0
         return found
 
@@ -202,15 +235,22 @@ class OpenTurns:
             trace = self._traces[trace_id] = _Trace(now)
             while len(self._traces) > self._max_traces:
                 self._evict()
-        trace.touched = now
+        trace.touched, trace.due = now, 0.0
         self._traces.move_to_end(trace_id)
         return trace
 
     def _evict(self) -> None:
         trace_id = next(iter(self._traces))
-        self.spans -= len(self._traces[trace_id].ended)
+        trace = self._traces[trace_id]
+        self._let_go(trace, len(trace.ended))
         self._forget(trace_id)
         self.evicted += 1
+
+    def _let_go(self, trace: _Trace, spans: int) -> None:
+        self.spans -= spans
+        self._held[trace.sender] -= spans
+        if not self._held[trace.sender]:
+            del self._held[trace.sender]
 
     def _forget(self, trace_id: str) -> None:
         """Drop a trace; what was told of spans that are not there belongs to nothing."""
@@ -235,8 +275,8 @@ class OpenTurns:
             above.touched = now
             above = trace.open.get(above.started.parent_id or "")
 
-    def _give_up(self, trace: _Trace, now: float) -> None:
-        stale = [key for key, span in trace.open.items() if now - span.touched >= self._ttl]
+    def _give_up(self, trace: _Trace, now: float, ttl: float) -> None:
+        stale = [key for key, span in trace.open.items() if now - span.touched >= ttl]
         for key in stale:
             self._close(trace, key)
             in_vain = len(trace.told.pop(key, ()))
@@ -266,7 +306,7 @@ class OpenTurns:
             del trace.ended[key], trace.arrived[key]
             trace.read.pop(key, None)
             self.told -= len(trace.told.pop(key, ()))
-        self.spans -= len(keys)
+        self._let_go(trace, len(keys))
         if not trace.ended and not trace.open:
             self._forget(trace_id)
         return found

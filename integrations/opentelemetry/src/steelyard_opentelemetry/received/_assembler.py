@@ -40,15 +40,17 @@ _EXPECTED = frozenset({"no_retrieval", "no_llm_spans", "orphan", "helper_call"})
 class ReceivedSpans:
     """Reads OTLP requests, and puts turns together from their spans.
 
-    It sets no bound of its own and loses nothing: who calls it stops taking when `spans` is large enough.
+    It loses nothing: who calls it stops taking when `spans` is large enough. One service alone does not bring
+    it there: while it holds very many spans, parents that do not come are waited for no longer than is quiet.
 
     Args:
         quiet: Seconds without news after which a trace whose spans are all there is complete. Exporters send
             every five seconds, so that it should be more than that.
         ttl: Seconds that a parent which does not come, or the rest of a turn, is waited for.
+        most_of_sender: Spans of one service that are held for so long.
     """
 
-    def __init__(self, *, quiet: float = 6.0, ttl: float = 60.0) -> None:
+    def __init__(self, *, quiet: float = 6.0, ttl: float = 60.0, most_of_sender: int = 50_000) -> None:
         self._extractor = TurnExtractor(patience=2 * ttl, most=_MOST_WAITING)
         self._turns = OpenTurns(
             quiet=quiet,
@@ -57,6 +59,7 @@ class ReceivedSpans:
             max_spans=_UNBOUNDED,
             read=self._extractor.candidates,
             patient=True,
+            most_of_sender=most_of_sender,
         )
         self._extractor.awaits = self._turns.awaits
         self._lag = 0
