@@ -18,6 +18,7 @@ _LEAST = 2
 """Pieces that a template has of its own; one alone says little about where the others belong."""
 _MOST_TEMPLATES = 256
 _MOST_PIECES = 500
+_MOST_KEPT = 64
 _MOST_CHARACTERS = 100_000
 _ASKED = 1
 """Stands for the question among the hashes of pieces."""
@@ -146,7 +147,8 @@ def _filled(template: _Template, hashes: list[int], question: int) -> _Filled:
         else:
             pieces.add(one)
             after.add(last)
-    return _Filled(question, frozenset(pieces), frozenset(after))
+    # The same ones of the same pieces each time, so that long prompts take no more memory than short ones.
+    return _Filled(question, frozenset(sorted(pieces)[:_MOST_KEPT]), frozenset(after))
 
 
 def _repeated(template: _Template, filled: _Filled) -> set[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from steelyard.record import Context, Record, Status, Timings, TraceRef
+from steelyard.recording.explaining import origins_of
 from steelyard.recording.provenance import Provenance, find_passages, sentence
 from steelyard_opentelemetry.building._evidence import Evidence
 from steelyard_opentelemetry.building._identity import SESSION, TENANT, USER
@@ -56,6 +57,13 @@ def record_of(turn: Turn, found: Evidence) -> Record:
         session=_first([node.span.attributes for node in turn.nodes], SESSION) or None,
         tenant=_first([node.span.attributes for node in turn.nodes], TENANT) or None,
         metadata=_metadata(turn, traced.contexts),
+        origins=origins_of(
+            turn.steps,
+            question=turn.question,
+            contexts=traced.contexts,
+            source=traced.contexts_source,
+            answer=turn.answer,
+        ),
         notes=(*_notes(turn, found, dropped), *traced.notes),
         truncated=_truncated(turn, traced, dropped),
     )
