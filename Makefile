@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Hundreds of test programs import the same modules; without bytecode each of them compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-lowest-langchain test-lowest-llamaindex test-tracers lint types bench mutants clean
+.PHONY: demo test test-lowest test-lowest-core test-lowest-langchain test-lowest-llamaindex test-tracers lint types bench mutants clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,22 @@ WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 test: $(VENV)/.dev  ## every test that is not marked slow
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+
+LOWEST_CORE := .venv-lowest-core
+LOWEST_EXTRAS := backfill collect opentelemetry report serve
+
+$(LOWEST_CORE)/.done: pyproject.toml Makefile scripts/lowest.py
+	$(PYTHON) -m venv $(LOWEST_CORE)
+	$(PYTHON) scripts/lowest.py $(LOWEST_EXTRAS) > $(LOWEST_CORE)/lowest.txt
+	$(LOWEST_CORE)/bin/pip install --quiet --disable-pip-version-check -c $(LOWEST_CORE)/lowest.txt \
+		-e '.[backfill,collect,opentelemetry,report,serve]' dirty-equals hypothesis pytest pytest-timeout
+	@touch $@
+
+# Decisions need a newer openai, and say so.
+test-lowest-core: $(LOWEST_CORE)/.done  ## commands, judges and sinks on the lowest versions that are allowed
+	$(LOWEST_CORE)/bin/python -m pytest -q -k 'not decisions and not to_pandas' tests/cli/test_score.py tests/engine \
+		tests/judge/chat tests/judge/test_named.py tests/judge/local/test_judge.py tests/record \
+		tests/sinks/test_sqlite.py tests/metrics/test_worked_examples.py
 
 LOWEST_LANGCHAIN := .venv-lowest-langchain
 
@@ -52,7 +68,7 @@ $(LOWEST_LLAMAINDEX)/.done: pyproject.toml Makefile
 test-lowest-llamaindex: $(LOWEST_LLAMAINDEX)/.done  ## the LlamaIndex recorder on the lowest versions it supports
 	$(LOWEST_LLAMAINDEX)/bin/python -m pytest -q integrations/llamaindex
 
-test-lowest: test-lowest-langchain test-lowest-llamaindex  ## the recorders on what they support at least
+test-lowest: test-lowest-core test-lowest-langchain test-lowest-llamaindex  ## all of it on what is supported at least
 
 TRACERS := .venv-tracers
 
