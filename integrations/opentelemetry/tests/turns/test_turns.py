@@ -34,6 +34,9 @@ def test_a_turn_has_its_identity_times_and_source() -> None:
     assert (record.trace.trace_id, record.trace.span_id) == (spans[-1].trace_id, spans[-1].span_id)
     assert (record.timings.total, record.timings.retrieval, record.timings.generation) == (3.0, 1.0, 1.0)
     assert record.metadata["dialects"] == ["openinference"]
+    retriever, model, _ = spans
+    assert set(record.origins["contexts"]) == {f"retriever {retriever.name}"}
+    assert record.origins["answer"] == (f"reply of model {model.name}",)
 
 
 def test_the_span_is_named_whose_documents_the_contexts_are() -> None:
