@@ -79,7 +79,7 @@ def _many(name: str) -> object:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", map(_many, QUICK))
+@pytest.mark.parametrize("name", [_many(name) for name in QUICK])
 def test_records_of_many_applications_reach_the_goals(name: str) -> None:
     reached = shares(name, MANY)
     assert reached["right"] >= 0.97, reached
