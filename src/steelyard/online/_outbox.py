@@ -85,11 +85,12 @@ class Outbox:
         self._owed.clear()
         self._room.set()
         with contextlib.suppress(QueueFailed):
+            results = [one for one in held if isinstance(one, Undelivered) and _key(one) in owed]
             # In memory they stay undelivered: their sinks may still take them.
             if self._queue.durable:
-                results = [one for one in held if isinstance(one, Undelivered)]
-                await self._queue.park([(one, tuple(owed.get(_key(one), ()))) for one in results])
-            await self._queue.release([one for one in held if isinstance(one, Leased)])
+                await self._queue.park([(one, tuple(owed[_key(one)])) for one in results])
+            # A result that no sink was handed yet is owed to all of them.
+            await self._queue.release([one for one in held if one not in results])
 
     async def _renew(self) -> None:
         while True:

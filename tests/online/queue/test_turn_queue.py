@@ -168,6 +168,45 @@ def test_what_is_released_comes_again_first(run: Runner) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_what_comes_while_its_asker_is_cancelled_is_given_back(run: Runner, turns: int) -> None:
+    async def test(queue: TurnQueue) -> None:
+        names = [str(number) for number in range(turns)]
+        await queue.put([selected(name) for name in names])
+        asking = asyncio.create_task(queue.lease(8))
+        await asyncio.sleep(0)  # it has asked, and nobody has answered yet
+        asking.cancel()
+        held = await asyncio.gather(asking, return_exceptions=True)
+        leased = held[0] if isinstance(held[0], list) else []
+        await queue.release(leased)
+        assert sorted(one.turn.record.id for one in await lease(queue)) == names
+
+    run(test)
+
+
+def test_a_result_that_is_released_comes_again_if_the_queue_keeps_it(run: Runner) -> None:
+    async def test(queue: TurnQueue) -> None:
+        await queue.put([selected("a")])
+        [leased] = await lease(queue)
+        done = await queue.finish(leased, result(leased))
+        assert done is not None
+        await queue.release([done])
+        if not queue.durable:
+            return  # the process that judged it delivers it
+        async with asyncio.timeout(20):
+            while not (found := await queue.lease(8)):
+                pass
+        [again] = found
+        # RabbitMQ keeps nothing beside a turn, which is judged again then.
+        if isinstance(again, Leased):
+            assert again.turn == leased.turn
+            return
+        assert again.evaluation == result(leased)
+        await queue.delivered([again])
+
+    run(test)
+
+
 async def brought(queue: TurnQueue, sink: str) -> Undelivered:
     """The one result that is kept for a sink, once it is there."""
     async with asyncio.timeout(20):

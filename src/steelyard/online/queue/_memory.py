@@ -133,9 +133,9 @@ class MemoryQueue:
         """Nothing is kept for a sink."""
         return []
 
-    async def release(self, held: Sequence[Leased]) -> None:
+    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give turns back, to the front."""
-        back = [one for one in held if self._give_up(one)]
+        back = [one for one in held if isinstance(one, Leased) and self._give_up(one)]
         self._waiting.extendleft(sorted(back, key=lambda one: -one.seq))
         self._changed.set()
 

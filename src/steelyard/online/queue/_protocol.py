@@ -140,8 +140,8 @@ class TurnQueue(Protocol):
         """Lease the oldest results that are kept for a sink; does not wait."""
         ...
 
-    async def release(self, held: Sequence[Leased]) -> None:
-        """Give turns back untouched, because this process stops."""
+    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Give back untouched what is held, and what was just being leased, because this process stops."""
         ...
 
     def counts(self) -> QueueCounts | None:

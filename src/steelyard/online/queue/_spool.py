@@ -214,14 +214,15 @@ class Spool:
             ).rowcount
         return changed == 1
 
-    def release(self, held: Sequence[Leased]) -> None:
-        """Give turns back untouched, because this process stops."""
+    def release(self, held: Sequence[Leased | Undelivered]) -> None:
+        """Give turns and results back untouched, because this process stops."""
         with self._transaction() as db:
             db.executemany(
                 "UPDATE turns SET state = 'waiting', lease = NULL, attempts = attempts - 1"
                 " WHERE seq = ? AND state = 'leased' AND lease = ?",
-                [(one.seq, one.lease) for one in held],
+                [(one.seq, one.lease) for one in held if isinstance(one, Leased)],
             )
+            _spool_results.release(db, [one for one in held if isinstance(one, Undelivered)])
 
     def lease_results(self, most: int) -> list[Undelivered]:
         """Lease results that a process has left behind undelivered."""

@@ -88,6 +88,16 @@ def park(db: sqlite3.Connection, results: Sequence[Parking]) -> None:
             )
 
 
+def release(db: sqlite3.Connection, results: Sequence[Undelivered]) -> None:
+    """Give up leases; whoever comes next delivers these results."""
+    for result in results:
+        if result.sink:
+            park(db, [(result, ())])
+        else:
+            held = (result.seq, result.lease)
+            db.execute("UPDATE results SET lease_until = 0 WHERE seq = ? AND lease = ?", held)
+
+
 def delivered(db: sqlite3.Connection, results: Sequence[Undelivered]) -> None:
     """The sinks have these results; of a parked one, its sink has it."""
     for result in results:

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from steelyard._internal.logs import SafeLogger
 from steelyard._internal.redact import error_words
@@ -38,6 +38,7 @@ _FAILURES = (sqlite3.Error, OSError, ConfigurationError)
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
+_Held = TypeVar("_Held")
 
 
 class SQLiteQueue:
@@ -58,6 +59,8 @@ class SQLiteQueue:
         self._failed = asyncio.Event()
         self._file: tuple[int, int] | None = None
         self._warn = WarnOnce(_log)
+        self._unheld: list[asyncio.Future[Any]] = []
+        """What was being leased by callers that were cancelled."""
         self.left_behind = 0
 
     @property
@@ -128,7 +131,7 @@ class SQLiteQueue:
         """
         # Cleared before asking, so that turns which are put in between end the wait below.
         self._news.clear()
-        leased = await self._call(Spool.lease, most)
+        leased = await self._leased(Spool.lease, most)
         if not leased:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
@@ -137,7 +140,7 @@ class SQLiteQueue:
 
     async def lease_turns(self, most: int) -> list[Leased]:
         """Lease the oldest turns; does not wait for any."""
-        return await self._call(Spool.lease_turns, most)
+        return await self._leased(Spool.lease_turns, most)
 
     async def moved(self, turns: Sequence[Leased]) -> None:
         """Another queue has these turns now."""
@@ -174,11 +177,29 @@ class SQLiteQueue:
 
     async def parked(self, sink: str, most: int) -> list[Undelivered]:
         """Lease the oldest results that are kept for a sink."""
-        return await self._call(Spool.parked, sink, most)
+        return await self._leased(Spool.parked, sink, most)
 
-    async def release(self, held: Sequence[Leased]) -> None:
+    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give back what is held, so that another process need not wait for the leases to end."""
-        await self._call(Spool.release, held)
+        unheld, self._unheld = self._unheld, []
+        came = await asyncio.gather(*unheld, return_exceptions=True)
+        more = [one for leased in came if isinstance(leased, list) for one in leased]
+        await self._call(Spool.release, [*held, *more])
+
+    async def _leased(
+        self,
+        method: Callable[Concatenate[Spool, _Args], list[_Held]],
+        *args: _Args.args,
+        **kwargs: _Args.kwargs,
+    ) -> list[_Held]:
+        """Lease in a task of its own: what comes while the caller is cancelled is found by `release`."""
+        leasing = asyncio.ensure_future(self._call(method, *args, **kwargs))
+        try:
+            # Shielded, for SQLite's thread goes on, and has leased by the time that nobody waits for it.
+            return await asyncio.shield(leasing)
+        except asyncio.CancelledError:
+            self._unheld.append(leasing)
+            raise
 
     async def claim(self, leased: Leased, claims: Sequence[Claim], owed: Mapping[str, float]) -> Granted:
         """Set aside what a turn uses of a budget that all processes on the file share."""

@@ -236,7 +236,7 @@ class BrokerQueue:
         await self._call(self._count)
         return letters
 
-    async def release(self, held: Sequence[Leased]) -> None:
+    async def release(self, held: Sequence[Leased | Undelivered]) -> None:
         """Give back what is held, and what was just coming, so that another process need not wait."""
         messages = [message for one in held if (message := self._message(one)) is not None]
         if self._pulling is not None:
@@ -246,6 +246,7 @@ class BrokerQueue:
                     messages += await pulling
         for message in messages:
             self._held.pop(message.seq, None)
+            self._finished.pop(message.seq, None)
         if self._works:
             # Without patience: nobody waits for a broker at the end, and leases end by themselves.
             with contextlib.suppress(Unreachable, Refused):
