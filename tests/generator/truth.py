@@ -40,7 +40,7 @@ def truth_of(turn: Turn, shows: Callable[[Turn], Iterable[str]]) -> Truth:
     """
     if not turn.prompt:
         raise BrokenApplicationError(f"turn {turn.id} has no answer")
-    prompt = "\n\n".join([*turn.relayed, turn.prompt])
+    prompt = "\n\n".join([*_relayed(turn), turn.prompt])
     places = {text: place(text, prompt) for text in turn.everything()}
     shown = sorted((text for text, at in places.items() if at >= 0), key=lambda text: places[text])
     if lost := [text for text in shows(turn) if text not in shown]:
@@ -56,3 +56,9 @@ def truth_of(turn: Turn, shows: Callable[[Turn], Iterable[str]]) -> Truth:
         answer=turn.answer,
         prompt=prompt,
     )
+
+
+def _relayed(turn: Turn) -> list[str]:
+    """What the calls before the answer were sent, in the order of their replies: some ran side by side."""
+    places = (turn.prompt.find(f"{turn.draft} ({number})") for number in range(1, len(turn.relayed) + 1))
+    return [text for _, text in sorted(zip(places, turn.relayed, strict=True), key=lambda pair: pair[0])]

@@ -99,7 +99,8 @@ def _filled_in(origin: Provenance, turn: Turn, *, question: str) -> Provenance |
         slots = slots if found is None else [*(slots or ()), *found]
     if slots is None:
         return None
-    texts = may_be_passages(turn, slots, question=question)
+    before = [*turn.earlier, *turn.calls[: max(origin.calls.made)]]
+    texts = may_be_passages(turn, slots, before, question=question)
     parts = (part.text for text in texts for part in parts_of(text))
     contexts = tuple(Context(text=text, rank=rank, seen=1.0) for rank, text in enumerate(parts))
     if not contexts:

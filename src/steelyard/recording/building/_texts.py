@@ -88,8 +88,17 @@ def shown_texts(
     return passages, [_MORE] if has_more else []
 
 
-def may_be_passages(turn: Turn, texts: Sequence[str], *, question: str) -> list[str]:
-    """Of what a template was filled in with, what is neither the question, nor said before, nor a model's."""
+def may_be_passages(
+    turn: Turn, texts: Sequence[str], before: Sequence[ModelCall], *, question: str
+) -> list[str]:
+    """Of what a template was filled in with, what is neither the question, nor said before, nor a model's.
+
+    Args:
+        turn: The turn.
+        texts: What the template was filled in with.
+        before: The calls before the one that it was sent with, those of earlier turns among them.
+        question: What was asked.
+    """
     asked, history = plain(question), [plain(text) for text in earlier_messages(turn.given)]
     found: list[str] = []
     for text in texts:
@@ -97,7 +106,7 @@ def may_be_passages(turn: Turn, texts: Sequence[str], *, question: str) -> list[
         is_asked = form in asked or asked in form or any(form in said for said in history)
         if is_asked or is_history(text) or not is_telling(text):
             continue
-        if not _is_written(Text("", text, math.inf, is_given=False), turn.earlier):
+        if not _is_written(Text("", text, math.inf, is_given=False), before):
             found.append(text)
     return list(dict.fromkeys(found))
 
@@ -179,17 +188,19 @@ def _calls_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
 
 
 def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
-    text, shown, said = plain(one.text), list[str](), list[str]()
-    for call in calls:
-        # What is shown to the calls after this one may be its own reply.
-        shown += call.prompts
-        said += (part for reply in call.replies for part in leaves(reply) if is_telling(part))
-        parts = "\n".join(said)
-        theirs = any(seen.seen >= _MOSTLY for seen in find_passages([one.text], [*said, parts]))
-        theirs = theirs or sum(len(part) for part in set(said) if plain(part) in text) >= len(text) * _MOSTLY
-        if theirs and not any(seen.seen >= _WHOLLY for seen in find_passages([one.text], shown)):
-            return True
-    return False
+    """Whether a text is what these calls replied, apart from those that could have copied it."""
+    parts = (
+        part
+        for call in calls
+        if not any(seen.seen >= _WHOLLY for seen in find_passages([one.text], call.prompts))
+        for reply in call.replies
+        for part in leaves(reply)
+    )
+    said = list(dict.fromkeys(part for part in parts if is_telling(part)))
+    if any(seen.seen >= _MOSTLY for seen in find_passages([one.text], [*said, "\n".join(said)])):
+        return True
+    text = plain(one.text)
+    return sum(len(part) for part in said if plain(part) in text) >= len(text) * _MOSTLY
 
 
 def _chosen(texts: Sequence[Text], *, has_documents: bool) -> list[Text]:

@@ -86,7 +86,8 @@ class AnswerCalls:
     made: tuple[int, ...] = ()
     """Those whose reply is in the answer, in order of start."""
     fed: tuple[int, ...] = ()
-    """Those whose reply stands in the prompt of one that counts."""
+    """Those whose reply stands in the prompt of one that counts, in the order in which it stands there: calls
+    that ran side by side have no other."""
     notes: tuple[Note, ...] = ()
     """`answer_call_unknown` where no reply was found in the answer, `answer_call_assumed` where there was
     only one call and its reply was not seen."""
@@ -98,8 +99,8 @@ class AnswerCalls:
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Both kinds, in the order of the calls given."""
-        return tuple(sorted({*self.made, *self.fed}))
+        """Both kinds; what fed an answer before what made it."""
+        return (*self.fed, *self.made)
 
 
 def calls_behind(calls: Sequence[ModelCall], answer: str, *, queries: Iterable[str] = ()) -> AnswerCalls:
@@ -253,33 +254,32 @@ def _is_part_of(replies: list[str], row: tuple[str, ...], answer: str) -> bool:
 
 def _fed(views: dict[int, _View], order: list[int], made: tuple[int, ...]) -> tuple[int, ...]:
     """Going back from the calls that made the answer, those whose reply stands in a prompt that counts."""
-    chosen = set(made)
+    levels: list[list[int]] = []
     said = {row for at in made for row in views[at].rows}
-    left = [at for at in order if at not in chosen and not views[at].helps and not _asks(views[at])]
+    left = [at for at in order if at not in made and not views[at].helps and not _asks(views[at])]
     reached = list(made)
     while reached and left:
-        reached = sorted(
-            {
-                at
-                for at, text in _shown(views, left, reached)
-                # A refinement that changed nothing was offered what it replied, and is part of the answer.
-                if tuple(words(text)) in said or not _offered(text, views[at].call.prompts)
-            }
+        shown = (
+            at
+            for at, text in _shown(views, left, reached)
+            # A refinement that changed nothing was offered what it replied, and is part of the answer.
+            if tuple(words(text)) in said or not _offered(text, views[at].call.prompts)
         )
-        chosen.update(reached)
-        left = [at for at in left if at not in chosen]
-    return tuple(at for at in sorted(chosen) if at not in made)
+        reached = list(dict.fromkeys(shown))
+        levels.append(reached)
+        left = [at for at in left if at not in reached]
+    return tuple(at for level in reversed(levels) for at in level)
 
 
 def _shown(views: dict[int, _View], left: list[int], reached: list[int]) -> list[tuple[int, str]]:
-    """The replies of calls, or most of each, that the prompts of calls after them hold, with their places."""
+    """The replies of calls, or most of each, that the prompts of later calls hold, in their order there."""
     prompts = [text for at in reached for text in views[at].call.prompts]
     # A call that began after all of these cannot have fed them.
     latest = max(views[at].call.started for at in reached)
     texts = [(at, text) for at in left for text in views[at].texts]
     seen = find_passages([text for _, text in texts], prompts)
-    held = [one for one, sighting in zip(texts, seen, strict=True) if sighting.found and sighting.seen >= 0.5]
-    return [(at, text) for at, text in held if views[at].call.started <= latest]
+    held = [(s.position or 0, *one) for one, s in zip(texts, seen, strict=True) if s.found and s.seen >= 0.5]
+    return [(at, text) for _, at, text in sorted(held) if views[at].call.started <= latest]
 
 
 def _asks(view: _View) -> bool:

@@ -93,7 +93,8 @@ def _reason_against(
         for pattern, reason in _KINDS:
             if pattern.search(prompt):
                 return reason
-    elif _ROUTING.search(prompt) and all(_is_choice(reply, prompt) for reply in replies):
+    # Looking at the replies first is faster: answers are no labels and no queries.
+    elif all(_is_choice(reply, prompt) for reply in replies) and _ROUTING.search(prompt):
         return "routing"
     return "query_writing" if _writes_queries(replies, prompt, queries) else None
 
@@ -119,18 +120,21 @@ _KINDS: tuple[tuple[re.Pattern[str], TurnReason], ...] = (
 
 def _writes_queries(replies: Sequence[str], prompt: str, queries: Sequence[str]) -> bool:
     """Whether all replies are questions or known queries, and the prompt asked for such."""
-    if not replies or not _WRITING.search(prompt):
+    if not replies:
         return False
     known = {tuple(words(query)) for query in queries}
+    has_terms = False
     for reply in replies:
         row = words(reply)
         lines = [line.rstrip(' "*') for line in reply.split("\n") if line.strip()]
-        asks = bool(lines) and all(map(is_question, lines))
+        asks = bool(lines) and all(map(is_question, lines)) and len(row) <= _LONG * len(lines)
+        if tuple(row) in known or asks:
+            continue
         # Words to search for are few, and not a sentence.
-        terms = bool(_QUERY.search(prompt)) and bool(lines) and all(map(_is_terms, lines))
-        if tuple(row) not in known and not terms and not (asks and len(row) <= _LONG * len(lines)):
+        if not (lines and all(map(_is_terms, lines))):
             return False
-    return True
+        has_terms = True
+    return _WRITING.search(prompt) is not None and (not has_terms or _QUERY.search(prompt) is not None)
 
 
 def _is_terms(line: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context, text_of
@@ -20,14 +19,20 @@ def documents_in(value: Any) -> list[Context]:
 
     Those without text are left out. Ranks count from 0.
     """
-    found = (context for document in _documents(value, _DEPTH) if (context := _context(document)))
-    return [replace(context, rank=rank) for rank, context in enumerate(found)]
+    found: list[Context] = []
+    for document in _documents(value, _DEPTH):
+        if (one := _context(document, len(found))) is not None:
+            found.append(one)
+    return found
 
 
 def contexts_of(documents: Iterable[Any]) -> list[Context]:
-    """What a retriever returned, in order: documents, nodes, mappings, texts; those without text left out."""
-    found = (_context(document) or _plain(document) for document in documents)
-    return [replace(one, rank=rank) for rank, one in enumerate(found) if one is not None]
+    """What a retriever returned, in order: documents, nodes, mappings, texts; those without text left out.
+
+    Ranks count these, too.
+    """
+    found = (_context(one, rank) or _plain(one, rank) for rank, one in enumerate(documents))
+    return [one for one in found if one is not None]
 
 
 def _documents(value: Any, depth: int) -> Iterator[Any]:
@@ -47,8 +52,9 @@ def _documents(value: Any, depth: int) -> Iterator[Any]:
             yield from _documents(part, depth - 1)
 
 
-def _context(document: Any) -> Context | None:
-    scored = attribute(document, "node")
+def _context(document: Any, rank: int) -> Context | None:
+    # Asking a pydantic object for what it lacks is slow, and LangChain's documents have no node.
+    scored = None if attribute(document, "page_content") is not None else attribute(document, "node")
     node = document if scored is None else scored
     text = _text(node)
     if not text or text.isspace():
@@ -56,14 +62,7 @@ def _context(document: Any) -> Context | None:
     metadata = attribute(node, "metadata")
     about = metadata if isinstance(metadata, Mapping) else {}
     own = attribute(node, "id" if scored is None else "node_id")
-    names = (about[name] for name in _IDS if about.get(name) is not None)
-    own = next(names, None) if own is None else own
-    scores = (attribute(document, "score"), *(about.get(name) for name in _SCORES))
-    return Context(
-        text=text,
-        id=own if own is None or type(own) is str else text_of(own),
-        score=next((score for one in scores if (score := _number(one)) is not None), None),
-    )
+    return _with_names(text, own, about, attribute(document, "score"), rank)
 
 
 def _text(node: Any) -> str:
@@ -73,21 +72,28 @@ def _text(node: Any) -> str:
     return text if type(text) is str else text_of(text)
 
 
-def _plain(value: Any) -> Context | None:
+def _plain(value: Any, rank: int) -> Context | None:
     """A passage that is a text, or a mapping with one."""
     if isinstance(value, str):
-        return Context(text=text_of(value)) if value.strip() else None
+        return Context(text=text_of(value), rank=rank) if value.strip() else None
     if not isinstance(value, Mapping):
         return None
     text = next((value[key] for key in ("page_content", "text", "content") if value.get(key)), None)
     if not isinstance(text, str) or not text.strip():
         return None
-    own = next((value[name] for name in _IDS if value.get(name) is not None), None)
-    scores = (_number(value.get(name)) for name in _SCORES)
+    return _with_names(text_of(text), None, value, None, rank)
+
+
+def _with_names(text: str, own: Any, about: Mapping[Any, Any], score: Any, rank: int) -> Context:
+    """A passage with its own id and score, or with what stands about it under a known name."""
+    if own is None:
+        own = next((about[name] for name in _IDS if about.get(name) is not None), None)
+    scores = (score, *(about.get(name) for name in _SCORES))
     return Context(
-        text=text_of(text),
+        text=text,
         id=None if own is None else text_of(own),
-        score=next((one for one in scores if one is not None), None),
+        score=next((number for one in scores if (number := _number(one)) is not None), None),
+        rank=rank,
     )
 
 
