@@ -179,7 +179,7 @@ def _whole(turn: Turn) -> bool:
     models = bool(turn.seen("llm"))
     found = evidence_of(turn)
     if not turn.retrieves and not turn.agentic:
-        return bool(turn.answer) and (_is_known(found) or turn.found_nothing)
+        return bool(turn.answer) and (_is_known(found) or turn.found_nothing or turn.asks_engine)
     if _formats(turn, found):
         return False
     if turn.answer or failure(turn):
@@ -226,7 +226,7 @@ def is_judgeable(turn: Turn, found: Evidence) -> bool:
         return True
     if not (turn.question and turn.answer) or _only_searches(turn):
         return False
-    if not found.contexts and turn.found_nothing:
+    if not found.contexts and (turn.found_nothing or turn.asks_engine):
         return True
     return bool(found.contexts or found.origin.retrieved) and not _is_step(turn, found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,13 +43,11 @@ def steps_of(turn: Turn) -> Steps:
     calls = {id(node): call for (node, _), call in zip(turn.llms, turn.calls, strict=True)}
     known = _Known(list(_known(turn)), _words(turn))
     kept: list[tuple[Step, str]] = []
-    for node, step in _with_parents(turn):
+    for node, step in _with_parents(turn, calls):
         parsed = node.parsed
         if step is None or parsed is None:
             continue
         if parsed.kind == "llm":
-            if id(node) not in calls:
-                continue  # another instrumentor's view of the call above it
             step.call, step.messages = calls[id(node)], parsed.messages
         else:
             _fill(step, node, parsed, known, is_root=node is turn.root)
@@ -90,13 +88,16 @@ def _fill(step: Step, node: Node, parsed: ParsedSpan, known: _Known, *, is_root:
         _passed(step, parsed, known, is_root=is_root)
 
 
-def _with_parents(turn: Turn) -> Iterator[tuple[Node, Step | None]]:
-    """Every span with its step, if it has one, in order of start; parents first."""
+def _with_parents(turn: Turn, calls: Container[int]) -> Iterator[tuple[Node, Step | None]]:
+    """Every span with its step, if it has one, in order of start; parents first.
+
+    The second view of a model call, above or below that of another instrumentor, is no step.
+    """
     above: dict[int, Step | None] = {}
     for node in turn.nodes:
         parsed, parent = node.parsed, above.get(id(node))
         step = None
-        if parsed is not None:
+        if parsed is not None and (parsed.kind != "llm" or id(node) in calls):
             step = Step(
                 kind=_KINDS[parsed.kind],
                 name=parsed.tool or node.span.name,
@@ -241,6 +242,14 @@ def told_answer(turn: Turn) -> str:
         outer = _outermost(turn)
         return _said(outer[0]) if len(outer) == 1 else ""
     return _said(root)
+
+
+def said_alone(turn: Turn) -> str:
+    """What the only outermost step that tells any words returned, if none but retrievers asked a model."""
+    if any("retrieval" not in turn.above[id(node)] for node, _ in turn.llms):
+        return ""
+    said = {text for parsed in _outermost(turn) if (text := _said(parsed))}
+    return said.pop() if len(said) == 1 else ""
 
 
 def _said(parsed: ParsedSpan) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,6 +26,7 @@ from steelyard_opentelemetry.building._translate import (
     given_of,
     looked_up,
     named_question,
+    said_alone,
     steps_of,
     told_answer,
 )
@@ -38,6 +39,8 @@ _CONDENSING = re.compile(r"conversation|chat.?history|follow.?up|standalone|stan
 _HEAD = 20_000
 _TAGGED = re.compile(r"\s*<(\w[\w-]{0,40})>.*</\1>\s*\Z", re.DOTALL)
 _CUT = "..."
+_ENGINE = "str_or_query_bundle"
+"""The argument of every query engine; other steps of LlamaIndex are given a `query`."""
 EMPTY = "Empty Response"
 """What LlamaIndex answers by itself, without asking a model: nothing is left to answer from, or it failed."""
 _REASONED = re.compile(r"Thought:[^\n]*\n(?:[^\n]*\n){0,8}?(?:Final )?Answer:(.*)", re.DOTALL)
@@ -138,6 +141,13 @@ class Turn:
         retrievals = any(step.contexts is None for step in self.steps.retrievals)
         return retrievals or any(step.returned is None for step in self.steps.tools)
 
+    @cached_property
+    def asks_engine(self) -> bool:
+        """Whether its root is a query engine of LlamaIndex: that answers from passages, by what it is."""
+        root = self.root.parsed
+        given = loaded(root.passing[0]) if root is not None and root.passing else None
+        return isinstance(given, Mapping) and _ENGINE in given
+
     @property
     def found_nothing(self) -> bool:
         """Whether something was looked up, and all that was told of it is that it found nothing.
@@ -198,18 +208,18 @@ class Turn:
 
     @cached_property
     def llms(self) -> list[tuple[Node, ParsedSpan]]:
-        """The spans of model calls, without the inner ones that tell no more than the outer one's reply."""
-        # Two instrumentors, or a wrapper and its client, tell one call as two spans, one in the other.
+        """The spans of model calls; of two in each other with one reply, the one that tells what was sent."""
+        # Two instrumentors, or a wrapper and its client, tell one call as two spans.
         echoes: set[int] = set()
-        waiting = [(node, "") for node in self._tops]
+        waiting: list[tuple[Node, Node | None]] = [(node, None) for node in self._tops]
         while waiting:
-            node, said = waiting.pop()
+            node, outer = waiting.pop()
             if node.parsed is not None and node.parsed.kind == "llm":
-                if node.parsed.messages:
-                    said = node.parsed.answer
-                elif said and node.parsed.answer == said:
-                    echoes.add(id(node))
-            waiting.extend((child, said) for child in node.children)
+                told = outer.parsed if outer is not None else None
+                if outer is not None and told and node.parsed.answer == told.answer != "":
+                    echoes.add(id(outer if node.parsed.messages and not told.messages else node))
+                outer = node
+            waiting.extend((child, outer) for child in node.children)
         return [(node, parsed) for node, parsed in self.seen("llm") if id(node) not in echoes]
 
     @cached_property
@@ -245,7 +255,7 @@ class Turn:
             # Only a model's reply that goes on as the cut one begins is the same text.
             whole = (parsed.answer for _, parsed in self.seen("llm") if parsed.answer.startswith(stem))
             return next(whole, own)
-        return own or self._last_reply()
+        return own or self._last_reply() or said_alone(self)
 
     @cached_property
     def is_reply_taken(self) -> bool:
@@ -256,14 +266,16 @@ class Turn:
     def answering(self) -> list[tuple[Node, ParsedSpan]]:
         """The calls that may have answered, and services that retrieve and answer in one span.
 
-        Verdicts, scores, routes and queries are not answers, whichever was last; nor is what was said of an
-        answer that had been given: a title, further questions, whether it keeps to the passages.
+        Verdicts, scores, routes and queries are not answers, whichever was last; nor is what was said for a
+        retriever, or of an answer that had been given: a title, further questions, whether it keeps to the
+        passages.
         """
         asked = {" ".join(query.split()) for query in self.queries}
         models = [
             (node, parsed)
             for node, parsed in self.seen("llm", "retrieval")
             if parsed.answer
+            and "retrieval" not in self.above[id(node)]
             and not is_helper_reply((parsed.answer,))
             and " ".join(parsed.answer.split()) not in asked
         ]
