@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import logging
@@ -208,6 +209,32 @@ def test_a_redirect_gets_neither_key_nor_content() -> None:
             ask(ChatJudge("m", base_url=server.url, api_key=KEY))
         assert caught.value.cause == "redirected"
         assert elsewhere.received == []
+
+
+PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_what_stays_on_this_machine_goes_through_no_proxy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(other, raising=False)
+    with JudgeServer() as server, JudgeServer() as proxy:
+        monkeypatch.setenv(name, proxy.url.removesuffix("/v1"))
+        ask(ChatJudge("m", base_url=server.url, api_key=KEY))
+        assert server.received and proxy.received == []
+
+
+def test_a_proxy_that_can_read_the_key_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for other in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(other, raising=False)
+    with JudgeServer() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        with caplog.at_level(logging.WARNING, "steelyard"), contextlib.suppress(JudgeError):
+            ask(ChatJudge("m", base_url="http://judge.example/v1", api_key=KEY))
+    [said] = [line for line in caplog.messages if "proxy" in line]
+    assert "http://judge.example/v1" in said and "HTTP_PROXY" in said and KEY not in caplog.text
 
 
 @pytest.mark.parametrize(

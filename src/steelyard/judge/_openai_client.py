@@ -18,9 +18,12 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from steelyard._internal.json_pieces import json_value
+from steelyard._internal.logs import SafeLogger
+from steelyard._internal.loopback import LOOPBACK
 from steelyard._internal.redact import error_words, redacted, redacted_url
 from steelyard.errors import (
     ConfigurationError,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
+_log = SafeLogger("steelyard.judge")
 # The openai package insists on a key, also for servers that need none.
 _NO_KEY = "none"
 _MOST_PARTS = 150_000
@@ -150,6 +154,7 @@ class Endpoint:
             follow_redirects=False,
             event_hooks={"request": [_with_query(query)] if query else [], "response": [bound_reply]},
             auth=login,
+            trust_env=not _stays_here(address),
         )
         # What `bound_reply` can count while it is unpacked; brotli and zstd it could not.
         headers: dict[str, Any] = {"Accept-Encoding": "gzip, deflate"}
@@ -238,6 +243,22 @@ def _taken_apart(address: str | None) -> tuple[str | None, tuple[str, str] | Non
     known = parts.username is not None
     login = (unquote(parts.username or ""), unquote(parts.password or "")) if known else None
     return plain, login, parts.query
+
+
+def _stays_here(address: str | None) -> bool:
+    """Whether requests stay on this machine, so that no proxy of the environment gets them.
+
+    Says so where a proxy can read what is sent in the clear: the key, and the content of turns.
+    """
+    parts = urlsplit(address or "")
+    if parts.scheme != "http":
+        return False
+    host = parts.hostname or ""
+    if host in LOOPBACK or host.startswith("127."):
+        return True
+    if "http" in getproxies() and not proxy_bypass(host):
+        _log.warning("requests to %s go through the proxy in HTTP_PROXY, which can read them", address)
+    return False
 
 
 def _with_query(query: str) -> Callable[[Any], Awaitable[None]]:
