@@ -7,7 +7,7 @@ Pure functions without a framework, for all recorders:
 - `speeches`: a prompt without the marks of a local model's template;
 - `calls_behind`: which model calls made the answer;
 - `guessed_passages`, `guessed_question`: what a prompt seems to hold, where nothing tells of any;
-- `is_search`, `names_passages`: whether a tool's text, or a key's, is evidence, by the name;
+- `names_passages`: whether a text is evidence, by the name it stands under;
 - `finds_nothing`: whether it only says that there is none;
 - `judge_turn`: whether a root is a turn of its own;
 - `notes_on_predecessors`: whether it goes on from what a model replied in an earlier one;
@@ -41,7 +41,7 @@ from steelyard.recording.provenance._lines import is_history, plain
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
 from steelyard.recording.provenance._provenance import Provenance, trace_provenance
 from steelyard.recording.provenance._sections import guessed_passages, guessed_question, sections, speeches
-from steelyard.recording.provenance._tools import finds_nothing, is_search, names_passages
+from steelyard.recording.provenance._tools import finds_nothing, names_passages
 from steelyard.recording.provenance._turn import TurnReason, TurnVerdict, judge_turn
 from steelyard.recording.provenance.matching import MOST_PASSAGES, MOST_PROMPT, Sighting, find_passages
 from steelyard.recording.reading._passages import MOST_BLOCK, passages_of
@@ -65,7 +65,6 @@ __all__ = [
     "guessed_question",
     "is_helper_reply",
     "is_history",
-    "is_search",
     "judge_turn",
     "leaves",
     "names_passages",

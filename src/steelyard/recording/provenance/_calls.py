@@ -44,10 +44,6 @@ improved_question rephrased_question next_inputs subquestions
 """
 _QUERY_KEYS = frozenset(_QUERY_KEYS_WORDS.split())
 _NUMBERING = re.compile(r"[\s\d\[\]>,.:;()=|-]+")
-_RANKING = re.compile(
-    r"(?:(?:doc(?:ument)?|passage|choice|relevance|score|rank(?:ing)?)\b[\s\d\[\]>,.:;()=|-]*)+",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +199,7 @@ def _is_helper_text(reply: str) -> bool:
     row = words(plain)
     if row and len(row) <= _LABEL_WORDS and set(row) <= _VERDICTS:
         return True
-    return bool(plain) and (bool(_NUMBERING.fullmatch(plain)) or bool(_RANKING.fullmatch(plain)))
+    return bool(plain) and _NUMBERING.fullmatch(plain) is not None
 
 
 def _made(views: dict[int, _View], order: list[int], answer: str) -> tuple[int, ...]:

@@ -1,19 +1,8 @@
-"""Which tools search, and which names hold passages, by their words: plain text from there is evidence."""
+"""Which names hold passages, and which texts of a search say that it found none."""
 
 from __future__ import annotations
 
 import re
-
-_SEARCHES = re.compile(
-    r"search|retriev|look_?up|knowledge|information|docs?(?![a-z])|document|wiki|query_engine|(?<![a-z])rag(?![a-z])"
-    r"|(?<![a-z])(?:faq|kb)(?![a-z])|find_|get_context|tavily|duckduckgo|arxiv|pubmed",
-    re.IGNORECASE,
-)
-_WRITES = re.compile(
-    r"(?:^|[^a-z])(?:create|write|save|delete|remove|send|upload|update|add|insert|ingest|index|edit|store|set|mark|transfer)"
-    r"(?![a-z])",
-    re.IGNORECASE,
-)
 
 _PASSAGES = re.compile(
     r"(?:\w{1,40}_)?(?:contexts?|documents?|docs?|passages|chunks|snippets|excerpts|sources|facts|evidence|knowledge"
@@ -77,15 +66,6 @@ def names_passages(key: str) -> bool:
     [True, True, True, False]
     """
     return _PASSAGES.fullmatch(key) is not None
-
-
-def is_search(tool: str) -> bool:
-    """Whether a tool's name says that it searches, rather than computes or changes something.
-
-    >>> [is_search(name) for name in ("search_docs", "retrieve_context", "calculator", "create_document")]
-    [True, True, False, False]
-    """
-    return _SEARCHES.search(tool) is not None and _WRITES.search(tool) is None
 
 
 def finds_nothing(text: str) -> bool:

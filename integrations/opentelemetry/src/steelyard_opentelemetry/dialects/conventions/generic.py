@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.record import Context
-from steelyard.recording.provenance import is_search, passages_of
+from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in
 from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._documents import retrieved_in
@@ -225,7 +225,7 @@ def _kind(name: str, told: Mapping[str, Any], came: object) -> Kind:
     typed = next((kind for word in _types(told) if (kind := _kind_of(word))), None)
     if typed is not None:
         return typed
-    named = _kind_of(name) or ("retrieval" if is_search(name) else "chain")
+    named = _kind_of(name) or "chain"
     if named in ("retrieval", "rerank") and isinstance(came, str) and _first(told, _DOCUMENTS) is None:
         return "chain"
     return named
