@@ -24,7 +24,7 @@ from stats.session_parts import Array, Sampling, Traffic, Turns
 from steelyard.alarms import Alarm
 from steelyard.alarms._watch import Watch
 from steelyard.scores import Evaluation, Score
-from steelyard.stats import FallAlarm, pass_rate, weighted_mean
+from steelyard.stats import FallAlarm, Sample, pass_rate
 
 KINDS = ((1, 0.0), (3, 0.1), (3, 0.3), (10, 0.0), (10, 0.2), (20, 0.3))
 COUNTS = (10, 20, 50, 100, 200, 500, 1_000, 2_000)
@@ -56,15 +56,22 @@ def share(count: int, of: int) -> str:
 
 
 def coverage(rounds: int) -> None:
-    """How often a 95 % interval holds the truth, for the worst of all kinds by how turns are picked."""
-    print(f"\ncoverage of 95 % intervals, {rounds} samples a cell: on average, worst kind of traffic")
+    """How often a 95 % interval holds the truth: over all kinds of traffic, by how turns are picked."""
+    error = np.sqrt(0.95 * 0.05 / rounds)
+    print(f"\ncoverage of 95 % intervals, {rounds} samples a cell, so each share is known to {error:.3f}:")
+    print("the mean of all kinds of traffic (the lowest to the highest of a kind)")
     print("| turns | " + " | ".join(_SAMPLINGS) + " |\n|---:|" + "---:|" * len(_SAMPLINGS))
     for count in COUNTS:
-        cells = []
+        cells, worst = [], []
         for sample in _SAMPLINGS:
-            shares = [covered(replace(kind, sample=sample), count, rounds) for kind in kinds()]
-            cells.append(f"{np.mean(shares):.3f}, {min(shares):.3f}")
+            shares = {named(kind): covered(replace(kind, sample=sample), count, rounds) for kind in kinds()}
+            least = min(shares, key=lambda name: shares[name])
+            cells.append(
+                f"{np.mean(list(shares.values())):.3f} ({shares[least]:.3f} to {max(shares.values()):.3f})"
+            )
+            worst.append(f"{sample}: {least}")
         print(f"| {count:,} | " + " | ".join(cells) + " |", flush=True)
+        print("lowest, " + "; ".join(worst), file=sys.stderr, flush=True)
 
 
 def covered(traffic: Traffic, count: int, rounds: int) -> float:
@@ -72,8 +79,8 @@ def covered(traffic: Traffic, count: int, rounds: int) -> float:
     draw, held = np.random.default_rng(count), 0
     for _ in range(rounds):
         turns = traffic.judged(draw, count)
-        floor = _SMALLEST[traffic.sample]
-        found = weighted_mean(turns.values, turns.inclusion, sessions=turns.sessions, floor=floor)
+        sample = Sample(values=turns.values, weights=1 / turns.inclusion, units=turns.sessions)
+        found = sample.estimate(floor=_SMALLEST[traffic.sample])
         assert found is not None
         held += found.low <= traffic.mean <= found.high
     return held / rounds

@@ -7,6 +7,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +264,75 @@ def test_results_show_themselves_in_a_notebook() -> None:
 
     shown = Results([turn(n, 1.0) for n in range(20)])._repr_html_()
     assert "<td>faithfulness</td><td>1.000</td><td>0.839 to 1.000</td><td>20</td><td>100%</td>" in shown
+
+
+@pytest.mark.parametrize("tag", ["", "web"])
+def test_what_the_missing_could_change_stands_beside_the_interval(tmp_path: Path, tag: str) -> None:
+    """A third of the bad turns and a twentieth of the good ones has no value; picked by half."""
+    draw = random.Random(3)
+    turns = []
+    for n in range(600):
+        good = draw.random() < 0.8
+        value = None if draw.random() < (0.05 if good else 0.33) else float(good)
+        turns.append(turn(n, value, at=NOON + n))
+    halves = [
+        one.replace(scores=tuple(replace(score, inclusion_probability=0.5) for score in one.scores))
+        for one in turns
+    ]
+    made = report(results(tmp_path / "s.db", halves), tag=tag or None)
+    (metric,) = made.figures.metrics
+    lost = sum(one.scores[0].value is None for one in turns)
+    assert metric.missing == pytest.approx(lost / 600)
+    assert metric.bounds is not None
+    assert not metric.estimate.low <= 0.8 <= metric.estimate.high
+    assert metric.bounds[0] < 0.8 < metric.bounds[1]
+    assert metric.bounds == pytest.approx(metric.estimate.with_missing(lost / 600))
+    said = f"{metric.bounds[0]:.2f} to {metric.bounds[1]:.2f} whatever the"
+    console = Console(record=True, width=100)
+    print_figures(console, made.figures)
+    assert said in render_html(made.figures)
+    assert said in console.export_text()
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [("no_claims", True), ("malformed_reply", True), ("missing_reference", False), ("", True)],
+)
+def test_turns_that_lack_what_a_metric_needs_are_not_missing(tmp_path: Path, cause: str, told: bool) -> None:
+    turns = [turn(n, 0.9) for n in range(50)]
+    without = Score.not_applicable("faithfulness", cause=cause, explanation="")
+    turns += [turn(n, 0.9).replace(scores=(without,)) for n in range(50, 60)]
+    (metric,) = report(results(tmp_path / "s.db", turns)).figures.metrics
+    assert (metric.bounds is not None) == told
+
+
+def test_few_missing_turns_are_not_spoken_of(tmp_path: Path) -> None:
+    turns = [turn(n, None if n == 7 else 0.9) for n in range(60)]
+    made = report(results(tmp_path / "s.db", turns)).figures
+    assert made.metrics[0].missing == pytest.approx(1 / 60)
+    assert "whatever the" not in render_html(made)
+
+
+@pytest.mark.parametrize(
+    ("hard", "shows", "said"),
+    [
+        ((1.0, 0.5), "expectation", "the expectation of the formula under the judge"),
+        ((None, None), "verdicts", "the formula on the judge"),
+        ((1.0, None), "both", "of some turns an expectation"),
+    ],
+)
+def test_which_value_is_shown_is_said(
+    tmp_path: Path, hard: tuple[float | None, float | None], shows: str, said: str
+) -> None:
+    turns = [
+        one.replace(scores=tuple(replace(score, hard_value=value) for score in one.scores))
+        for one, value in zip((turn(1, 0.7), turn(2, 0.8)), hard, strict=True)
+    ]
+    made = report(results(tmp_path / "s.db", turns)).figures
+    assert made.metrics[0].shows == shows
+    page = render_html(made).replace("&#39;", "'")
+    assert said in page
+    assert ("by bare verdicts 1.00" in page) == (hard[0] is not None)
+    console = Console(record=True, width=200)
+    print_figures(console, made)
+    assert said in console.export_text()

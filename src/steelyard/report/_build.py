@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from steelyard.report.figures import (
     MetricFigure,
     Point,
     ReportFigures,
+    Shown,
     WorstTurns,
 )
 from steelyard.report.labels import LabelStore
@@ -67,8 +68,9 @@ def build_figures(
     sums = reader.sums(scope, start=start, width=width, by=by)
     funnel = reader.funnel(scope)
     in_time = reader.in_time(scope, limit=_BRIEF if brief else _IN_TIME)
-    metrics = _metrics(sums.over_time, in_time, start, width, funnel)
     missing = tuple(reader.missing(scope))
+    metrics = _metrics(sums.over_time, in_time, start, width, funnel, missing)
+    read = () if brief else _worst_turns(reader, scope, metrics, worst)
     groups = _groups(sums.by_group, metrics)
     notes = _notes(scope, totals, metrics, missing)
     if by and not groups:
@@ -78,15 +80,11 @@ def build_figures(
         made_at=time.time(),
         width=width,
         totals=totals,
-        metrics=metrics,
+        metrics=_with_shown(metrics, read),
         missing=missing,
         funnel=funnel,
         made=() if brief else tuple(reader.made(scope)),
-        worst=tuple(
-            WorstTurns(metric=one.metric, turns=tuple(reader.worst(scope, one.metric, limit=worst)))
-            for one in metrics
-            if not brief
-        ),
+        worst=read,
         by=by,
         groups=groups,
         slices=() if brief else slices_of(reader, scope, metrics),
@@ -101,6 +99,7 @@ def _metrics(
     start: float,
     width: float,
     funnel: Funnel | None,
+    missing: Sequence[Missing],
 ) -> tuple[MetricFigure, ...]:
     floor = None if funnel is None else funnel.floor
     by_name: defaultdict[str, list[Sums]] = defaultdict(list)
@@ -109,7 +108,7 @@ def _metrics(
     # Of all metrics together: who sees twenty of them must not be told of a fall for nothing each time.
     level = 1 - _FALSE_CHANGES / max(len(by_name), 1)
     return tuple(
-        _metric(parts, in_time.get(name), _Axis(start, width, level), floor)
+        _metric(parts, in_time.get(name), _Axis(start, width, level), floor, missing)
         for name, parts in sorted(by_name.items())
     )
 
@@ -122,7 +121,11 @@ class _Axis:
 
 
 def _metric(
-    parts: Sequence[Sums], scores: ScoresInTime | None, axis: _Axis, floor: float | None
+    parts: Sequence[Sums],
+    scores: ScoresInTime | None,
+    axis: _Axis,
+    floor: float | None,
+    missing: Sequence[Missing],
 ) -> MetricFigure:
     values, passes = Moments(), Moments()
     for part in parts:
@@ -164,7 +167,43 @@ def _metric(
         unequal=values.effective_n < 0.999 * values.n,
         alike=alike,
         design_effect=effect,
+        missing=_missing_share(parts[-1].metric, values, missing),
     )
+
+
+def _worst_turns(
+    reader: ResultsReader, scope: Scope, metrics: Sequence[MetricFigure], limit: int
+) -> tuple[WorstTurns, ...]:
+    return tuple(
+        WorstTurns(metric=one.metric, turns=tuple(reader.worst(scope, one.metric, limit=limit)))
+        for one in metrics
+    )
+
+
+def _with_shown(metrics: Sequence[MetricFigure], worst: Sequence[WorstTurns]) -> tuple[MetricFigure, ...]:
+    return tuple(replace(one, shows=_shows(one.metric, worst)) for one in metrics)
+
+
+def _shows(metric: str, worst: Sequence[WorstTurns]) -> Shown | None:
+    """Which value the scores of a metric have, by the turns that were read."""
+    found: set[Shown] = {
+        "verdicts" if turn[metric].hard_value is None else "expectation"
+        for one in worst
+        if one.metric == metric
+        for turn in one.turns
+    }
+    return "both" if len(found) > 1 else next(iter(found), None)
+
+
+def _missing_share(metric: str, values: Moments, missing: Sequence[Missing]) -> float:
+    """Which share of the turns that a metric applies to has no value."""
+    lost = sum(
+        # Only counted, each may stand for as many turns as any other.
+        one.count / values.least if one.weight is None else one.weight
+        for one in missing
+        if one.metric == metric and one.might_have_one
+    )
+    return lost / (lost + values.weight)
 
 
 def _units_of(scores: ScoresInTime) -> tuple[_Alike, Sequence[Hashable] | None]:

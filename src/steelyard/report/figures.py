@@ -9,6 +9,9 @@ from steelyard.report.queries import Funnel, Made, Missing, Totals
 from steelyard.scores import Direction, Evaluation
 from steelyard.stats import Difference, Estimate
 
+Shown = Literal["expectation", "verdicts", "both"]
+_FEW_MISSING = 0.03
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
@@ -67,6 +70,17 @@ class MetricFigure:
     came where neighbours do and nobody knows a session; or taken to be independent."""
     design_effect: float = 1.0
     """How many times the variance is what it would be if turns were independent."""
+    missing: float = 0.0
+    """The weighted share of turns without a value among those to which the metric applies, 0..1: judging
+    failed, or found nothing to judge."""
+    shows: Shown | None = None
+    """Which value of a score it is of: the formula's expectation under the judge's probabilities, the formula
+    on bare verdicts, or some of `both`, as the turns in `worst` have it; None if none were read."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The interval whatever the missing values are; None if they are a few percent at most."""
+        return self.estimate.with_missing(self.missing) if self.missing > _FEW_MISSING else None
 
     @property
     def change(self) -> ChangeFigure | None:

@@ -109,6 +109,14 @@ class Missing:
     """One of the explanations."""
     count: int
     """How many."""
+    weight: float | None = None
+    """How many turns of the application they stand for: the sum of 1 / inclusion probability. None of a
+    tag's, of which only the number is known."""
+
+    @property
+    def might_have_one(self) -> bool:
+        """Whether the metric applies to such turns: they lack nothing that it needs."""
+        return not self.cause.startswith("missing_") and self.cause != "contexts_guessed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from steelyard._internal.text import shorten
 from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, Point, ReportFigures
-from steelyard.report.page import evidence_words, headline, turn_view
+from steelyard.report.page import bounds_words, evidence_words, headline, shown_words, turn_view
 from steelyard.scores import Evaluation
 from steelyard.stats import Estimate
 
@@ -40,6 +40,9 @@ def print_figures(console: Console, figures: ReportFigures) -> None:
     if figures.metrics:
         console.print(_metrics(figures.metrics))
         console.print(Text(_LEGEND, style="dim"))
+        for one in figures.metrics:
+            if said := bounds_words(one):
+                console.print(Text(f"{shorten(one.metric, 40)}: {said}", style="yellow"))
         console.print(Text(headline(figures.metrics), style=_style(figures.metrics)))
     _section(console, f"By {figures.by}", _groups(figures))
     _section(console, "What people say", _people(figures))
@@ -178,7 +181,7 @@ def _turn(turn: Evaluation, metric: str, width: int) -> list[Text]:
 
 
 def _made(figures: ReportFigures) -> list[Text]:
-    rows = []
+    rows = [Text(said) for said in shown_words(figures.metrics)]
     for one in figures.made[:6]:
         known = "" if one.calibrated else " (not calibrated against people)"
         prompts = f", prompts {shorten(one.prompt_version, 40)}" if one.prompt_version else ""

@@ -52,6 +52,17 @@ class Estimate:
         """Half the width of the interval."""
         return (self.high - self.low) / 2
 
+    def with_missing(self, share: float) -> tuple[float, float]:
+        """The interval of the mean over turns of which this share, 0 to 1, has no value.
+
+        Its ends are those it has if all of these were 0, and if all were 1: nothing is assumed of why they
+        have none (Horowitz & Manski, JASA 95, 2000).
+
+        >>> Estimate(value=0.75, low=0.5, high=1.0, n=10, effective_n=10).with_missing(0.5)
+        (0.25, 1.0)
+        """
+        return _with_unseen(self.low, self.high, 1 - share, share)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weighed:

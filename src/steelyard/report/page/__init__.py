@@ -1,7 +1,7 @@
 """The report as one HTML file, and a turn cut into what its claims rest on; the live view shows the same."""
 
 from steelyard.report.page._change import headline
-from steelyard.report.page._evidence import evidence_words
+from steelyard.report.page._evidence import bounds_words, evidence_words, shown_words
 from steelyard.report.page._html import chart_of, render_html, templates
 from steelyard.report.page._reasons import reason_of
 from steelyard.report.page._turn import (
@@ -21,6 +21,7 @@ __all__ = [
     "Passage",
     "Piece",
     "TurnView",
+    "bounds_words",
     "chart_of",
     "claim",
     "evidence_words",
@@ -30,6 +31,7 @@ __all__ = [
     "passage",
     "reason_of",
     "render_html",
+    "shown_words",
     "templates",
     "turn_view",
 ]

@@ -16,7 +16,7 @@ from steelyard.report._funnel import rest_of, words
 from steelyard.report._people import people_words
 from steelyard.report.figures import MetricFigure, ReportFigures
 from steelyard.report.page._change import change_words, headline
-from steelyard.report.page._evidence import evidence_words
+from steelyard.report.page._evidence import bounds_words, evidence_words, shown_words
 from steelyard.report.page._turn import turn_view
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def render_html(figures: ReportFigures) -> str:
                 for worst in figures.worst
             },
             groups=_groups(figures),
+            shown=shown_words(figures.metrics),
             rest=rest_of(figures.funnel) if figures.funnel else [],
             script=script,
             style=style,
@@ -120,7 +121,7 @@ def templates(*rooms: str, **filters: Callable[[Any], Any]) -> Environment:
         lstrip_blocks=True,
     )
     shared = {"signed": _signed, "line": shorten, "people": people_words, "change": change_words}
-    shared["evidence"] = evidence_words
+    shared |= {"evidence": evidence_words, "bounds": bounds_words}
     made.filters.update({**shared, **filters})
     return made
 

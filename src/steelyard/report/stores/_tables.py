@@ -105,7 +105,8 @@ class TableReader(ABC):
 
     def missing(self, scope: Scope) -> list[Missing]:
         where, values = self.of_scores(scope)
-        query = f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), {self.example}, count(*)
+        query = f"""SELECT s.metric, s.status, coalesce(s.cause, 'unknown'), {self.example}, count(*),
+            sum(1 / s.inclusion_probability)
             FROM scores s {with_turns(scope)} WHERE s.status != 'scored' AND {where}
             GROUP BY s.metric, s.status, s.cause ORDER BY count(*) DESC, s.metric"""
         with self.reading() as connection:
@@ -116,8 +117,10 @@ class TableReader(ABC):
                     cause=cause,
                     explanation=self.explained(connection, example),
                     count=count,
+                    # Of a tag, files of SQLite keep numbers alone.
+                    weight=weight if scope.tag is None else None,
                 )
-                for metric, status, cause, example, count in connection.execute(
+                for metric, status, cause, example, count, weight in connection.execute(
                     self.statement(query), values
                 ).fetchall()
             ]
