@@ -48,6 +48,28 @@ def test_two_templates_are_kept_apart() -> None:
         assert learnt.filled_in(prompt, question=QUESTIONS[7]) == [PASSAGES[7]]
 
 
+def test_what_begins_a_known_template_is_no_passage_in_another_one() -> None:
+    learnt, rules = PromptTemplates(), "You help the guests of our harbour."
+    for passage, question in zip(PASSAGES[:6], QUESTIONS[:6], strict=True):
+        learnt.filled_in(f"{rules}\n{passage}\nAsked: {question}\nSay:", question=question)
+    other = "{first}\nBe brief.\nBe kind.\nAsked: {question}\nSay:"
+    for passage, question in zip(PASSAGES[:6], QUESTIONS[:6], strict=True):
+        learnt.filled_in(other.format(first=passage, question=question), question=question)
+    prompt = other.format(first=f"{rules}\n{PASSAGES[7]}", question=QUESTIONS[7])
+    assert learnt.filled_in(prompt, question=QUESTIONS[7]) == [PASSAGES[7]]
+
+
+def test_what_somebody_said_is_no_passage() -> None:
+    learnt = PromptTemplates()
+    template = "Be brief.\nHuman: {asked}\nAI: {said}\nContext:\n{passage}\nQuestion: {question}"
+    for at, (passage, question) in enumerate(zip(PASSAGES, QUESTIONS, strict=True)):
+        said = {"asked": f"What of day {at}?", "said": f"Nobody has told me of day {at} yet."}
+        filled = learnt.filled_in(
+            template.format(**said, passage=passage, question=question), question=question
+        )
+    assert filled == [PASSAGES[-1]]
+
+
 def test_many_kinds_of_prompts_stay_within_bounds() -> None:
     learnt = PromptTemplates()
     for kind in range(1_000):

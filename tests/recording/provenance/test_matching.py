@@ -228,6 +228,18 @@ def test_bad_input_gives_no_false_match(prompt: str, there: list[str], absent: l
     assert all(sighting.found is None for sighting in nothing)
 
 
+def test_passages_with_one_heading_are_told_apart_by_the_rest() -> None:
+    heading = (
+        "Do not answer questions about {} without a ticket. If you do not know the answer, please say so."
+    )
+    first = f"{heading.format('Drenuvik')} The valve must be replaced after 43 hours."
+    longer = f"{heading.format('Ganodal')} The valve of Ganodal must be replaced after 92 hours of operation."
+    other = "Nothing of this stands in the prompt, which keeps all of them on the long way."
+    found = find_passages([longer, first, other], [f"Excerpts:\n{first}\n\n{longer}\n\nQuestion: Why?"])
+    assert [one.found for one in found] == [True, True, False]
+    assert (found[1].position or 0) < (found[0].position or 0)
+
+
 def test_passages_that_stand_whole_are_seen_as_by_their_words() -> None:
     """The short way and the long way tell the same order, shares, and positions that grow alike."""
     texts = [TOWER, ABSENT, " ".join(reversed(TOWER.split()))]

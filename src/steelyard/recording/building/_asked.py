@@ -107,8 +107,7 @@ def _guessed(turn: Turn) -> str:
 
 def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
     """The question within what the root was given, if that is a prompt with its passages in it already."""
-    # A template around it would show that this is what was filled in.
-    if not any(own.strip() == text.strip() for call in turn.calls for text in call.prompts):
+    if not _is_sent_as_given(own, turn):
         return None
     said = "\n".join(speeches(own))
     if query := _looked_up(said, turn, sources):
@@ -117,6 +116,17 @@ def _in_filled_prompt(turn: Turn, sources: Sources, own: str) -> Asked | None:
         return _beside(said, held, sources)
     named = guessed_question(said) if guessed_passages(said, "") else ""
     return Asked(question=named, notes=("question_guessed",)) if named and named != own.strip() else None
+
+
+def _is_sent_as_given(text: str, turn: Turn) -> bool:
+    """Whether a model was sent a text of the input, and nothing that the input does not have.
+
+    A template around it, or instructions beside it, would show that it was filled in.
+    """
+    given = {one.strip() for _, one in strings_in(turn.given)}
+    given.update(one.text.strip() for one in messages_in(turn.given))
+    sent = ({prompt.strip() for prompt in call.prompts} for call in turn.calls)
+    return any(text.strip() in prompts <= given for prompts in sent)
 
 
 def _looked_up(prompt: str, turn: Turn, sources: Sources) -> str:

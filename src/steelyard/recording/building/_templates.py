@@ -12,6 +12,8 @@ import threading
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
+from steelyard.recording.provenance import names_speaker
+
 _TURNS = 5
 """Different questions after which a template counts as known."""
 _LEAST = 2
@@ -85,7 +87,7 @@ class PromptTemplates:
         with self._lock:
             template = self._learn(own, hash(question))
             filled = _filled(template, hashes, hash(question))
-            fixed = {_ASKED, *template.pieces, *_repeated(template, filled)}
+            fixed = {_ASKED, *template.pieces, *_repeated(template, filled), *filter(self._is_an_end, own)}
             is_known = template.is_learnt and not _is_new(template, filled)
             template.recent.append(filled)
         return _between(pieces, [one in fixed for one in hashes]) if is_known else None
@@ -95,6 +97,11 @@ class PromptTemplates:
         with self._lock:
             self._templates.clear()
             self._by_end.clear()
+
+    def _is_an_end(self, piece: int) -> bool:
+        """Whether a known template begins or ends with it: instructions that prompts of two kinds share."""
+        known = (self._templates[key] for key in self._by_end.get(piece, ()))
+        return any(one.is_learnt and piece in one.pieces for one in known)
 
     def _learn(self, row: list[int], question: int) -> _Template:
         key, hashes = self._like(row), set(row)
@@ -177,12 +184,14 @@ def _pieces(prompt: str) -> list[str]:
 
 
 def _between(pieces: list[str], is_template: list[bool]) -> list[str]:
-    """What stands between the pieces of a template."""
+    """What stands between the pieces of a template, but for what one of them says that somebody said."""
     slots: list[list[str]] = [[]]
+    is_said = False
     for piece, fixed in zip(pieces, is_template, strict=True):
         if fixed:
             slots.append([])
-        else:
+            is_said = names_speaker(piece)
+        elif not is_said:
             slots[-1].append(piece)
     return ["\n".join(slot) for slot in slots if slot]
 

@@ -83,7 +83,7 @@ def shown_texts(
         return [], []
     able, has_more = _able(sources.texts, _Shown.of(turn, sources, prompts, question))
     found = _not_written(turn, _without_known(_in_prompt(able, prompts, question), sources))
-    chosen = _smallest(_chosen(found, has_documents=has_documents))
+    chosen = _smallest(_chosen(found, has_documents=has_documents, is_asked=bool(question)))
     passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
     return passages, [_MORE] if has_more else []
 
@@ -203,15 +203,16 @@ def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
     return sum(len(part) for part in said if plain(part) in text) >= len(text) * _MOSTLY
 
 
-def _chosen(texts: Sequence[Text], *, has_documents: bool) -> list[Text]:
+def _chosen(texts: Sequence[Text], *, has_documents: bool, is_asked: bool) -> list[Text]:
     """Those that count: what was made on the way, and what the root was given if nothing else was.
 
-    Of several that the root was given, those under a name for passages, if there are any.
+    Of several that the root was given, those under a name for passages, if there are any. Where the question
+    was not found, any other one may be it.
     """
     made = [one for one in texts if not one.is_given]
     given = [] if has_documents or made else [one for one in texts if one.is_given]
     named = [one for one in given if names_passages(one.name)]
-    return made or named or given
+    return made or named or (given if is_asked else [])
 
 
 def _smallest(texts: Sequence[Text]) -> list[Text]:

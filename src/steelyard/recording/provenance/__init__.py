@@ -37,7 +37,7 @@ from steelyard.recording.provenance._calls import (
     unfenced,
 )
 from steelyard.recording.provenance._follows import notes_on_predecessors
-from steelyard.recording.provenance._lines import is_history, plain
+from steelyard.recording.provenance._lines import is_history, names_speaker, plain
 from steelyard.recording.provenance._notes import NOTES, Note, sentence
 from steelyard.recording.provenance._provenance import Provenance, trace_provenance
 from steelyard.recording.provenance._sections import guessed_passages, guessed_question, sections, speeches
@@ -68,6 +68,7 @@ __all__ = [
     "judge_turn",
     "leaves",
     "names_passages",
+    "names_speaker",
     "notes_on_predecessors",
     "passages_of",
     "plain",

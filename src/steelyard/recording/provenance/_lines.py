@@ -22,6 +22,12 @@ def plain_line(text: str) -> str:
     return plain(_LEAD.sub("", text.strip(), count=1).strip(_QUOTES))
 
 
+def names_speaker(line: str) -> bool:
+    """Whether a line says who speaks, and nothing else."""
+    found = _SPOKEN.match(line)
+    return found is not None and not line[found.end() :].strip()
+
+
 def is_history(text: str) -> bool:
     r"""Whether a text is a conversation that was written down: each of its parts says who speaks.
 

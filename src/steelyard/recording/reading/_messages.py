@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from steelyard.record import text_of
-from steelyard.recording.reading._shapes import attribute, state_of
+from steelyard.recording.reading._shapes import attribute, state_of, strings_in
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -105,9 +105,10 @@ def earlier_messages(value: object, depth: int = 4) -> list[str]:
         last = max((at for at, one in enumerate(messages) if one.role == "user"), default=0)
         return [one.text for one in messages[:last] if one.text]
     state = state_of(value) if depth > 0 else None
-    parts = () if state is None else state.values()
     found: list[str] = []
-    for part in parts:
+    for name, part in (state or {}).items():
+        if _is_history(name):
+            found += (text for _, text in strings_in(part))  # pairs of question and answer among them
         told = messages_in(part) if isinstance(part, (list, tuple)) else ()
         found += [one.text for one in told if one.text] or earlier_messages(part, depth - 1)
     return found
@@ -116,8 +117,12 @@ def earlier_messages(value: object, depth: int = 4) -> list[str]:
 def has_history(value: object) -> bool:
     """Whether an input holds an earlier exchange: messages before the user's last, or a named history."""
     state = state_of(value)
-    named = any("history" in str(name).lower() and item for name, item in (state or {}).items())
+    named = any(_is_history(name) and item for name, item in (state or {}).items())
     return named or bool(earlier_messages(value))
+
+
+def _is_history(name: object) -> bool:
+    return "history" in str(name).lower()
 
 
 def _in_object(value: object) -> tuple[Message, ...]:

@@ -26,6 +26,7 @@ _WHOLE = 0.9  # a passage is taken as whole although a template changed a word o
 _SHARE = 0.4  # less of a passage's own words may be its topic's, which others have too
 _RUN = 6  # shingles in a row: so many words are not the same by chance
 _SHORT = 8  # words below which nothing but the whole passage is evidence
+_MOST_STARTS = 8  # places at which a passage may begin, by its shingles
 # A piece never ends within a word: the words before it would be one too many.
 _PIECE = re.compile(r"(?s).{1000}\S{0,200}+")
 # Only what templates put around a text: a letter before it means that it is part of a longer word.
@@ -142,14 +143,21 @@ class _Passage:
         self.sighting = Sighting(found=found, seen=self._seen(), position=position)
 
     def _begins(self, prompt: _Prompt) -> int:
-        """The shingle of the prompts at which it begins, as most of its own say.
+        """The shingle of the prompts at which it begins: of the places that its own tell, where it fits best.
 
-        What it shares with a passage that was found before stands first where that one does.
+        What it shares with another passage, such as a heading, tells the place of the first one that has it.
         """
         own = self.there & ~prompt.explained[self.places]
         own = own if own.any() else self.there
         values, counts = np.unique(self.places[own] - np.flatnonzero(own), return_counts=True)
-        return max(0, int(values[counts.argmax()]))
+        likely = values[np.argsort(-counts, kind="stable")][:_MOST_STARTS]
+        return max(0, max(map(int, likely), key=lambda start: self._matches(prompt.row, start)))
+
+    def _matches(self, row: Hashes, start: int) -> int:
+        """How many of its shingles stand in a row of shingles if it begins at this place."""
+        mine = self.row[max(0, -start) :]
+        theirs = row[max(0, start) : max(0, start) + len(mine)]
+        return int(np.count_nonzero(mine[: len(theirs)] == theirs))
 
     def _seen(self) -> float:
         """The share of words that stand in some matched shingle."""
