@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from steelyard_opentelemetry._open_spans import OpenSpans
@@ -32,6 +32,7 @@ class Started:
     parent_id: str | None
     scope: str
     start: int = 0
+    flow: str = ""
 
 
 @dataclass(slots=True)
@@ -132,6 +133,9 @@ class OpenTurns:
     def end(self, span: Span, now: float) -> None:
         """Note that a span has ended."""
         trace = self._trace(span.trace_id, now)
+        begun = trace.open.get(span.span_id)
+        if begun is not None and begun.started.flow:
+            span = replace(span, flow=begun.started.flow)
         self._close(trace, span.span_id)
         if span.span_id in trace.ended:
             self.repeated += 1

@@ -28,6 +28,7 @@ from steelyard.recording import (
     is_unrecorded,
 )
 from steelyard_opentelemetry import _hook
+from steelyard_opentelemetry._flow import current_flow
 from steelyard_opentelemetry._open_turns import OpenTurns, Started
 from steelyard_opentelemetry._within import done_within
 from steelyard_opentelemetry.building._diagnosis import Diagnosis
@@ -130,7 +131,7 @@ class EvaluationSpanProcessor(SpanProcessor):
 
     def _begin(self) -> None:
         """A fresh start, also in a forked child: what the parent had open is the parent's to record."""
-        self._inbox: deque[tuple[Any, bool]] = deque()
+        self._inbox: deque[tuple[Any, str | None]] = deque()
         self._ignored: set[int] = set()
         self._wake = threading.Event()
         self._idle = False
@@ -155,7 +156,8 @@ class EvaluationSpanProcessor(SpanProcessor):
             # Remembered by id: at the end of the span the context that said so is gone.
             self._ignored.add(_id_of(span))
             return
-        self._put(span, True)
+        # Asked here, since the rest is done on another thread; below another span its trace says it.
+        self._put(span, current_flow() if getattr(span, "parent", None) is None else "")
 
     def on_end(self, span: ReadableSpan) -> None:
         """Note that a span has ended."""
@@ -163,16 +165,17 @@ class EvaluationSpanProcessor(SpanProcessor):
         if self._ignored and (number := _id_of(span)) in self._ignored:
             self._ignored.discard(number)
             return
-        self._put(span, False)
+        self._put(span, None)
 
-    def _put(self, span: ReadableSpan, begun: bool) -> None:
+    def _put(self, span: ReadableSpan, flow: str | None) -> None:
+        """Keep a span that begins in a task or thread, or that ends if none is given."""
         if self._closed:
             return
         # Counted and dropped: what is held for spans that nobody looks at must not grow.
         if len(self._inbox) >= self._max_spans:
             self._dropped += 1
             return
-        self._inbox.append((span, begun))
+        self._inbox.append((span, flow))
         if self._thread is None:
             self._start()
         # Only a thread that sleeps has to be woken; setting an event takes a lock.
@@ -247,21 +250,21 @@ class EvaluationSpanProcessor(SpanProcessor):
 
     def _sort(self, now: float) -> None:
         for _ in range(len(self._inbox)):
-            span, begun = self._inbox.popleft()
+            span, flow = self._inbox.popleft()
             try:
-                self._take(span, begun, now)
+                self._take(span, flow, now)
             except Exception as error:  # noqa: BLE001 - one odd span must not cost the others
                 self._failed(error)
 
-    def _take(self, span: ReadableSpan, begun: bool, now: float) -> None:
+    def _take(self, span: ReadableSpan, flow: str | None, now: float) -> None:
         context, scope = span.context, span.instrumentation_scope
         name = scope.name if scope is not None else ""
         if is_own(name, context.trace_id):
-            self._tally["own"] += not begun
-        elif begun:
+            self._tally["own"] += flow is None
+        elif flow is not None:
             parent = f"{span.parent.span_id:016x}" if span.parent is not None else None
             trace_id, span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
-            self._turns.start(Started(trace_id, span_id, parent, name, span.start_time or 0), now)
+            self._turns.start(Started(trace_id, span_id, parent, name, span.start_time or 0, flow), now)
         else:
             self._tally["spans"] += 1
             number = context.span_id

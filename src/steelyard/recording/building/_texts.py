@@ -82,7 +82,8 @@ def shown_texts(
     if not prompts or not sources.texts:
         return [], []
     able, has_more = _able(sources.texts, _Shown.of(turn, sources, prompts, question))
-    found = _not_written(turn, _without_known(_in_prompt(able, prompts, question), sources))
+    shown = _divided(_in_prompt(able, prompts, question), able)
+    found = _not_written(turn, _without_known(shown, sources))
     chosen = _smallest(_chosen(found, has_documents=has_documents, is_asked=bool(question)))
     passages = [replace(part, seen=None) for one in chosen for part in parts_of(one.text)]
     return passages, [_MORE] if has_more else []
@@ -131,6 +132,29 @@ def _in_prompt(texts: Sequence[Text], prompts: Sequence[str], question: str) -> 
     pairs = zip(texts, sightings, strict=True)
     shown = (one for one, seen in pairs if seen.found and seen.seen >= _MOSTLY)
     return [one for one in shown if not _is_template(one.text, prompts)]
+
+
+def _divided(shown: Sequence[Text], able: Sequence[Text]) -> list[Text]:
+    """The texts in the prompt; instead of one that others were joined to, those others.
+
+    Of a passage and a list's joined form that holds it, only the longer one is found in a prompt.
+    """
+    forms = [(one, plain(one.text)) for one in able]
+    found: dict[Text, None] = {}
+    for one in shown:
+        text = plain(one.text)
+        parts = [(other, part) for other, part in forms if part in text and part != text]
+        is_joined = _rest(text, [part for _, part in parts]) <= 1 - _WHOLLY
+        found.update(dict.fromkeys([other for other, _ in parts] if is_joined else [one]))
+    return list(found)
+
+
+def _rest(text: str, parts: Sequence[str]) -> float:
+    """The share of a text that none of its parts says."""
+    rest = text
+    for part in sorted(parts, key=len, reverse=True):
+        rest = rest.replace(part, "")
+    return len(rest) / len(text)
 
 
 def _without_known(texts: Sequence[Text], sources: Sources) -> list[Text]:

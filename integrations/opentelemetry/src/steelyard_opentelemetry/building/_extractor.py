@@ -148,7 +148,7 @@ class TurnExtractor:
                 else:
                     found.append(turn)
             lone.extend(each.pieces)
-        joined, left = self._join(lone)
+        found, joined, left = self._join(found, lone)
         reading = Extraction()
         for piece in left:
             if piece.prompts and piece.answer:
@@ -257,23 +257,32 @@ class TurnExtractor:
             while len(told) > _REMEMBERED_SPANS:
                 del told[next(iter(told))]
 
-    def _join(self, pieces: Sequence[Turn]) -> tuple[list[Turn], list[Turn]]:
-        """Join retrievals with the model calls that used them; returns those turns and what is left over."""
+    def _join(
+        self, whole: Sequence[Turn], pieces: Sequence[Turn]
+    ) -> tuple[list[Turn], list[Turn], list[Turn]]:
+        """Join retrievals with the turns and model calls that used them.
+
+        Returns:
+            The turns that used none but their own, those that were joined, and the pieces that are left over.
+        """
+        alone: list[Turn] = []
         joined: list[Turn] = []
         left: list[Turn] = []
+        is_whole = {id(turn) for turn in whole}
         # Retrievals come before the calls that use them, whatever order their spans ended in.
-        for piece in sorted(pieces, key=lambda piece: piece.root.span.start):
-            if piece.retrieves:
+        for piece in sorted((*whole, *pieces), key=lambda piece: piece.root.span.start):
+            if piece.retrieves and id(piece) not in is_whole:
                 self._retrieval_parts.add(piece)
                 continue
-            parts = self._retrieval_parts_of(piece) if piece.prompts else []
+            parts = self._retrieval_parts_of(piece) if piece.prompts and not piece.retrieves else []
             if parts:
                 for part in parts:
                     self._retrieval_parts.take(part)
-                joined.append(Turn.of(root_of(piece, parts), [*parts, piece]))
+                root = piece.root if id(piece) in is_whole else root_of(piece, parts)
+                joined.append(Turn.of(root, [*parts, piece]))
             else:
-                left.append(piece)
-        return joined, left
+                (alone if id(piece) in is_whole else left).append(piece)
+        return alone, joined, left
 
     def _retrieval_parts_of(self, piece: Turn) -> list[Turn]:
         """The retrievals that belong to a model call, one for each query.

@@ -2,8 +2,8 @@
 
 A span link, a response's id, or `steelyard.turn`, which the user sets, are certain; so is a call that two
 services tell at the same time with the same words and reply, of which one is the other's gateway. A trace, a
-session or a request may hold several turns: what shares one may belong together, and has to show it. Two
-texts that are alike may be two users' who asked the same.
+session, a request, a task or a thread may hold several turns: what shares one may belong together, and has to
+show it. Two texts that are alike may be two users' who asked the same.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def _values(piece: Turn, names: tuple[str, ...]) -> set[str]:
 def _keys(piece: Turn) -> set[Key]:
     traces = {("trace", node.span.trace_id) for node in piece.nodes}
     named = {*_named(piece, _SHARED, "shared"), *_named(piece, _CERTAIN)}
-    return {*traces, *named, *_spans(piece), *_links(piece)}
+    flows = {("flow", node.span.service, node.span.flow) for node in piece.nodes if node.span.flow}
+    return {*traces, *named, *flows, *_spans(piece), *_links(piece)}
 
 
 def _named(piece: Turn, names: tuple[str, ...], kind: str = "") -> set[Key]:

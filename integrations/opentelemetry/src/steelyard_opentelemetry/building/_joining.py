@@ -22,23 +22,31 @@ def is_before(part: Turn, piece: Turn, patience: int) -> bool:
 
 
 def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
-    """The retrievals of which a model call's prompt holds a document, or where none is told, the query."""
+    """The retrievals of which a model call's prompt holds a document, or where none is told, the query.
+
+    Of several that found the same the latest counts: an earlier one may have been for a turn that failed.
+
+    Args:
+        parts: The retrievals, in the order in which they began.
+        piece: The model call.
+    """
     texts = [[context.text for context in evidence_of(part).contexts] for part in parts]
     every = list(dict.fromkeys(text for each in texts for text in each))
-    seen = {
+    new = {
         text
         for text, sighting in zip(every, find_passages(every, piece.prompts), strict=True)
         if sighting.found
     }
     prompts = " ".join(" ".join(piece.prompts).split())
     used: list[Turn] = []
-    for part, each in zip(parts, texts, strict=True):
+    for part, each in zip(reversed(parts), reversed(texts), strict=True):
         query = " ".join(part.question.split())
         # A single word stands in prompts by chance.
         asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
-        if (seen.intersection(each)) or (not each and asked):
+        if not new.isdisjoint(each) or (not each and asked):
             used.append(part)
-    return used
+            new.difference_update(each)
+    return used[::-1]
 
 
 def root_of(piece: Turn, parts: Sequence[Turn]) -> Node:

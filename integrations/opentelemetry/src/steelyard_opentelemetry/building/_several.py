@@ -16,6 +16,7 @@ from steelyard.recording.provenance import find_passages, is_helper_reply
 from steelyard.recording.reading import spoken, strings_in
 from steelyard_opentelemetry.building._turn import Turn
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
+from steelyard_opentelemetry.spans._payload import loaded
 from steelyard_opentelemetry.spans._results import unwrapped
 
 _HISTORY = re.compile(r"(?:^|\n)\W{0,4}(?:assistant|ai|bot|chatbot|model)\W{0,4}:\W{0,4}\Z", re.IGNORECASE)
@@ -121,7 +122,9 @@ def _returned(piece: Turn) -> Iterator[str]:
     if piece.seen("tool") or piece.retrieves:
         yield piece.answer
     for _, parsed in piece.seen("tool"):
-        yield from (text for _, text in strings_in(unwrapped(parsed.result)))
+        # A model is told a result as it stands or without what frameworks put around it.
+        for result in (loaded(parsed.result), unwrapped(parsed.result)):
+            yield from (text for _, text in strings_in(result))
 
 
 def _helps(piece: Turn, queries: set[str]) -> bool:

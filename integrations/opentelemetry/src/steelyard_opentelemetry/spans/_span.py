@@ -62,6 +62,8 @@ class Span:
     """The W3C sampled flag."""
     remote_parent: bool = False
     """Whether the exporter says that the parent is a span of another process."""
+    flow: str = ""
+    """The task or thread in which a trace began, if that was seen."""
 
     def text(self, key: str) -> str:
         """An attribute that is a text, else nothing."""
