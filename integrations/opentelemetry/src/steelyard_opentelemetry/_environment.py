@@ -9,8 +9,7 @@ from importlib.metadata import distributions
 
 from steelyard.recording import SWITCH, is_switched_on
 from steelyard_opentelemetry._instrumentor import WORDS
-from steelyard_opentelemetry.dialects import DIALECTS
-from steelyard_opentelemetry.dialects._dialect import is_on
+from steelyard_opentelemetry.dialects._content import CONTENT, is_on
 
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 _DEFAULT_COUNT = 128
@@ -88,13 +87,13 @@ def _instrumentors(installed: Mapping[str, str], variables: Mapping[str, str]) -
 
 
 def _dialect(name: str) -> str:
-    return next((dialect.name for dialect in DIALECTS if dialect.is_instrumentor(name)), "")
+    return next((dialect for dialect, content in CONTENT.items() if content.is_instrumentor(name)), "")
 
 
 def _content(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:
-    for dialect in DIALECTS:
-        if any(map(dialect.is_instrumentor, installed)):
-            yield from (Check(ok=False, what=what) for what in dialect.hiding(variables))
+    for content in CONTENT.values():
+        if any(map(content.is_instrumentor, installed)):
+            yield from (Check(ok=False, what=what) for what in content.hiding(variables))
 
 
 def _limits(installed: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[Check]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from steelyard_opentelemetry.building._evidence import Evidence, evidence_of
 from steelyard_opentelemetry.building._turn import Turn
-from steelyard_opentelemetry.dialects import OpenInference, advice_of, content_switch
+from steelyard_opentelemetry.dialects import advice_of, content_switch
 
 Cause = Literal[
     "content_off",
@@ -115,7 +115,8 @@ def diagnose(turn: Turn, found: Evidence | None = None) -> Diagnosis:
     cause = next(cause for cause, holds in _IN_ORDER if holds(turn, found))
     span = turn.root.span
     advice = (cause == "content_off" and _switch(turn, found)) or ADVICE[cause]
-    spoken = {node.parsed.dialect for node in turn.nodes if node.parsed}
+    told = ((node.parsed.dialect, node.span.scope) for node in turn.nodes if node.parsed)
+    spoken = {name for one in told for name in (one[0], content_switch(*one)[0])}
     advice = "; ".join((advice, *advice_of(spoken, cause)))
     return Diagnosis(
         trace_id=span.trace_id,
@@ -141,7 +142,7 @@ def _switch(turn: Turn, found: Evidence) -> str | None:
         return None
     # OpenInference says what it hid; the others just leave it out, which may have another reason: not if at
     # least the other part of the content is there, so that it was not switched off as a whole.
-    told = next((switch for _, (dialect, switch) in hidden if dialect == OpenInference.name), None)
+    told = next((switch for _, (dialect, switch) in hidden if dialect == "openinference"), None)
     if told:
         return told
     return None if _is_partly_there(turn, found) else hidden[0][1][1]

@@ -1,9 +1,7 @@
-"""The dialects: how instrumentors write LLM work on spans, one file each.
+"""The dialects: how instrumentors write LLM work on spans.
 
-`conventions/` holds those that many instrumentors share, and how spans are read that follow none;
-`frameworks/` and `vendors/` those that one product writes. A new dialect is a file with a `Dialect` in it and
-an entry in `DIALECTS`: its scopes, the marks of its retrievals, its switches and its instrumentors are found
-from there.
+A new dialect is a row of the table in `_table.py`: its scopes, the marks of its retrievals, its switches and
+its instrumentors are found from there. Spans that follow none of them are read by `_generic.py`.
 """
 
 import re
@@ -12,49 +10,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from steelyard_opentelemetry.dialects import _generic
+from steelyard_opentelemetry.dialects._content import CONTENT, Content
 from steelyard_opentelemetry.dialects._dialect import Dialect, fused
-from steelyard_opentelemetry.dialects.conventions.genai import GenAI
-from steelyard_opentelemetry.dialects.conventions.generic import Generic
-from steelyard_opentelemetry.dialects.conventions.manual import Manual
-from steelyard_opentelemetry.dialects.conventions.openinference import OpenInference
-from steelyard_opentelemetry.dialects.conventions.openllmetry import OpenLLMetry
-from steelyard_opentelemetry.dialects.frameworks.adk import ADK
-from steelyard_opentelemetry.dialects.frameworks.autogen import AutoGen
-from steelyard_opentelemetry.dialects.frameworks.crewai import CrewAI
-from steelyard_opentelemetry.dialects.frameworks.haystack import Haystack
-from steelyard_opentelemetry.dialects.frameworks.langchain4j import LangChain4j
-from steelyard_opentelemetry.dialects.frameworks.llamaindex import LlamaIndex
-from steelyard_opentelemetry.dialects.frameworks.pydantic_ai import PydanticAI
-from steelyard_opentelemetry.dialects.frameworks.semantic_kernel import SemanticKernel
-from steelyard_opentelemetry.dialects.frameworks.spring import Spring
-from steelyard_opentelemetry.dialects.frameworks.vercel import Vercel
-from steelyard_opentelemetry.dialects.vendors.langsmith import LangSmith
-from steelyard_opentelemetry.dialects.vendors.litellm import LiteLLM
+from steelyard_opentelemetry.dialects._table import DIALECTS
 from steelyard_opentelemetry.spans._parsed import ParsedSpan
 from steelyard_opentelemetry.spans._span import Span
 
-__all__ = [
-    "DIALECTS",
-    "Dialect",
-    "GenAI",
-    "LlamaIndex",
-    "Manual",
-    "OpenInference",
-    "OpenLLMetry",
-    "advice_of",
-    "content_switch",
-    "known_scope",
-    "parse",
-    "retrieves",
-]
-
-DIALECTS: tuple[Dialect, ...] = (
-    *(Manual(), CrewAI(), OpenInference(), Vercel(), LangChain4j(), Spring(), Haystack(), PydanticAI()),
-    *(ADK(), SemanticKernel(), AutoGen(), OpenLLMetry(), LangSmith(), LiteLLM(), GenAI(), LlamaIndex()),
-)
-"""Every dialect; of several on one span the earlier one has the first word."""
-
-_GENERIC = Generic()
+__all__ = ["DIALECTS", "Dialect", "advice_of", "content_switch", "known_scope", "parse", "retrieves"]
 
 _SIGNS = frozenset(sign for dialect in DIALECTS for sign in dialect.signs)
 _LONGEST_SIGN = max(len(sign) for dialect in DIALECTS for sign in dialect.scope_signs)
@@ -78,9 +41,9 @@ def parse(span: Span) -> ParsedSpan | None:
     """What a span says, in whichever dialects it speaks; None where it speaks none."""
     asked = _asked(span.scope[:_LONGEST_SIGN], _SIGNS.intersection(span.attributes))
     known = [parsed for dialect in asked if (parsed := dialect.parse(span)) is not None]
-    if all(parsed.dialect == GenAI.name and _says_nothing(parsed) for parsed in known):
+    if all(parsed.dialect == "genai" and _says_nothing(parsed) for parsed in known):
         # Unknown, or a span in the conventions whose content stands under a vendor's own names.
-        known.extend(filter(None, (_GENERIC.parse(span),)))
+        known.extend(filter(None, (_generic.read(span),)))
     found = fused(known)
     if found is not None and found.kind in ("retrieval", "chain") and _CACHE.search(span.name):
         # What a cache of answers finds is an earlier question, and no passage.
@@ -123,12 +86,12 @@ def retrieves(span: Any) -> bool:
 
 def advice_of(names: Collection[str], cause: str) -> list[str]:
     """What the dialects of a trace know to do about a cause."""
-    return [d.advice[cause] for d in DIALECTS if d.name in names and cause in d.advice]
+    told = (content.advice for name, content in CONTENT.items() if name in names)
+    return [advice[cause] for advice in told if cause in advice]
 
 
 def content_switch(name: str, scope: str) -> tuple[str, str]:
     """Which dialect's switch a span in dialect `name` obeys, and what to do with it."""
-    speaking = next(dialect for dialect in (*DIALECTS, _GENERIC) if dialect.name == name)
-    governing = (dialect for dialect in DIALECTS if dialect.governs(name, scope))
-    found = next(governing, speaking)
-    return found.name, found.content_switch
+    governing = (found for found, content in CONTENT.items() if content.governs(name, scope))
+    found = next(governing, name)
+    return found, CONTENT.get(found, Content()).switch

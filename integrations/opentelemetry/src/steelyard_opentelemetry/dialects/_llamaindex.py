@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from steelyard.recording.reading import Message
-from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import Broken, answer_in, as_messages, decode, named, question_in
 from steelyard_opentelemetry.spans._span import Event, Span
 
-__all__ = ["LlamaIndex"]
-
-_SCOPE = "llamaindex.opentelemetry"
+_NAME = "llamaindex"
+SCOPE = "llamaindex.opentelemetry"
 _SAID = ("user_msg", "query", "question", "input", "message", "prompt")
 _SUMMARY = "llamaindex.step.input_summary"
 _KINDS: dict[str, Kind] = {
@@ -32,53 +30,35 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-class LlamaIndex(Dialect):
-    """Spans of the scope `llamaindex.opentelemetry.tracer`; everything worth reading is in their events."""
-
-    name = "llamaindex"
-    scopes = (_SCOPE,)
-    scope_signs = (_SCOPE,)
-    advice = {
-        "no_answer": (
-            "LlamaIndex's own OpenTelemetry integration does not write streamed answers down; "
-            "openinference-instrumentation-llama-index does"
-        )
-    }
-    retrieval_events = frozenset({"RetrievalEndEvent", "ReRankEndEvent"})
-
-    def is_instrumentor(self, distribution: str) -> bool:
-        """Whether an installed distribution is LlamaIndex's own integration."""
-        return distribution == "llama-index-observability-otel"
-
-    def parse(self, span: Span) -> ParsedSpan | None:
-        """The span as LlamaIndex's events describe it."""
-        if not span.scope.startswith(_SCOPE):
-            return None
-        events: dict[str, Mapping[str, Any]] = {event.name: event.attributes for event in span.events}
-        kind = next((_KINDS[name] for name in events if name in _KINDS), None) or _kind_by_name(span.name)
-        if kind in ("retrieval", "rerank"):
-            # What the reranker left comes last, so that its nodes stand for those that it was given.
-            got = {**events.get("RetrievalEndEvent", {}), **events.get("ReRankEndEvent", {})}
-            nodes = decode(got.get("nodes"))
-            broken = nodes.cause if isinstance(nodes, Broken) else ""
-            return ParsedSpan(
-                dialect=self.name,
-                kind=kind,
-                query=_query(events.get("RetrievalStartEvent", got), "str_or_query_bundle"),
-                documents=retrieved_in(nodes) if nodes is not None and not broken else (),
-                broken=broken,
-            )
-        if kind == "llm":
-            # A streamed reply is in no end event, but its pieces are events too.
-            answer = _said(events) or _streamed(span.events)
-            return ParsedSpan(dialect=self.name, kind=kind, answer=answer, messages=_sent(events))
+def read(span: Span) -> ParsedSpan | None:
+    """The span as LlamaIndex's events describe it."""
+    if not span.scope.startswith(SCOPE):
+        return None
+    events: dict[str, Mapping[str, Any]] = {event.name: event.attributes for event in span.events}
+    kind = next((_KINDS[name] for name in events if name in _KINDS), None) or _kind_by_name(span.name)
+    if kind in ("retrieval", "rerank"):
+        # What the reranker left comes last, so that its nodes stand for those that it was given.
+        got = {**events.get("RetrievalEndEvent", {}), **events.get("ReRankEndEvent", {})}
+        nodes = decode(got.get("nodes"))
+        broken = nodes.cause if isinstance(nodes, Broken) else ""
         return ParsedSpan(
-            dialect=self.name,
+            dialect=_NAME,
             kind=kind,
-            question=_question(span, events),
-            answer=_answer(events),
-            tool=span.name if kind == "tool" else "",
+            query=_query(events.get("RetrievalStartEvent", got), "str_or_query_bundle"),
+            documents=retrieved_in(nodes) if nodes is not None and not broken else (),
+            broken=broken,
         )
+    if kind == "llm":
+        # A streamed reply is in no end event, but its pieces are events too.
+        answer = _said(events) or _streamed(span.events)
+        return ParsedSpan(dialect=_NAME, kind=kind, answer=answer, messages=_sent(events))
+    return ParsedSpan(
+        dialect=_NAME,
+        kind=kind,
+        question=_question(span, events),
+        answer=_answer(events),
+        tool=span.name if kind == "tool" else "",
+    )
 
 
 def _kind_by_name(name: str) -> Kind:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from steelyard.record import Context
 from steelyard.recording.reading import Message, messages_in
-from steelyard_opentelemetry.dialects._dialect import Dialect, indexed, is_on
+from steelyard_opentelemetry.dialects._shapes import indexed
 from steelyard_opentelemetry.spans._documents import documents_in, merged, retrieved_in, windows_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
@@ -22,8 +22,7 @@ from steelyard_opentelemetry.spans._payload import (
 )
 from steelyard_opentelemetry.spans._span import Span
 
-__all__ = ["OpenInference"]
-
+_NAME = "openinference"
 _KINDS: dict[str, Kind] = {
     "LLM": "llm",
     "RETRIEVER": "retrieval",
@@ -36,92 +35,66 @@ _KINDS: dict[str, Kind] = {
 _DOCUMENTS = {"retrieval": "retrieval.documents", "rerank": "reranker.output_documents"}
 _OWN_SCOPE = "openinference.instrumentation.langchain"
 _REDACTED = "__REDACTED__"
-_HIDING = tuple(
-    f"OPENINFERENCE_HIDE_{part}"
-    for part in ("INPUTS", "OUTPUTS", "INPUT_MESSAGES", "OUTPUT_MESSAGES", "INPUT_TEXT", "OUTPUT_TEXT")
-)
 
 
-class OpenInference(Dialect):
-    """Spans by `openinference.span.kind`; content is on unless it was hidden, and then it says so."""
-
-    name = "openinference"
-    scopes = ("openinference.",)
-    signs = ("openinference.span.kind",)
-    retrieval_kinds = ("openinference.span.kind", frozenset({"RETRIEVER", "RERANKER"}))
-    retrieval_attributes = ("retrieval.",)
-    content_switch = (
-        "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS, OPENINFERENCE_HIDE_INPUT_TEXT and "
-        "OPENINFERENCE_HIDE_OUTPUT_TEXT, or the same fields of TraceConfig"
-    )
-
-    def is_instrumentor(self, distribution: str) -> bool:
-        """Whether an installed distribution is one of OpenInference's."""
-        return distribution.startswith("openinference-instrumentation-")
-
-    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
-        """Every variable that hides a part of the content."""
-        for name in _HIDING:
-            if is_on(environ.get(name, "")):
-                yield f"{name} is set, so OpenInference leaves content out: unset it"
-
-    def parse(self, span: Span) -> ParsedSpan | None:
-        """The span as OpenInference describes it."""
-        attributes = span.attributes
-        marked = attributes.get("openinference.span.kind")
-        if not isinstance(marked, str):
-            return None
-        kind = _KINDS.get(marked.upper())
-        if kind is None:
-            # Embeddings, guardrails, evaluators: part of the tree, but nothing they say is the turn's.
-            return ParsedSpan(dialect=self.name, kind="chain")
-        raw, got = _given(span), decode(_shown(attributes, "output.value"))
-        given = decode(raw)
-        broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
-        hidden = _REDACTED in (attributes.get("input.value"), attributes.get("output.value"))
-        if kind in _DOCUMENTS:
-            documents = _documents(attributes, kind, got)
-            query = question_in(given) or _shown(attributes, "reranker.query")
-            # A managed service retrieves and answers in one span.
-            answer = answer_in(got) if "generate" in span.name else ""
-            part = ParsedSpan(
-                dialect=self.name,
-                kind=kind,
-                query=query,
-                documents=documents,
-                windows=windows_in(_entries(attributes, kind)),
-                answer=answer,
-                empty=not documents and is_empty(got),
-                passing=(raw,),
-            )
-        elif kind == "llm":
-            part = self._llm(attributes, given, got)
-        else:
-            part = ParsedSpan(
-                dialect=self.name,
-                kind=kind,
-                question=question_in(given),
-                in_conversation=is_conversation(given),
-                answer=answer_in(got),
-                variables=_variables(attributes),
-                tool=_shown(attributes, "tool.name"),
-                result=got if kind == "tool" else None,
-                passing=(raw, got),
-            )
-        return _flagged(part, hidden=hidden, broken=broken)
-
-    def _llm(self, attributes: Mapping[str, Any], given: object, got: object) -> ParsedSpan:
-        sent = _messages(attributes, "llm.input_messages") or _prompts(attributes, given)
-        received = _messages(attributes, "llm.output_messages")
-        answer = received[-1].text if received else answer_in(got)
-        return ParsedSpan(
-            dialect=self.name,
-            kind="llm",
+def read(span: Span) -> ParsedSpan | None:
+    """The span as OpenInference describes it."""
+    attributes = span.attributes
+    marked = attributes.get("openinference.span.kind")
+    if not isinstance(marked, str):
+        return None
+    kind = _KINDS.get(marked.upper())
+    if kind is None:
+        # Embeddings, guardrails, evaluators: part of the tree, but nothing they say is the turn's.
+        return ParsedSpan(dialect=_NAME, kind="chain")
+    raw, got = _given(span), decode(_shown(attributes, "output.value"))
+    given = decode(raw)
+    broken = next((part.cause for part in (given, got) if isinstance(part, Broken)), "")
+    hidden = _REDACTED in (attributes.get("input.value"), attributes.get("output.value"))
+    if kind in _DOCUMENTS:
+        documents = _documents(attributes, kind, got)
+        query = question_in(given) or _shown(attributes, "reranker.query")
+        # A managed service retrieves and answers in one span.
+        answer = answer_in(got) if "generate" in span.name else ""
+        part = ParsedSpan(
+            dialect=_NAME,
+            kind=kind,
+            query=query,
+            documents=documents,
+            windows=windows_in(_entries(attributes, kind)),
             answer=answer,
-            messages=sent,
-            arguments=_arguments(attributes),
-            variables=_variables(attributes),
+            empty=not documents and is_empty(got),
+            passing=(raw,),
         )
+    elif kind == "llm":
+        part = _as_llm(attributes, given, got)
+    else:
+        part = ParsedSpan(
+            dialect=_NAME,
+            kind=kind,
+            question=question_in(given),
+            in_conversation=is_conversation(given),
+            answer=answer_in(got),
+            variables=_variables(attributes),
+            tool=_shown(attributes, "tool.name"),
+            result=got if kind == "tool" else None,
+            passing=(raw, got),
+        )
+    return _flagged(part, hidden=hidden, broken=broken)
+
+
+def _as_llm(attributes: Mapping[str, Any], given: object, got: object) -> ParsedSpan:
+    sent = _messages(attributes, "llm.input_messages") or _prompts(attributes, given)
+    received = _messages(attributes, "llm.output_messages")
+    answer = received[-1].text if received else answer_in(got)
+    return ParsedSpan(
+        dialect=_NAME,
+        kind="llm",
+        answer=answer,
+        messages=sent,
+        arguments=_arguments(attributes),
+        variables=_variables(attributes),
+    )
 
 
 def _given(span: Span) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from steelyard.recording.reading import Message, arguments_in, messages_in
-from steelyard_opentelemetry.dialects._dialect import Dialect, indexed
-from steelyard_opentelemetry.dialects.vendors.langsmith import KIND
+from steelyard_opentelemetry.dialects._shapes import indexed
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._logs import content_of_events, events_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
@@ -22,10 +21,10 @@ from steelyard_opentelemetry.spans._payload import (
 )
 from steelyard_opentelemetry.spans._span import Span
 
-__all__ = ["GenAI"]
-
+_NAME = "genai"
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("chat", "text_completion", "completion", "generate_content", "fetch_response"), "llm"),
+    **dict.fromkeys(("chat.completions", "text.completions", "text_completions"), "llm"),
     "retrieval": "retrieval",
     "execute_tool": "tool",
     "invoke_agent": "agent",
@@ -36,101 +35,69 @@ _OUTPUT = "gen_ai.output.messages"
 _WHOLE_PROMPT = ("gen_ai.prompt", "gen_ai.content.prompt")
 _WHOLE_COMPLETION = ("gen_ai.completion", "gen_ai.content.completion")
 _VARIABLE = "gen_ai.prompt.variable."
-_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_HOOK = "OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK"
+LANGSMITH_KIND = "langsmith.span.kind"
+"""What LangSmith says a span is; its operation calls a retriever embeddings."""
 
 
-class GenAI(Dialect):
-    """Operations by `gen_ai.operation.name`; content only where it was asked for."""
-
-    name = "genai"
-    scopes = ("opentelemetry.instrumentation.genai", "opentelemetry.util.genai")
-    signs = ("gen_ai.operation.name", "gen_ai.request.model", "llm.request.type")
-    retrieval_kinds = ("gen_ai.operation.name", frozenset({"retrieval", "rerank"}))
-    retrieval_attributes = ("gen_ai.retrieval.",)
-    content_switch = (
-        f"set {_CAPTURE}=SPAN_ONLY (older releases of the official instrumentors also need "
-        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental); where content must not be exported, "
-        f"{_HOOK}=steelyard hands it to this process alone; content that is sent as log records needs "
-        "ContentLogRecordProcessor in the application, or goes to /v1/logs of steelyard collect"
+def read(span: Span) -> ParsedSpan | None:
+    """The span as the conventions describe it."""
+    kind = _kind(span.attributes)
+    if kind is None:
+        return None
+    # What events say fills the gaps: attributes are what the conventions have today.
+    attributes = span.attributes
+    if told := (*span.events, *events_in(attributes.get("events"))):
+        attributes = {**content_of_events(told), **attributes}
+    if kind == "retrieval":
+        return _as_retrieval(attributes)
+    if kind == "tool":
+        return _as_tool(span, attributes)
+    sent, broken = _sent(attributes)
+    got = decode(attributes.get(_OUTPUT))
+    step = ParsedSpan(
+        dialect=_NAME,
+        kind=kind,
+        answer=answer_in(got) or _older_answer(attributes),
+        variables=_variables(attributes),
+        broken=broken or (got.cause if isinstance(got, Broken) else ""),
     )
-    advice = {
-        "documents_without_text": (
-            "with the official instrumentors that is opentelemetry-instrumentation-genai-openai or its like, "
-            f"with {_CAPTURE}=SPAN_ONLY"
-        )
-    }
+    if kind != "llm":
+        talk = is_conversation(_texts(sent))
+        return replace(step, question=_question(sent), in_conversation=talk)
+    return replace(
+        step,
+        messages=sent,
+        arguments=arguments_in(got) or _older_arguments(attributes),
+        hidden=not sent and not step.answer and not broken,
+    )
 
-    def is_instrumentor(self, distribution: str) -> bool:
-        """Whether an installed distribution is an official GenAI instrumentor."""
-        official = distribution.startswith("opentelemetry-instrumentation-genai-")
-        return official or distribution.endswith("instrumentation-openai-v2")
 
-    def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
-        """Content is off unless a variable turns it on, or a completion hook takes it."""
-        capture = environ.get(_CAPTURE, "").strip().upper()
-        hooked = environ.get(_HOOK) == "steelyard"
-        if not hooked and capture not in ("SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"):
-            shown = f"{_CAPTURE}={capture}" if capture else f"{_CAPTURE} is not set"
-            yield f"{shown}, so the official instrumentors leave content out: set it to SPAN_ONLY"
+def _as_retrieval(attributes: Mapping[str, Any]) -> ParsedSpan:
+    query = attributes.get("gen_ai.retrieval.query.text")
+    listed = decode(attributes.get("gen_ai.retrieval.documents"))
+    broken = listed.cause if isinstance(listed, Broken) else ""
+    return ParsedSpan(
+        dialect=_NAME,
+        kind="retrieval",
+        query=query.strip() if isinstance(query, str) else "",
+        documents=retrieved_in(listed) if listed is not None and not broken else (),
+        empty=is_empty(listed),
+        hidden=query is None and listed is None,
+        broken=broken,
+    )
 
-    def parse(self, span: Span) -> ParsedSpan | None:
-        """The span as the conventions describe it."""
-        kind = _kind(span.attributes)
-        if kind is None:
-            return None
-        # What events say fills the gaps: attributes are what the conventions have today.
-        attributes = span.attributes
-        if told := (*span.events, *events_in(attributes.get("events"))):
-            attributes = {**content_of_events(told), **attributes}
-        if kind == "retrieval":
-            return self._retrieval(attributes)
-        if kind == "tool":
-            return self._tool(span, attributes)
-        sent, broken = _sent(attributes)
-        got = decode(attributes.get(_OUTPUT))
-        step = ParsedSpan(
-            dialect=self.name,
-            kind=kind,
-            answer=answer_in(got) or _older_answer(attributes),
-            variables=_variables(attributes),
-            broken=broken or (got.cause if isinstance(got, Broken) else ""),
-        )
-        if kind != "llm":
-            talk = is_conversation(_texts(sent))
-            return replace(step, question=_question(sent), in_conversation=talk)
-        return replace(
-            step,
-            messages=sent,
-            arguments=arguments_in(got) or _older_arguments(attributes),
-            hidden=not sent and not step.answer and not broken,
-        )
 
-    def _retrieval(self, attributes: Mapping[str, Any]) -> ParsedSpan:
-        query = attributes.get("gen_ai.retrieval.query.text")
-        listed = decode(attributes.get("gen_ai.retrieval.documents"))
-        broken = listed.cause if isinstance(listed, Broken) else ""
-        return ParsedSpan(
-            dialect=self.name,
-            kind="retrieval",
-            query=query.strip() if isinstance(query, str) else "",
-            documents=retrieved_in(listed) if listed is not None and not broken else (),
-            empty=is_empty(listed),
-            hidden=query is None and listed is None,
-            broken=broken,
-        )
-
-    def _tool(self, span: Span, attributes: Mapping[str, Any]) -> ParsedSpan:
-        result = attributes.get("gen_ai.tool.call.result")
-        if result is None:
-            result = _returned(attributes)
-        return ParsedSpan(
-            dialect=self.name,
-            kind="tool",
-            tool=str(attributes.get("gen_ai.tool.name") or ""),
-            result=result,
-            hidden=result is None and not span.failed and "error.type" not in attributes,
-        )
+def _as_tool(span: Span, attributes: Mapping[str, Any]) -> ParsedSpan:
+    result = attributes.get("gen_ai.tool.call.result")
+    if result is None:
+        result = _returned(attributes)
+    return ParsedSpan(
+        dialect=_NAME,
+        kind="tool",
+        tool=str(attributes.get("gen_ai.tool.name") or ""),
+        result=result,
+        hidden=result is None and not span.failed and "error.type" not in attributes,
+    )
 
 
 def _returned(attributes: Mapping[str, Any]) -> Any:
@@ -150,7 +117,7 @@ def _returned(attributes: Mapping[str, Any]) -> Any:
 
 
 def _kind(attributes: Mapping[str, Any]) -> Kind | None:
-    if KIND in attributes:
+    if LANGSMITH_KIND in attributes:
         return None
     operation = attributes.get("gen_ai.operation.name")
     if isinstance(operation, str) and operation in _KINDS:

@@ -16,7 +16,6 @@ from typing import Any
 from steelyard.record import Context
 from steelyard.recording.provenance import passages_of
 from steelyard.recording.reading import Message, messages_in
-from steelyard_opentelemetry.dialects._dialect import Dialect
 from steelyard_opentelemetry.spans._documents import retrieved_in
 from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
 from steelyard_opentelemetry.spans._payload import (
@@ -29,8 +28,7 @@ from steelyard_opentelemetry.spans._payload import (
 )
 from steelyard_opentelemetry.spans._span import Span
 
-__all__ = ["Generic"]
-
+_NAME = "generic"
 _INPUTS = (
     "input",
     "inputs",
@@ -77,30 +75,25 @@ _MOST_KEYS = 200
 _SEARCHES = ("retrieval", "rerank")
 
 
-class Generic(Dialect):
-    """Spans by what they hold: passages, a prompt with its reply, or an input with its output."""
-
-    name = "generic"
-
-    def parse(self, span: Span) -> ParsedSpan | None:
-        """What the span says, where it says enough: a lone attribute called `query` may mean anything."""
-        attributes = span.attributes
-        if not _FOREIGN.isdisjoint(attributes):
-            return None
-        told = _by_name(attributes)
-        if not told:
-            return None
-        came = _first(told, _OUTPUTS)
-        said = _Said(span.name, _kind(span.name, told, came), told, _first(told, _INPUTS), came)
-        found = _documents(told, came, said.kind)
-        searches = said.kind in _SEARCHES
-        if found and said.kind != "llm" and (searches or _first(told, _DOCUMENTS) is not None):
-            return _retrieval(said, found)
-        if searches:
-            return _found_nothing(said)
-        if said.kind == "tool":
-            return _tool(said)
-        return _call(said) if said.kind == "llm" else _chain(said)
+def read(span: Span) -> ParsedSpan | None:
+    """What the span says, where it says enough: a lone attribute called `query` may mean anything."""
+    attributes = span.attributes
+    if not _FOREIGN.isdisjoint(attributes):
+        return None
+    told = _by_name(attributes)
+    if not told:
+        return None
+    came = _first(told, _OUTPUTS)
+    said = _Said(span.name, _kind(span.name, told, came), told, _first(told, _INPUTS), came)
+    found = _documents(told, came, said.kind)
+    searches = said.kind in _SEARCHES
+    if found and said.kind != "llm" and (searches or _first(told, _DOCUMENTS) is not None):
+        return _retrieval(said, found)
+    if searches:
+        return _found_nothing(said)
+    if said.kind == "tool":
+        return _tool(said)
+    return _call(said) if said.kind == "llm" else _chain(said)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -131,7 +124,7 @@ def _retrieval(said: _Said, found: tuple[Context, ...]) -> ParsedSpan:
     query, answer = said.question, ""
     if query and kind != "rerank":
         answer = answer_in(_first(said.told, _ANSWERS)) or _spoken(said.came, found)
-    return ParsedSpan(dialect=Generic.name, kind=kind, query=query, documents=found, answer=answer)
+    return ParsedSpan(dialect=_NAME, kind=kind, query=query, documents=found, answer=answer)
 
 
 def _spoken(came: object, found: Sequence[Context]) -> str:
@@ -144,7 +137,7 @@ def _found_nothing(said: _Said) -> ParsedSpan | None:
     empty, broken = is_empty(said.came), said.broken
     if not (empty or broken or any(map(_kind_of, _types(said.told)))):
         return None
-    return ParsedSpan(dialect=Generic.name, kind=said.kind, query=said.question, empty=empty, broken=broken)
+    return ParsedSpan(dialect=_NAME, kind=said.kind, query=said.question, empty=empty, broken=broken)
 
 
 def _tool(said: _Said) -> ParsedSpan | None:
@@ -152,7 +145,7 @@ def _tool(said: _Said) -> ParsedSpan | None:
         return None
     names = (said.told.get(key) for key in _TOOL_NAMES)
     name = next((name for name in names if isinstance(name, str)), said.name)
-    return ParsedSpan(dialect=Generic.name, kind="tool", tool=name, result=said.came, broken=said.broken)
+    return ParsedSpan(dialect=_NAME, kind="tool", tool=name, result=said.came, broken=said.broken)
 
 
 def _call(said: _Said) -> ParsedSpan | None:
@@ -160,7 +153,7 @@ def _call(said: _Said) -> ParsedSpan | None:
     if not (sent and answer) and not broken:
         return None
     return ParsedSpan(
-        dialect=Generic.name,
+        dialect=_NAME,
         kind="llm",
         answer=answer,
         messages=sent,
@@ -175,7 +168,7 @@ def _chain(said: _Said) -> ParsedSpan | None:
     if not (question and answer) and not broken:
         return None
     return ParsedSpan(
-        dialect=Generic.name,
+        dialect=_NAME,
         kind="agent" if said.kind == "agent" else "chain",
         question=question,
         in_conversation=is_conversation(said.given),

@@ -1,0 +1,131 @@
+"""Reading a span by the rules of a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.record import Context
+from steelyard.recording.reading import Message, messages_in
+from steelyard_opentelemetry.spans._documents import retrieved_in
+from steelyard_opentelemetry.spans._parsed import Kind, ParsedSpan
+from steelyard_opentelemetry.spans._payload import (
+    Broken,
+    answer_in,
+    decode,
+    is_conversation,
+    is_empty,
+    question_in,
+)
+from steelyard_opentelemetry.spans._span import Span
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """Where one kind of span has what it says; `key@event` is an attribute of an event on the span."""
+
+    kind: Kind
+    """What such a span stands for."""
+    scopes: tuple[str, ...] = ("",)
+    """How its scope begins."""
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Attributes that it has, each with the values that it may have; without values, with any."""
+    any_of: tuple[str, ...] = ()
+    """Attributes of which it has at least one."""
+    without: str = ""
+    """An attribute that it does not have."""
+    given: tuple[str, ...] = ()
+    """Where its input is, the best place first."""
+    came: tuple[str, ...] = ()
+    """Where its output is, the best place first."""
+    asked: str = ""
+    """Where its question is as a plain text."""
+    said: tuple[str, ...] = ()
+    """Where its answer is as a plain text."""
+    tool: str = ""
+    """Where a tool's name is; the span's own name if nowhere."""
+    around: str = ""
+    """The only key of an object that may be put around an output."""
+    load: Callable[[Any], Any] = decode
+    """How an input and an output are read."""
+    question: Callable[[Any], str] = question_in
+    """The question in an input."""
+    answer: Callable[[Any], str] = answer_in
+    """The answer in an output."""
+    messages: Callable[[Any], tuple[Message, ...]] = messages_in
+    """What a model was sent, in an input."""
+    documents: Callable[[Any, Any], tuple[Context, ...]] = lambda _, came: retrieved_in(came)
+    """What a retrieval or a reranker returned, by its input and its output."""
+    passes: bool = False
+    """Whether documents may stand in what a step was given and returned."""
+    hides: bool = True
+    """Whether content was left out if there is none."""
+    unless: tuple[str, ...] = ()
+    """Attributes that show that content was not left out."""
+
+
+def by_rules(dialect: str, rules: Iterable[Rule], span: Span) -> ParsedSpan | None:
+    """What a span says by the first rule that fits it; None if none does."""
+    rule = next((rule for rule in rules if _fits(rule, span)), None)
+    return None if rule is None else _parsed(dialect, rule, span)
+
+
+def _fits(rule: Rule, span: Span) -> bool:
+    attributes = span.attributes
+    if not span.scope.startswith(rule.scopes) or rule.without in attributes:
+        return False
+    if rule.any_of and not any(key in attributes for key in rule.any_of):
+        return False
+    return all(_is_one(attributes.get(key), values) for key, values in rule.where.items())
+
+
+def _is_one(value: object, values: tuple[str, ...]) -> bool:
+    return value in values if values else value is not None and value != ""
+
+
+def _parsed(dialect: str, rule: Rule, span: Span) -> ParsedSpan:
+    read = [rule.load(_found(span, places)) for places in (rule.given, rule.came)]
+    broken = next((part.cause for part in read if isinstance(part, Broken)), "")
+    given, came = (None if isinstance(part, Broken) else part for part in read)
+    if isinstance(came, Mapping) and set(came) == {rule.around}:
+        came = came[rule.around]
+    asked = span.text(rule.asked).strip() or rule.question(given)
+    said = next((text for key in rule.said if (text := span.text(key).strip())), "") or rule.answer(came)
+    told = bool(asked or said) or not all(value is None or value == {} for value in (given, came))
+    parts: dict[str, Any]
+    if rule.kind == "llm":
+        parts = {"answer": said, "messages": rule.messages(given)}
+        told = any(parts.values())
+    elif rule.kind in ("retrieval", "rerank"):
+        found = () if came is None else rule.documents(given, came)
+        query = asked if rule.kind == "retrieval" else ""
+        parts = {"query": query, "documents": found, "empty": not found and is_empty(came)}
+    elif rule.kind == "tool":
+        parts = {"tool": span.text(rule.tool) if rule.tool else span.name, "result": came}
+    elif rule.kind == "prompt":
+        parts = {"variables": _texts(given)}
+    else:
+        parts = {"question": asked, "answer": said}
+    if rule.passes:
+        parts |= {"passing": (given, came), "in_conversation": is_conversation(given)}
+    hidden = rule.hides and not (told or broken or any(key in span.attributes for key in rule.unless))
+    return ParsedSpan(dialect=dialect, kind=rule.kind, hidden=hidden, broken=broken, **parts)
+
+
+def _found(span: Span, places: Iterable[str]) -> Any:
+    """What stands at the first of some places that has anything."""
+    for place in places:
+        key, _, event = place.partition("@")
+        where: Iterable[Mapping[str, Any]] = (
+            (one.attributes for one in span.events if one.name == event) if event else (span.attributes,)
+        )
+        for attributes in where:
+            if attributes.get(key) is not None:
+                return attributes[key]
+    return None
+
+
+def _texts(given: object) -> dict[str, str]:
+    items = given.items() if isinstance(given, Mapping) else ()
+    return {str(key): value for key, value in items if isinstance(value, str)}

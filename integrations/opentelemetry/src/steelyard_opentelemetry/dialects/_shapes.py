@@ -1,0 +1,196 @@
+"""The shapes in which frameworks write messages, texts and documents, beside the usual ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from steelyard.record import Context
+from steelyard.recording.reading import Message, messages_in, spoken, text_in, texts_of
+from steelyard_opentelemetry.spans._payload import Broken, decode, question_in
+
+_BETWEEN = re.compile(r'",\s?"')
+
+
+def indexed(attributes: Mapping[str, object], prefix: str) -> Iterator[tuple[int, dict[str, object]]]:
+    """The entries of a list that is flattened into attributes: `prefix.0.a.b` becomes `(0, {"a.b": ...})`."""
+    found: dict[int, dict[str, object]] = {}
+    for key, value in attributes.items():
+        if not key.startswith(prefix):
+            continue
+        number, _, rest = key[len(prefix) :].lstrip(".").partition(".")
+        if number.isdecimal() and rest:
+            found.setdefault(int(number), {})[rest] = value
+    yield from sorted(found.items())
+
+
+def as_is(value: Any) -> Any:
+    """A value that may look like JSON, and is read where it is used."""
+    return value
+
+
+def plain_text(value: object) -> str:
+    """A text that is what it is."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def nothing(value: object) -> str:
+    """No text."""
+    return ""
+
+
+def json_value(value: object) -> Any:
+    """JSON whatever it holds, a text in quotes too."""
+    if not (isinstance(value, str) and value.startswith('"')):
+        return decode(value)
+    found = decode(f"[{value}]")
+    return value if isinstance(found, Broken) else found[0]
+
+
+def unboxed(value: object) -> Any:
+    """JSON, out of the object that is put around anything but an object."""
+    found = decode(value)
+    return found["output"] if isinstance(found, Mapping) and set(found) == {"output"} else found
+
+
+def text_list(value: object) -> list[str] | None:
+    """The texts of a list; where it was written as one text, nothing in it is escaped."""
+    if isinstance(value, (list, tuple)):
+        return [text.strip() for text in value if isinstance(text, str) and text.strip()]
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if text in ("", "[]"):
+        return []
+    if not (text.startswith('["') and text.endswith('"]')):
+        return [text]
+    return [part.strip() for part in _BETWEEN.split(text[2:-2]) if part.strip()]
+
+
+def last_text(texts: list[str] | None) -> str:
+    """The last of some texts."""
+    return texts[-1] if texts else ""
+
+
+def texts_as_messages(texts: list[str] | None) -> tuple[Message, ...]:
+    """Messages without roles: the last text is taken for the user's, anything before it for the system's."""
+    found = texts or []
+    return tuple(Message("user" if text is found[-1] else "system", text) for text in found)
+
+
+def texts_as_documents(given: object, texts: list[str]) -> tuple[Context, ...]:
+    """Documents that are texts alone."""
+    return tuple(Context(text=text) for text in texts)
+
+
+def text_as_messages(value: object) -> tuple[Message, ...]:
+    """Several messages in one text: who said what is not told; only a single line is surely the user's."""
+    text = plain_text(value)
+    return (Message("system" if "\n" in text else "user", text),) if text else ()
+
+
+def gemini_messages(asked: object) -> tuple[Message, ...]:
+    """The messages in a request to Gemini, which calls its models `model`."""
+    if not isinstance(asked, Mapping):
+        return ()
+    config, contents = asked.get("config"), asked.get("contents")
+    system = text_in(config.get("system_instruction")) if isinstance(config, Mapping) else ""
+    items = [item for item in contents if isinstance(item, Mapping)] if isinstance(contents, list) else []
+    said = [
+        Message("assistant" if item.get("role") == "model" else "user", gemini_text(item)) for item in items
+    ]
+    return (Message("system", system), *said) if system else tuple(said)
+
+
+def gemini_text(content: object) -> str:
+    """The texts of one of Gemini's messages, and what functions returned."""
+    parts = content.get("parts") if isinstance(content, Mapping) else None
+    found: list[str] = []
+    for part in parts if isinstance(parts, list) else ():
+        returned = part.get("function_response") if isinstance(part, Mapping) else None
+        shown = returned.get("response") if isinstance(returned, Mapping) else part
+        found.extend(_gemini_texts(shown))
+    return "\n".join(found).strip()
+
+
+def gemini_reply(replied: object) -> str:
+    """What Gemini replied."""
+    return gemini_text(replied.get("content")) if isinstance(replied, Mapping) else ""
+
+
+def _gemini_texts(value: object, depth: int = 6) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    # A call to a function holds arguments, which the model wrote and nobody said.
+    if depth <= 0 or not isinstance(value, (list, Mapping)) or "function_call" in value:
+        return []
+    items = value.values() if isinstance(value, Mapping) else value
+    return [text for item in items for text in _gemini_texts(item, depth - 1)]
+
+
+def typed_last(given: object) -> str:
+    """The last that was typed in a conversation: what tools return comes in messages of the user's too."""
+    items = [item for item in given if isinstance(item, Mapping)] if isinstance(given, list) else []
+    asked = spoken(messages_in([_typed(item) for item in items]))
+    return asked[-1] if asked else ""
+
+
+def _typed(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    parts = item.get("parts")
+    if not isinstance(parts, list):
+        return {"role": item.get("role"), "content": item.get("content") or ""}
+    texts = [part for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
+    return {"role": item.get("role"), "parts": texts}
+
+
+def asked_in_call(given: object) -> str:
+    """The question in a call's prompt, or in its messages."""
+    if not isinstance(given, Mapping):
+        return ""
+    asked = given.get("prompt")
+    messages = asked if isinstance(asked, list) else given.get("messages")
+    return asked.strip() if isinstance(asked, str) else question_in(messages)
+
+
+def messages_with_results(given: object) -> tuple[Message, ...]:
+    """Messages in which what tools returned is told as parts of messages of their own."""
+    items = given if isinstance(given, list) else ()
+    return messages_in([_with_results(item) for item in items if isinstance(item, Mapping)])
+
+
+def _with_results(item: Mapping[str, Any]) -> dict[str, Any]:
+    content = item.get("content")
+    if not isinstance(content, list):
+        return dict(item)
+    parts = [part for part in content if isinstance(part, Mapping)]
+    shown = [_shown(part) for part in parts if part.get("type") in ("text", "tool-result")]
+    told = {"result": [_result(part) for part in parts]} if item.get("role") == "tool" else {}
+    return {"role": item.get("role"), "content": shown, **told}
+
+
+def _shown(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    if part.get("type") == "text":
+        return part
+    return {"type": "text", "text": "\n".join(texts_of(_result(part)))}
+
+
+def _result(part: Mapping[str, Any]) -> Any:
+    """What a tool returned, out of a part of a message."""
+    output = part.get("output", part.get("result"))
+    return output.get("value") if isinstance(output, Mapping) and "value" in output else output
+
+
+def by_ranking(listed: object, ranking: object) -> tuple[Context, ...]:
+    """Documents in the order of a ranking that names them by their index, with its scores."""
+    if not isinstance(listed, (list, tuple)) or not isinstance(ranking, (list, tuple)):
+        return ()
+    texts = ["\n".join(texts_of(json_value(item))) for item in listed]
+    found: list[Context] = []
+    for entry in map(json_value, ranking):
+        index = entry.get("index") if isinstance(entry, Mapping) else None
+        if isinstance(index, int) and 0 <= index < len(texts):
+            score = entry.get("relevanceScore")
+            number = float(score) if isinstance(score, (int, float)) and abs(score) < 2**63 else None
+            found.append(Context(text=texts[index], score=number))
+    return tuple(found)

@@ -1,0 +1,311 @@
+"""The table of dialects: how instrumentors write LLM work on spans, a row for each.
+
+A dialect whose spans differ from others by the names of their attributes is a row and its rules alone. What
+needs more than names has a reader in a file of its own; shapes of payloads are in `_shapes.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steelyard_opentelemetry.dialects import (
+    _crewai,
+    _genai,
+    _haystack,
+    _llamaindex,
+    _manual,
+    _openinference,
+    _openllmetry,
+    _shapes,
+)
+from steelyard_opentelemetry.dialects._dialect import Dialect
+from steelyard_opentelemetry.dialects._genai import LANGSMITH_KIND
+from steelyard_opentelemetry.dialects._rules import Rule
+
+__all__ = ["DIALECTS"]
+
+_CURRENT = ("gen_ai.input.messages", "gen_ai.output.messages")
+_OPERATION = "gen_ai.operation.name"
+
+_STEELYARD = Dialect(
+    name="steelyard", read=_manual.read, signs=_manual.MARKS, retrieval_attributes=("steelyard.",)
+)
+
+_CREWAI = Dialect(
+    name="crewai",
+    read=_crewai.read,
+    scopes=_crewai.SCOPES,
+    scope_signs=_crewai.SCOPES,
+)
+
+_OPENINFERENCE = Dialect(
+    name="openinference",
+    read=_openinference.read,
+    scopes=("openinference.",),
+    signs=("openinference.span.kind",),
+    retrieval_kinds=("openinference.span.kind", frozenset({"RETRIEVER", "RERANKER"})),
+    retrieval_attributes=("retrieval.",),
+)
+
+_REPLY: dict[str, Any] = {
+    "said": ("ai.response.text", "ai.result.text"),
+    "came": ("ai.response.object", "ai.result.object"),
+}
+
+_VERCEL = Dialect(
+    name="vercel",
+    scope_names=("ai",),
+    signs=("ai.operationId",),
+    retrieval_kinds=("ai.operationId", frozenset({"ai.rerank", "ai.rerank.doRerank"})),
+    rules=(
+        Rule(
+            kind="chain",
+            where={
+                "ai.operationId": ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
+            },
+            given=("ai.prompt",),
+            question=_shapes.asked_in_call,
+            **_REPLY,
+        ),
+        Rule(
+            kind="llm",
+            where={
+                "ai.operationId": (
+                    *("ai.generateText.doGenerate", "ai.streamText.doStream"),
+                    *("ai.generateObject.doGenerate", "ai.streamObject.doStream"),
+                )
+            },
+            given=("ai.prompt.messages",),
+            messages=_shapes.messages_with_results,
+            **_REPLY,
+            unless=("ai.response.toolCalls",),
+        ),
+        Rule(
+            kind="tool",
+            where={"ai.operationId": ("ai.toolCall",)},
+            tool="ai.toolCall.name",
+            came=("ai.toolCall.result",),
+            load=_shapes.json_value,
+        ),
+        Rule(
+            kind="rerank",
+            where={"ai.operationId": ("ai.rerank.doRerank",)},
+            given=("ai.documents",),
+            came=("ai.ranking",),
+            question=_shapes.nothing,
+            documents=_shapes.by_ranking,
+        ),
+    ),
+)
+
+_MICROMETER = ("org.springframework", "io.micrometer")
+_QUARKUS = "io.quarkus.opentelemetry"
+
+_LANGCHAIN4J = Dialect(
+    name="langchain4j",
+    scope_signs=(*_MICROMETER, _QUARKUS),
+    rules=(
+        # Spring AI's model calls have the same scope, and no outcome.
+        Rule(kind="llm", scopes=_MICROMETER, where={"outcome": (), _OPERATION: ("chat",)}),
+        Rule(
+            kind="llm",
+            scopes=(_QUARKUS,),
+            where={"gen_ai.prompt": ()},
+            given=("gen_ai.prompt",),
+            load=_shapes.as_is,
+            messages=_shapes.text_as_messages,
+            said=("gen_ai.completion",),
+        ),
+    ),
+)
+
+_SPRING = Dialect(
+    name="spring",
+    scopes=("org.springframework",),
+    signs=("spring.ai.kind",),
+    scope_signs=("org.springframework",),
+    retrieval_kinds=("spring.ai.kind", frozenset({"vector_store"})),
+    retrieval_attributes=("db.vector.query.",),
+    rules=(
+        Rule(
+            kind="retrieval",
+            where={"spring.ai.kind": ("vector_store",), "db.operation.name": ("query",)},
+            asked="db.vector.query.content",
+            came=(
+                "db.vector.query.response.documents",
+                "db.vector.query.response.documents@db.vector.content.query.response",
+            ),
+            load=_shapes.text_list,
+            documents=_shapes.texts_as_documents,
+            hides=False,
+        ),
+        Rule(
+            kind="tool",
+            where={"spring.ai.kind": ("tool_call",)},
+            tool="spring.ai.tool.definition.name",
+            came=("spring.ai.tool.call.result",),
+            load=_shapes.as_is,
+        ),
+        Rule(
+            kind="chain",
+            where={"spring.ai.kind": ("chat_client", "advisor")},
+            asked="spring.ai.chat.client.user.text",
+            hides=False,
+        ),
+        Rule(
+            kind="llm",
+            scopes=("org.springframework",),
+            where={_OPERATION: ("chat", "text_completion")},
+            given=("gen_ai.prompt", "gen_ai.prompt@gen_ai.content.prompt"),
+            came=("gen_ai.completion", "gen_ai.completion@gen_ai.content.completion"),
+            load=_shapes.text_list,
+            messages=_shapes.texts_as_messages,
+            answer=_shapes.last_text,
+            unless=_CURRENT,
+        ),
+    ),
+)
+
+_HAYSTACK = Dialect(
+    name="haystack",
+    read=_haystack.read,
+    retrieval_words=("haystack.component.type", ("Retriever", "Ranker")),
+)
+
+_PYDANTIC = ("pydantic-ai", "logfire.pydantic-ai")
+
+_PYDANTIC_AI = Dialect(
+    name="pydantic_ai",
+    scopes=_PYDANTIC,
+    scope_signs=_PYDANTIC,
+    rules=(
+        Rule(
+            kind="tool",
+            scopes=_PYDANTIC,
+            where={"gen_ai.tool.name": ()},
+            tool="gen_ai.tool.name",
+            came=("gen_ai.tool.call.result", "tool_response"),
+            load=_shapes.as_is,
+        ),
+        # Model calls are in the GenAI conventions; of the oldest format their events are in one attribute.
+        Rule(
+            kind="agent",
+            scopes=_PYDANTIC,
+            without="gen_ai.request.model",
+            any_of=("agent_name", "pydantic_ai.all_messages", "all_messages_events"),
+            given=("pydantic_ai.all_messages", "all_messages_events"),
+            question=_shapes.typed_last,
+            came=("final_result",),
+        ),
+    ),
+)
+
+_GEMINI = "gcp.vertex.agent"
+
+_ADK = Dialect(
+    name="adk",
+    scopes=(_GEMINI,),
+    scope_signs=(_GEMINI,),
+    rules=(
+        # Agents are in the GenAI conventions.
+        Rule(
+            kind="tool",
+            scopes=(_GEMINI,),
+            where={f"{_GEMINI}.tool_response": ()},
+            tool="gen_ai.tool.name",
+            came=(f"{_GEMINI}.tool_response",),
+        ),
+        Rule(
+            kind="llm",
+            scopes=(_GEMINI,),
+            where={f"{_GEMINI}.llm_request": ()},
+            given=(f"{_GEMINI}.llm_request",),
+            messages=_shapes.gemini_messages,
+            came=(f"{_GEMINI}.llm_response",),
+            answer=_shapes.gemini_reply,
+        ),
+    ),
+)
+
+_KERNEL = ("semantic_kernel", "Microsoft.SemanticKernel")
+
+_SEMANTIC_KERNEL = Dialect(
+    name="semantic_kernel",
+    scopes=_KERNEL,
+    scope_signs=_KERNEL,
+    rules=(
+        # Every function of a kernel is written as a tool, prompts among them.
+        Rule(
+            kind="chain",
+            scopes=_KERNEL,
+            where={_OPERATION: ("execute_tool",)},
+            without="gen_ai.tool.call.result",
+            hides=False,
+        ),
+    ),
+)
+
+_AUTOGEN = Dialect(
+    name="autogen",
+    scope_names=("autogen-core",),
+)
+
+
+_OPENLLMETRY = Dialect(
+    name="openllmetry",
+    read=_openllmetry.read,
+    scopes=(
+        "traceloop",
+        "opentelemetry.instrumentation.langchain",
+        "opentelemetry.instrumentation.llamaindex",
+        "opentelemetry.instrumentation.llama_index",
+        "opentelemetry.instrumentation.openai",
+        "opentelemetry.instrumentation.haystack",
+    ),
+    retrieval_kinds=(_OPERATION, frozenset({"vector_db_retrieve"})),
+)
+
+_RUN: dict[str, Any] = {"given": ("gen_ai.prompt",), "came": ("gen_ai.completion",), "around": "output"}
+
+_LANGSMITH = Dialect(
+    name="langsmith",
+    scope_names=("langsmith",),
+    signs=(LANGSMITH_KIND,),
+    retrieval_kinds=(LANGSMITH_KIND, frozenset({"retriever"})),
+    rules=(
+        Rule(kind="llm", where={LANGSMITH_KIND: ("llm",)}, **_RUN),
+        Rule(kind="retrieval", where={LANGSMITH_KIND: ("retriever",)}, **_RUN),
+        Rule(kind="tool", where={LANGSMITH_KIND: ("tool",)}, passes=True, **_RUN),
+        Rule(kind="prompt", where={LANGSMITH_KIND: ("prompt",)}, passes=True, **_RUN),
+        Rule(kind="chain", where={LANGSMITH_KIND: ()}, passes=True, hides=False, **_RUN),
+    ),
+)
+
+_LITELLM = Dialect(
+    name="litellm",
+    scope_names=("litellm",),
+)
+
+
+_GENAI = Dialect(
+    name="genai",
+    read=_genai.read,
+    scopes=("opentelemetry.instrumentation.genai", "opentelemetry.util.genai"),
+    signs=(_OPERATION, "gen_ai.request.model", "llm.request.type"),
+    retrieval_kinds=(_OPERATION, frozenset({"retrieval", "rerank"})),
+    retrieval_attributes=("gen_ai.retrieval.",),
+)
+
+_LLAMAINDEX = Dialect(
+    name="llamaindex",
+    read=_llamaindex.read,
+    scopes=(_llamaindex.SCOPE,),
+    scope_signs=(_llamaindex.SCOPE,),
+    retrieval_events=frozenset({"RetrievalEndEvent", "ReRankEndEvent"}),
+)
+
+DIALECTS: tuple[Dialect, ...] = (
+    *(_STEELYARD, _CREWAI, _OPENINFERENCE, _VERCEL, _LANGCHAIN4J, _SPRING, _HAYSTACK, _PYDANTIC_AI),
+    *(_ADK, _SEMANTIC_KERNEL, _AUTOGEN, _OPENLLMETRY, _LANGSMITH, _LITELLM, _GENAI, _LLAMAINDEX),
+)
+"""Every dialect; of several on one span the earlier one has the first word."""

@@ -1,1 +1,0 @@
-"""Conventions that many instrumentors and applications write spans in."""

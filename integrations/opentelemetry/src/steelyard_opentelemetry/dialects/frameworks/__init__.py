@@ -1,1 +1,0 @@
-"""Frameworks that write spans of their own."""
