@@ -24,7 +24,8 @@ def is_before(part: Turn, piece: Turn, patience: int) -> bool:
 def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
     """The retrievals of which a model call's prompt holds a document, or where none is told, the query.
 
-    Of several that found the same the latest counts: an earlier one may have been for a turn that failed.
+    Of several in other traces that found the same the latest counts: an earlier one may have been for a turn
+    that failed.
 
     Args:
         parts: The retrievals, in the order in which they began.
@@ -45,7 +46,8 @@ def used_by(parts: Sequence[Turn], piece: Turn) -> list[Turn]:
         asked = len(query.split()) >= _FEWEST_WORDS and query in prompts
         if not new.isdisjoint(each) or (not each and asked):
             used.append(part)
-            new.difference_update(each)
+            if part.root.span.trace_id != piece.root.span.trace_id:
+                new.difference_update(each)
     return used[::-1]
 
 
