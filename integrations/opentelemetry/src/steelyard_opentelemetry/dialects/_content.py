@@ -43,22 +43,22 @@ class Content:
 
     switch: str = ""
     """What to do if content was left out."""
-    governed: str = ""
-    """A pattern of scopes whose spans obey this switch although they are in the GenAI conventions."""
+    governed: re.Pattern[str] | None = None
+    """Scopes whose spans obey this switch although they are in the GenAI conventions."""
     advice: Mapping[str, str] = field(default_factory=dict)
     """What to do about other causes of a diagnosis, if this dialect has an answer of its own."""
-    distributions: str = ""
-    """A pattern of the installed distributions that write the dialect; names in lower case, with hyphens."""
+    distributions: re.Pattern[str] | None = None
+    """The installed distributions that write the dialect; names in lower case, with hyphens."""
     variables: tuple[Switch, ...] = ()
     """The environment variables that keep content off its spans."""
 
     def governs(self, dialect: str, scope: str) -> bool:
         """Whether spans of a scope obey this switch although they are written in another dialect."""
-        return dialect == "genai" and bool(self.governed) and re.fullmatch(self.governed, scope) is not None
+        return dialect == "genai" and self.governed is not None and bool(self.governed.fullmatch(scope))
 
     def is_instrumentor(self, distribution: str) -> bool:
         """Whether an installed distribution writes this dialect."""
-        return bool(self.distributions) and re.fullmatch(self.distributions, distribution) is not None
+        return self.distributions is not None and bool(self.distributions.fullmatch(distribution))
 
     def hiding(self, environ: Mapping[str, str]) -> Iterator[str]:
         """What to do about each environment variable that keeps content off the spans."""
@@ -84,7 +84,7 @@ CONTENT: Mapping[str, Content] = {
     "openinference": Content(
         switch="unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS, "
         "OPENINFERENCE_HIDE_INPUT_TEXT and OPENINFERENCE_HIDE_OUTPUT_TEXT, or the same fields of TraceConfig",
-        distributions=r"openinference-instrumentation-.*",
+        distributions=re.compile(r"openinference-instrumentation-.*"),
         variables=tuple(
             Switch(
                 variable=(variable := f"OPENINFERENCE_HIDE_{part}"),
@@ -101,7 +101,7 @@ CONTENT: Mapping[str, Content] = {
         "default) in every call of the AI SDK that has telemetry enabled",
     ),
     "langchain4j": Content(
-        governed=r"io\.quarkus\.opentelemetry",
+        governed=re.compile(r"io\.quarkus\.opentelemetry"),
         switch="with Quarkus set quarkus.langchain4j.tracing.include-prompt=true, "
         "quarkus.langchain4j.tracing.include-completion=true and, for tools, "
         "quarkus.langchain4j.tracing.include-tool-result=true; LangChain4j's Micrometer module writes no "
@@ -118,7 +118,7 @@ CONTENT: Mapping[str, Content] = {
     "haystack": Content(
         switch="set HAYSTACK_CONTENT_TRACING_ENABLED=true before Haystack is imported, or "
         "haystack.tracing.tracer.is_content_tracing_enabled = True",
-        distributions=r"haystack-ai",
+        distributions=re.compile(r"haystack-ai"),
         variables=(
             Switch(
                 variable="HAYSTACK_CONTENT_TRACING_ENABLED",
@@ -131,14 +131,14 @@ CONTENT: Mapping[str, Content] = {
         ),
     ),
     "pydantic_ai": Content(
-        governed=r"(logfire\.)?pydantic-ai.*",
+        governed=re.compile(r"(logfire\.)?pydantic-ai.*"),
         switch="leave include_content of pydantic-ai's InstrumentationSettings at True (its default)",
-        distributions=r"pydantic-ai(-slim)?",
+        distributions=re.compile(r"pydantic-ai(-slim)?"),
     ),
     "adk": Content(
         switch="set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true, or unset it (content is on unless it is "
         "switched off)",
-        distributions=r"google-adk",
+        distributions=re.compile(r"google-adk"),
         variables=(
             Switch(
                 variable="ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS",
@@ -148,7 +148,7 @@ CONTENT: Mapping[str, Content] = {
         ),
     ),
     "semantic_kernel": Content(
-        governed=r"(semantic_kernel|Microsoft\.SemanticKernel).*",
+        governed=re.compile(r"(semantic_kernel|Microsoft\.SemanticKernel).*"),
         switch="set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true; in Python the "
         "content goes to log records, so add a ContentLogRecordProcessor, or export logs as well",
         advice={
@@ -157,7 +157,7 @@ CONTENT: Mapping[str, Content] = {
                 "ContentLogRecordProcessor to the LoggerProvider, or export logs beside spans"
             )
         },
-        distributions=r"semantic-kernel",
+        distributions=re.compile(r"semantic-kernel"),
         variables=(
             Switch(
                 variable="SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE",
@@ -169,14 +169,14 @@ CONTENT: Mapping[str, Content] = {
         ),
     ),
     "autogen": Content(
-        governed=r"autogen-core",
+        governed=re.compile(r"autogen-core"),
         switch="AutoGen's own spans never hold content: add "
         "openinference-instrumentation-autogen-agentchat, or an instrumentor of the model client with "
         "content (openinference-instrumentation-openai, opentelemetry-instrumentation-genai-openai), "
         "whose prompts hold what tools returned",
     ),
     "openllmetry": Content(
-        governed=r"opentelemetry\.instrumentation\.(?!(?:google_)?genai\b)\w+(?<!_v2)",
+        governed=re.compile(r"opentelemetry\.instrumentation\.(?!(?:google_)?genai\b)\w+(?<!_v2)"),
         switch="set TRACELOOP_TRACE_CONTENT=true; for Elastic's instrumentor of OpenAI, which has the "
         "same scope, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and "
         "ContentLogRecordProcessor beside it",
@@ -186,7 +186,7 @@ CONTENT: Mapping[str, Content] = {
                 "to their end"
             )
         },
-        distributions=rf"opentelemetry-instrumentation-({_LIBRARIES})",
+        distributions=re.compile(rf"opentelemetry-instrumentation-({_LIBRARIES})"),
         variables=(
             Switch(
                 variable="TRACELOOP_TRACE_CONTENT",
@@ -199,9 +199,9 @@ CONTENT: Mapping[str, Content] = {
         switch="unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS, or hide_inputs of its Client",
     ),
     "litellm": Content(
-        governed=r"litellm",
+        governed=re.compile(r"litellm"),
         switch="leave litellm.turn_off_message_logging unset or False (content is on unless it is set)",
-        distributions=r"litellm",
+        distributions=re.compile(r"litellm"),
     ),
     "genai": Content(
         switch=f"set {_CAPTURE}=SPAN_ONLY (older releases of the official instrumentors also need "
@@ -214,7 +214,9 @@ CONTENT: Mapping[str, Content] = {
                 f"its like, with {_CAPTURE}=SPAN_ONLY"
             )
         },
-        distributions=r"opentelemetry-instrumentation-genai-.*|.*instrumentation-openai-v2",
+        distributions=re.compile(
+            r"opentelemetry-instrumentation-genai-.*|[a-z-]{0,40}instrumentation-openai-v2"
+        ),
         variables=(
             Switch(
                 variable=_CAPTURE,
@@ -231,7 +233,7 @@ CONTENT: Mapping[str, Content] = {
                 "openinference-instrumentation-llama-index does"
             )
         },
-        distributions=r"llama-index-observability-otel",
+        distributions=re.compile(r"llama-index-observability-otel"),
     ),
 }
 """By the name of the dialect; of several that govern a span, the first counts."""

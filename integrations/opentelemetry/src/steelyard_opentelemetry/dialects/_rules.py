@@ -90,27 +90,47 @@ def _parsed(dialect: str, rule: Rule, span: Span) -> ParsedSpan:
     given, came = (None if isinstance(part, Broken) else part for part in read)
     if isinstance(came, Mapping) and set(came) == {rule.around}:
         came = came[rule.around]
-    asked = span.text(rule.asked).strip() or rule.question(given)
-    said = next((text for key in rule.said if (text := span.text(key).strip())), "") or rule.answer(came)
-    told = bool(asked or said) or not all(value is None or value == {} for value in (given, came))
-    parts: dict[str, Any]
+    asked, said = _words(rule, span, given, came)
+    fields = _fields(rule, span, given, came) | _named(rule, asked, said)
+    told = said or (fields["messages"] if rule.kind == "llm" else asked or _holds((given, came)))
+    hidden = rule.hides and not (told or broken or not span.attributes.keys().isdisjoint(rule.unless))
+    return ParsedSpan(dialect=dialect, kind=rule.kind, hidden=hidden, broken=broken, **fields)
+
+
+def _words(rule: Rule, span: Span, given: Any, came: Any) -> tuple[str, str]:
+    """What was asked, and what was said."""
+    said = next((text for key in rule.said if (text := span.text(key).strip())), "")
+    return span.text(rule.asked).strip() or rule.question(given), said or rule.answer(came)
+
+
+def _holds(values: Iterable[Any]) -> bool:
+    return any(value is not None and value != {} for value in values)
+
+
+def _fields(rule: Rule, span: Span, given: Any, came: Any) -> dict[str, Any]:
+    """What was given and what came, as the fields of a span of the rule's kind."""
+    parts: dict[str, Any] = {}
     if rule.kind == "llm":
-        parts = {"answer": said, "messages": rule.messages(given)}
-        told = any(parts.values())
+        parts = {"messages": rule.messages(given)}
     elif rule.kind in ("retrieval", "rerank"):
         found = () if came is None else rule.documents(given, came)
-        query = asked if rule.kind == "retrieval" else ""
-        parts = {"query": query, "documents": found, "empty": not found and is_empty(came)}
+        parts = {"documents": found, "empty": not found and is_empty(came)}
     elif rule.kind == "tool":
         parts = {"tool": span.text(rule.tool) if rule.tool else span.name, "result": came}
     elif rule.kind == "prompt":
         parts = {"variables": _texts(given)}
-    else:
-        parts = {"question": asked, "answer": said}
     if rule.passes:
         parts |= {"passing": (given, came), "in_conversation": is_conversation(given)}
-    hidden = rule.hides and not (told or broken or any(key in span.attributes for key in rule.unless))
-    return ParsedSpan(dialect=dialect, kind=rule.kind, hidden=hidden, broken=broken, **parts)
+    return parts
+
+
+def _named(rule: Rule, asked: str, said: str) -> dict[str, str]:
+    """What was asked and said, under the names that a span of the rule's kind has for them."""
+    if rule.kind == "retrieval":
+        return {"query": asked}
+    if rule.kind == "llm":
+        return {"answer": said}
+    return {} if rule.kind in ("rerank", "tool", "prompt") else {"question": asked, "answer": said}
 
 
 def _found(span: Span, places: Iterable[str]) -> Any:
