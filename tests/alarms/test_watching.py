@@ -235,6 +235,34 @@ def test_a_bad_session_is_not_a_fall_and_what_is_known_of_it_is_kept(file: str) 
     assert [event.kind for event in told] == ["fell"]
 
 
+def test_a_session_that_spans_months_is_one_piece_of_evidence(file: str) -> None:
+    """One user's conversation goes wrong all summer, twice a day, beside others that are fine."""
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.8)], file=file)
+    told = []
+    for number in range(1_800):
+        odd = number % 10 == 0
+        turn = scored(number, 0.0 if odd else 0.95, session="old" if odd else f"s{number}")
+        told += watcher.take([turn.replace(happened_at=START + number * 4_320)])
+    assert told == []
+
+
+def test_a_late_turn_has_its_full_weight_in_the_mean_before(file: str) -> None:
+    watcher = AlarmWatcher([Alarm(metric="faithfulness", below=0.7)], file=file)
+    first = [scored(number, 0.9, inclusion=0.5).replace(happened_at=START) for number in range(20)]
+    late = [
+        scored(20 + number, 0.4, inclusion=0.1).replace(
+            happened_at=START - 86_400, evaluated_at=START + 86_400
+        )
+        for number in range(4)
+    ]
+    falls = [scored(30 + number, 0.1, inclusion=0.5).replace(happened_at=START) for number in range(80)]
+    (event,) = [event for turn in [*first, *late, *falls] for event in watcher.take([turn])]
+    assert event.late == 4
+    assert event.before is not None
+    # 20 turns at .9 stand for 40, four at .4 for 40 as well.
+    assert event.before.value == pytest.approx(0.65)
+
+
 @pytest.mark.parametrize(("sessions", "learnt"), [(200, True), (10, False)])
 def test_what_is_normal_is_learnt_from_many_sessions(sessions: int, learnt: bool) -> None:
     alarm = Alarm(metric="faithfulness", falls_by=0.1, baseline=100)

@@ -151,7 +151,7 @@ class Watch:
         self.judge = how_made(score.provenance)
         if late:
             self.late += 1
-            self.before.add(quality, max(score.inclusion_probability, self.smallest))
+            self.before.add(quality, score.inclusion_probability)
             return None
         self._remember(evaluation, score, quality)
         # No plan knows it: budgets, throttles and rules that change thin the sample further. No turn may
