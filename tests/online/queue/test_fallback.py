@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -38,6 +38,20 @@ while True:
 """
 
 
+@pytest.fixture
+def nats_with(tmp_path: Path) -> Iterator[Callable[..., NatsServer]]:
+    """Starts a server of the test's own, which ends with the test."""
+    started: list[NatsServer] = []
+
+    def start(options: Sequence[str] = ()) -> NatsServer:
+        started.append(NatsServer(tmp_path, options))
+        return started[-1].start()
+
+    yield start
+    for server in started:
+        server.stop(signal.SIGKILL)
+
+
 @pytest.fixture(params=["nats", pytest.param("rabbitmq", marks=pytest.mark.slow)])
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NatsServer | RabbitServer]:
     """A server that a test may stop; not started yet."""
@@ -53,6 +67,17 @@ def host(url: str, file: Path, max_bytes: int = 1024**2) -> Monitor:
     monitor = Monitor(metrics=[], sinks=[], spool=spool)
     monitor.start()
     return monitor
+
+
+def killed_after(spooled: int, url: str, file: Path, numbers: range) -> None:
+    """A host in a process of its own, killed once so many turns are stored, also if the test fails."""
+    command = [sys.executable, "-c", _HOST, url, str(file), str(numbers.start), str(numbers.stop)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert any(line == f"{spooled}\n" for line in process.stdout)
+        finally:
+            process.kill()
 
 
 def waiting(monitor: Monitor) -> int:
@@ -114,28 +139,20 @@ def test_a_host_that_was_killed_leaves_its_turns_in_the_file_for_the_next(
     server: NatsServer | RabbitServer, tmp_path: Path
 ) -> None:
     url, file = server.queue(), tmp_path / "turns.db"
-    with subprocess.Popen(
-        [sys.executable, "-c", _HOST, url, str(file), "0", "80"], stdout=subprocess.PIPE, text=True
-    ) as first:
-        assert first.stdout is not None
-        assert any(line == "80\n" for line in first.stdout)
-        first.kill()
+    killed_after(80, url, file, range(80))
     server.start()
     # Killed while it moves them, too: what it had leased comes when its lease ends.
-    with subprocess.Popen(
-        [sys.executable, "-c", _HOST, url, str(file), "80", "120"], stdout=subprocess.PIPE, text=True
-    ) as second:
-        assert second.stdout is not None
-        assert any(line == "40\n" for line in second.stdout)
-        second.kill()
+    killed_after(40, url, file, range(80, 120))
     monitor = host(url, file)
     until(lambda: waiting(monitor) == 0)
     judged(url, tmp_path / "steelyard.db", 120)
     monitor.close()
 
 
-def test_a_broker_that_stalls_holds_up_nobody_and_takes_nothing_twice(tmp_path: Path) -> None:
-    server = NatsServer(tmp_path).start()
+def test_a_broker_that_stalls_holds_up_nobody_and_takes_nothing_twice(
+    nats_with: Callable[..., NatsServer], tmp_path: Path
+) -> None:
+    server = nats_with()
     url, file = server.queue(), tmp_path / "turns.db"
     monitor = host(url, file)
     submit(monitor, range(20))
@@ -151,11 +168,12 @@ def test_a_broker_that_stalls_holds_up_nobody_and_takes_nothing_twice(tmp_path: 
     until(lambda: (counts := monitor.stats().spool) is not None and counts.accepted == 60)
     judged(url, tmp_path / "steelyard.db", 60)
     monitor.close()
-    server.stop()
 
 
-def test_what_a_full_broker_refuses_waits_in_the_file_until_there_is_room(tmp_path: Path) -> None:
-    server = NatsServer(tmp_path).start()
+def test_what_a_full_broker_refuses_waits_in_the_file_until_there_is_room(
+    nats_with: Callable[..., NatsServer], tmp_path: Path
+) -> None:
+    server = nats_with()
     url, file = server.queue(), tmp_path / "turns.db"
     monitor = host(url, file, max_bytes=20_000)
     submit(monitor, range(50))
@@ -164,7 +182,6 @@ def test_what_a_full_broker_refuses_waits_in_the_file_until_there_is_room(tmp_pa
     assert monitor.stats().skipped == {}
     judged(url, tmp_path / "steelyard.db", 50)
     monitor.close()
-    server.stop()
 
 
 def test_what_fits_nowhere_is_skipped_as_unavailable(tmp_path: Path) -> None:
@@ -178,8 +195,8 @@ def test_what_fits_nowhere_is_skipped_as_unavailable(tmp_path: Path) -> None:
     monitor.close()
 
 
-def test_wrong_credentials_are_an_outage_too(tmp_path: Path) -> None:
-    server = NatsServer(tmp_path, ["--user", "somebody", "--pass", "right"]).start()
+def test_wrong_credentials_are_an_outage_too(nats_with: Callable[..., NatsServer], tmp_path: Path) -> None:
+    server = nats_with(["--user", "somebody", "--pass", "right"])
     monitor = host(f"nats://somebody:wrong@127.0.0.1:{server.port}", tmp_path / "turns.db")
     submit(monitor, range(10))
     until(lambda: waiting(monitor) == 10)
@@ -187,7 +204,6 @@ def test_wrong_credentials_are_an_outage_too(tmp_path: Path) -> None:
     again = host(f"nats://somebody:right@127.0.0.1:{server.port}", tmp_path / "turns.db")
     until(lambda: waiting(again) == 0)
     again.close()
-    server.stop()
 
 
 def test_a_variable_names_the_file_and_a_worker_does_without(
