@@ -190,6 +190,18 @@ class Endpoint:
         except Exception as error:
             raise self._named(error) from error
 
+    async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Send a JSON object, and read the one that is the reply.
+
+        It goes through the client's general `post`: methods such as `chat.completions.create` convert what
+        they are given by its type hints, which takes as long as the rest of the request.
+
+        Raises:
+            JudgeError: For whatever went wrong, by name.
+        """
+        reply = await self.call(lambda client: client.post(path, cast_to=_raw_reply(), body=body))
+        return body_of(reply.content)
+
     def _timed_out(self) -> JudgeUnavailable:
         return JudgeUnavailable(f"no reply from {self.where} within {self.timeout:g} s", cause="timeout")
 
@@ -229,6 +241,13 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.where!r})"
+
+
+def _raw_reply() -> Any:
+    """The class that openai gives back unread."""
+    import openai
+
+    return openai.HttpxBinaryResponseContent
 
 
 def _taken_apart(address: str | None) -> tuple[str | None, tuple[str, str] | None, str]:

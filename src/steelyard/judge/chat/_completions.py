@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from steelyard.errors import JudgeRejected, MalformedReply
-from steelyard.judge._openai_client import Endpoint, body_of, usage_of
+from steelyard.judge._openai_client import Endpoint, usage_of
 from steelyard.judge.chat._prompts import Prompt
 from steelyard.scores import Usage
 
@@ -158,15 +158,7 @@ class Completions:
 
     async def _send(self, options: dict[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """The first choice of the reply, and all of the reply."""
-        # What goes through `extra_body` is sent as it is: openai converting a long schema by its type
-        # hints would cost more than the rest of the request.
-        more = {name: value for name, value in options.items() if name not in ("model", "messages")}
-        raw = await self._endpoint.call(
-            lambda client: client.chat.completions.with_raw_response.create(
-                model=options["model"], messages=options["messages"], extra_body=more
-            )
-        )
-        body = body_of(raw.http_response.content)
+        body = await self._endpoint.post("/chat/completions", options)
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise MalformedReply(f"{self._endpoint.where} sent no choices")

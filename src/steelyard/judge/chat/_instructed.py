@@ -19,24 +19,29 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-_WORDS = r"""
+_WORDS = """
 ignor disregard forget instruct prompt verdict judge evaluat grader grading rating score system assistant
-respond reply output override reveal must\s+(?:say|answer|return) answer\s+(?:true|yes|no|false) is\s+true
+respond reply output override reveal true false <<< >>> ``` [inst [/inst
 anweisung bewert urteil richtig antworte missacht consigne évalu jug répond vrai oubli olvid evalú
 responde verdader juez juzg istruzion giudic valut rispond dimentic instruç avali juiz esqueça negeer
-beoorde antwoord vergeet zignor oce[nń] prawd odpowie yoksay talimat değerlendir doğru cevap bỏ\s+qua
-hướng\s+dẫn đánh\s+giá abaikan instruksi nilai игнор забудь инструкц оцен вердикт истин ответь верно ігнор
+beoorde antwoord vergeet zignor ocen oceń prawd odpowie yoksay talimat değerlendir doğru cevap
+abaikan instruksi nilai игнор забудь инструкц оцен вердикт истин ответь верно ігнор
 αγνόησ οδηγ κρίν התעלם הוראות שופט נכון تجاهل تعليمات الحكم قيّم صحيح أجب
 अनदेखा निर्देश मूल्यांकन सही उत्तर เพิกเฉย คำสั่ง ตอบว่า
 忽略 无视 無視 指令 指示 判断 判定 评分 评估 評価 裁判 法官 回答 正しい 正确 무시 지시 판정 평가 답하
 """
-_SIGNS = r"[{<]\s*[\"'|/]|<<<|>>>|```|\[/?inst|\b(?:human|user)\s*:|true|false"
+# Looked for one by one, which takes a fifth of the time of one expression that has them all.
+_STEMS = tuple(map(_folded, _WORDS.split()))
+# Each begins with a letter and not with a choice of some, which `re` finds several times as fast.
+_SIGNS = re.compile(
+    r"must\s+(?:say|answer|return)|answer\s+(?:yes|no)|human\s*:|user\s*:|bỏ\s+qua|hướng\s+dẫn|đánh\s+giá"
+    r"|\{\s*[\"'|/]|<\s*[\"'|/]"
+)
 # Letters of two scripts in one word, and letters that cannot be seen.
-_ALIKE = (
+_ALIKE = re.compile(
     r"[a-z][\u0370-\u03ff\u0400-\u04ff]|[\u0370-\u03ff\u0400-\u04ff][a-z]"
     "|[\u200b-\u200f\u202a-\u202e\u2060-\u2069\U000e0000-\U000e007f]"
 )
-_SPEAKS = re.compile("|".join([*map(_folded, _WORDS.split()), _SIGNS, _ALIKE]))
 _PIECE = 20_000
 """Characters that are looked at in one go."""
 
@@ -53,7 +58,10 @@ def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether some text has a word or a sign that one would use to tell a judge what to say."""
     for text in texts:
         for at in range(0, len(text), _PIECE):
-            if _SPEAKS.search(_folded(text[max(0, at - 40) : at + _PIECE])):
+            piece = _folded(text[max(0, at - 40) : at + _PIECE])
+            if any(stem in piece for stem in _STEMS) or _SIGNS.search(piece):
+                return True
+            if not piece.isascii() and _ALIKE.search(piece):
                 return True
     return False
 

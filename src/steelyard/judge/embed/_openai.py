@@ -12,7 +12,7 @@ import numpy as np
 
 from steelyard._internal.per_loop import PerLoopSemaphore
 from steelyard.errors import ConfigurationError, MalformedReply
-from steelyard.judge._openai_client import Endpoint, body_of, usage_of
+from steelyard.judge._openai_client import Endpoint, usage_of
 from steelyard.judge.chat._prompts import sendable
 from steelyard.judge.middleware import RetryPolicy
 from steelyard.scores import Usage
@@ -93,10 +93,7 @@ class OpenAIEmbedder:
 
     async def _send(self, texts: list[str]) -> Mapping[str, Any]:
         async with self._slots.here():
-            raw = await self._endpoint.call(
-                lambda client: client.embeddings.with_raw_response.create(input=texts, **self._options)
-            )
-        return body_of(raw.http_response.content)
+            return await self._endpoint.post("/embeddings", {"input": texts, **self._options})
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""

@@ -184,12 +184,9 @@ def _pieces(prompt: str) -> list[str]:
 
 
 def _between(pieces: list[str], is_template: list[bool]) -> list[str]:
-    """What stands behind the pieces of a template, but for what one of them says that somebody said.
-
-    What stands before all of them may be instructions that another prompt with the same end begins with.
-    """
+    """What stands between the pieces of a template, but for what one of them says that somebody said."""
     slots: list[list[str]] = [[]]
-    is_said = True
+    is_said = False
     for piece, fixed in zip(pieces, is_template, strict=True):
         if fixed:
             slots.append([])

@@ -212,10 +212,7 @@ def _calls_before(turn: Turn, one: Text) -> Iterator[ModelCall]:
 
 
 def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
-    """Whether a text is what these calls replied, apart from parts of replies that could have copied it."""
-    text = plain(one.text)
-    if any(text == plain(reply) for call in calls for reply in call.replies):
-        return True
+    """Whether a text is what these calls replied, apart from those that could have copied it."""
     parts = (
         part
         for call in calls
@@ -226,6 +223,7 @@ def _is_written(one: Text, calls: Sequence[ModelCall]) -> bool:
     said = list(dict.fromkeys(part for part in parts if is_telling(part)))
     if any(seen.seen >= _MOSTLY for seen in find_passages([one.text], [*said, "\n".join(said)])):
         return True
+    text = plain(one.text)
     return sum(len(part) for part in said if plain(part) in text) >= len(text) * _MOSTLY
 
 
